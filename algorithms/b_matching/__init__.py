@@ -1,0 +1,1 @@
+"""Hypergraph b-matching: which multicast groups get light."""

@@ -1,0 +1,1 @@
+"""What an application imports: clients of the controller, and the `blast` command."""

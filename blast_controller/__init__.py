@@ -1,0 +1,1 @@
+"""The controller: a pure core and the shells around it."""

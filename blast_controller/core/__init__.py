@@ -1,0 +1,1 @@
+"""The core: events and a time in, commands out. No socket, clock or thread."""

@@ -1,0 +1,66 @@
+"""What the core asks of the world: data only. Shells carry it out and answer with events (`events.py`).
+
+Every change to a device names the reservation and the step it belongs to; the shell answers each (reservation,
+step) exactly once, with a confirmation or a failure, whatever happens to the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blast_controller.core.fabric import CrossConnect
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Forward:
+    """A forwarding a ToR must do for a group.
+
+    IPv4 packets that arrive on OpenFlow port `in_port` from address `source` to the group address `group` leave by
+    exactly the ports `outputs`.
+    """
+
+    in_port: int
+    source: str
+    group: str
+    outputs: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """What the rule matches: adding a forward replaces the one with the same key."""
+        return (self.in_port, self.source, self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitChange:
+    """One reservation's share of a change to an optical switch; `connect` lists roots before leaves."""
+
+    reservation: int
+    step: int
+    disconnect: tuple[CrossConnect, ...] = ()
+    connect: tuple[CrossConnect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardingChange:
+    """One reservation's share of a change to a ToR's rules. `add` replaces rules with the same key."""
+
+    reservation: int
+    step: int
+    remove: tuple[Forward, ...] = ()
+    add: tuple[Forward, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetCircuits:
+    """Everything one decision changes on one optical switch: at most one delete and one connect command."""
+
+    switch: str
+    changes: tuple[CircuitChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetForwarding:
+    """Everything one decision changes on one ToR: rules, then one barrier."""
+
+    datapath: int
+    changes: tuple[ForwardingChange, ...]

@@ -1,0 +1,133 @@
+"""The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibres between them.
+
+The graph holds what is fixed (fibres and splitters); cross-connects are what the controller adds. Light travels
+along directed edges only, so `reached_ports` answers "where would light entering here come out?" for any set of
+cross-connects, whoever made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import networkx as nx
+
+Node = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A server: the ToR port it hangs on (`port`, an OpenFlow port number) and its address on the data network."""
+
+    name: str
+    rack: str
+    port: int
+    ip: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpticalPort:
+    """A ToR's optical port: one transmit fibre into `switch` input `input`, one receive fibre from output `output`.
+
+    `port` is the OpenFlow port number on the rack's datapath.
+    """
+
+    rack: str
+    port: int
+    switch: str
+    input: int
+    output: int
+
+    @property
+    def element(self) -> str:
+        """The name of this port as a piece of hardware that can be quarantined."""
+        return f"port:{self.rack}/{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """A rack: an OpenFlow datapath (possibly shared with other racks) and its optical ports."""
+
+    name: str
+    datapath: int
+    optical_ports: tuple[OpticalPort, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Splitter:
+    """A 1:N passive splitter on an optical switch.
+
+    Its input is fed by switch output `input`; its legs enter the switch at the inputs `outputs`.
+    """
+
+    name: str
+    switch: str
+    input: int
+    outputs: tuple[int, ...]
+
+    @property
+    def ways(self) -> int:
+        """N, the number of legs."""
+        return len(self.outputs)
+
+    @property
+    def element(self) -> str:
+        """The name of this splitter as a piece of hardware that can be quarantined."""
+        return f"splitter:{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CrossConnect:
+    """A connection inside an optical switch: light entering at `input` leaves at `output` (numbers from 1)."""
+
+    switch: str
+    input: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Everything the operator declared, immutable. `light_rate` is the rate of an optical port in bit/s."""
+
+    racks: Mapping[str, Rack]
+    hosts: Mapping[str, Host]
+    splitters: Mapping[str, Splitter]
+    switches: tuple[str, ...]
+    light_rate: float
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[Node]:
+        """Fibres and splitters as a directed graph.
+
+        Nodes: ("tor", rack, port), ("in", switch, n), ("out", switch, n), ("splitter", name).
+        """
+        graph: nx.DiGraph[Node] = nx.DiGraph()
+        for rack in self.racks.values():
+            for port in rack.optical_ports:
+                tor: Node = ("tor", rack.name, port.port)
+                graph.add_edge(tor, ("in", port.switch, port.input))
+                graph.add_edge(("out", port.switch, port.output), tor)
+        for splitter in self.splitters.values():
+            node: Node = ("splitter", splitter.name)
+            graph.add_edge(("out", splitter.switch, splitter.input), node)
+            graph.add_edges_from((node, ("in", splitter.switch, leg)) for leg in splitter.outputs)
+        return graph
+
+    def ports_on(self, switch: str) -> list[OpticalPort]:
+        """Every ToR optical port attached to `switch`."""
+        return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
+
+
+def reached_ports(fabric: Fabric, circuits: Iterable[CrossConnect], source: OpticalPort) -> set[tuple[str, int]]:
+    """The (rack, port) pairs that see light when `source` transmits, given these cross-connects."""
+    graph = fabric.graph.copy()
+    graph.add_edges_from((("in", c.switch, c.input), ("out", c.switch, c.output)) for c in circuits)
+    # Light enters at the switch side of the transmit fibre: a ToR never passes light on from its receiver.
+    lit = nx.descendants(_without_relaying_tors(graph), ("in", source.switch, source.input))
+    return {(str(n[1]), int(n[2])) for n in lit if n[0] == "tor"}
+
+
+def _without_relaying_tors(graph: nx.DiGraph[Node]) -> nx.DiGraph[Node]:
+    graph.remove_edges_from([(u, v) for u, v in graph.edges if u[0] == "tor"])
+    return graph

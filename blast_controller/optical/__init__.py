@@ -1,0 +1,1 @@
+"""Cross-connects on the optical switches, over TL1."""

@@ -1,0 +1,1 @@
+"""The Thrift server with deferred replies."""

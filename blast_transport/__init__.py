@@ -1,0 +1,1 @@
+"""The data plane on the hosts: reliable multicast. It knows no controller."""

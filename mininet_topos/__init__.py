@@ -1,0 +1,1 @@
+"""The lab: Mininet topologies with an emulated optical fabric, and the demo."""

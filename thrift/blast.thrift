@@ -1,0 +1,370 @@
+/**
+ * Blast: the public interface between applications (or operators) and the controller.
+ *
+ * Transport: TFramedTransport, TBinaryProtocol (TCompactProtocol is accepted). A frame is at most 1 MiB.
+ * Structs grow by optional fields only. Units stand in the names: Bytes, Ms (relative to receipt),
+ * BitsPerSecond, Dbm. A request is named by the key that the client chooses; submitting the same key with the same
+ * content again gives the same answer.
+ */
+namespace py blast_api
+namespace java org.blast
+
+// ---------------------------------------------------------------------------------------------------- requests
+
+/** A multicast that an application wants to send. Hosts are named as in the controller's config. */
+struct MulticastRequest {
+  /** Chosen by the client, at most 64 characters, unique within the tenant, remembered for an hour after the end. */
+  1: required string key
+  /** Host that sends. */
+  2: required string sender
+  /** Hosts that receive: at least one, no duplicates, without the sender. */
+  3: required list<string> receivers
+  /** Size of the data, > 0. Each receiver gets all of it. */
+  4: required i64 bytes
+  /** Feature "tenants"; the default tenant is "default". */
+  5: optional string tenant
+  /** The sender will not go faster than this; it lengthens the estimated service time. */
+  6: optional i64 highestBitsPerSecond
+  /** Withdrawn by the controller (state expired) when still pending after this time. Default: no limit. */
+  7: optional i64 patienceMs
+  /** Feature "deadlines": wanted end of the transfer. */
+  8: optional i64 deadlineMs
+  /** Feature "priorities": larger is more urgent. */
+  9: optional i32 priority
+  /** Feature "splitting": receivers may be served in several parts. */
+  10: optional bool maySplit
+  /** Feature "pausing": the transfer may be interrupted at a byte position. */
+  11: optional bool mayPause
+}
+
+/** A part's state. Final: DONE, WITHDRAWN, EXPIRED, FAILED, REJECTED. */
+enum PartState {
+  PENDING = 1
+  CONFIGURING = 2
+  ACTIVE = 3
+  DONE = 4
+  WITHDRAWN = 5
+  EXPIRED = 6
+  FAILED = 7
+  REJECTED = 8
+}
+
+/** How long each step of a grant took, measured by the controller. */
+struct StepTimings {
+  /** Deciding: admission, allocation, tree. */
+  1: optional double computeMs
+  /** First OpenFlow message sent to last barrier reply. */
+  2: optional double openflowMs
+  /** First TL1 command sent to last completion. */
+  3: optional double opticalMs
+  /** Request received to grant handed to the network. */
+  4: optional double totalMs
+}
+
+/** Received light at a leaf; absent where the switch does not measure it. */
+struct LeafMargin {
+  1: required string rack
+  2: optional double receivedDbm
+  3: optional double sensitivityMarginDb
+  4: optional double overloadMarginDb
+}
+
+/** Permission to transmit over light to a group of receivers. */
+struct Grant {
+  1: required string key
+  /** Which part of the request this grant serves, from 0. */
+  2: required i32 part
+  3: required list<string> receivers
+  /** Send UDP datagrams to this IPv4 multicast address … */
+  4: required string groupAddress
+  /** … and, by convention, this port. */
+  5: required i32 groupPort
+  /** Rate of the light path in bits on the wire per second: never send faster. */
+  6: required i64 rateBitsPerSecond
+  /** How long the transfer takes at that rate. */
+  7: required i64 estimatedServiceMs
+  /** The resources are taken back after this time from the grant on, unless extended. */
+  8: required i64 leaseMs
+  /** First byte to send (0, or where a paused transfer continues). */
+  9: required i64 firstByte
+  /** Receivers of the request that no grant serves yet. */
+  10: required list<string> receiversWithoutPart
+  /** Identifies the light tree on devices (lower half of the OpenFlow cookie). */
+  11: required i32 reservation
+  12: optional StepTimings timings
+  13: optional list<LeafMargin> margins
+}
+
+/** Something that happened to a request. */
+enum EventKind {
+  GRANTED = 1
+  PAUSED = 2
+  /** The grant changed (extend); `grant` is the new one. */
+  CHANGED = 3
+  REVOKED = 4
+  ENDED = 5
+}
+
+struct Event {
+  /** Counts from 1 for each request. */
+  1: required i64 sequence
+  2: required EventKind kind
+  3: required i32 part
+  4: optional Grant grant
+  /** Why, in one sentence, where there is something to say. */
+  5: optional string reason
+  /** With ENDED: the final state. */
+  6: optional PartState state
+}
+
+struct PartStatus {
+  1: required i32 part
+  2: required PartState state
+  3: required list<string> receivers
+  4: optional Grant grant
+  /** Why it waits or why it ended, in one sentence. */
+  5: optional string reason
+  /** Time left on the lease of an active part. */
+  6: optional i64 leaseLeftMs
+}
+
+struct RequestStatus {
+  1: required string key
+  2: required string tenant
+  3: required PartState state
+  4: required string sender
+  5: required list<string> receivers
+  6: required i64 bytes
+  /** Milliseconds since the controller received the request. */
+  7: required i64 ageMs
+  8: required list<PartStatus> parts
+  /** Sequence number of the latest event, 0 if none. */
+  9: required i64 latestSequence
+}
+
+/** What to change of a pending or active request; at least one field. Refused whole, or done whole. */
+struct Extension {
+  1: optional list<string> addReceivers
+  2: optional list<string> removeReceivers
+  /** Added to the lease. */
+  3: optional i64 addMs
+  /** Added to the size of the data. */
+  4: optional i64 addBytes
+}
+
+/** How the transfer went, for statistics. */
+struct TransferReport {
+  1: optional i64 bytesSent
+  2: optional i64 durationMs
+  3: optional i64 repairedBytes
+  4: optional list<string> failedReceivers
+}
+
+struct RequestFilter {
+  1: optional string tenant
+  2: optional list<PartState> states
+}
+
+struct RequestPage {
+  1: required list<RequestStatus> requests
+  /** Give this to the next call; absent on the last page. */
+  2: optional string nextCursor
+}
+
+/** Feature "explain". */
+struct Explanation {
+  1: required string key
+  2: required string sentence
+  3: optional list<string> blockers
+  4: optional i64 estimatedStartMs
+  5: optional string smallestChange
+}
+
+// ------------------------------------------------------------------------------------------------------ fabric
+
+struct OpticalPortStatus {
+  1: required i32 port
+  2: required string opticalSwitch
+  3: required i32 switchInput
+  4: required i32 switchOutput
+  /** Reservation that holds it. */
+  5: optional i32 reservation
+  /** Why it cannot be used. */
+  6: optional string unusable
+}
+
+struct RackStatus {
+  1: required string name
+  /** Datapath id in hexadecimal. */
+  2: required string datapath
+  3: required bool connected
+  4: required list<OpticalPortStatus> opticalPorts
+  5: required list<string> hosts
+}
+
+struct SplitterStatus {
+  1: required string name
+  2: required i32 ways
+  3: required string opticalSwitch
+  4: required i32 switchOutput
+  5: required list<i32> switchInputs
+  6: optional i32 reservation
+  7: optional string unusable
+}
+
+struct OpticalSwitchStatus {
+  1: required string name
+  2: required bool connected
+  3: optional string reason
+}
+
+struct CrossConnectStatus {
+  1: required string opticalSwitch
+  2: required i32 switchInput
+  3: required i32 switchOutput
+}
+
+/** A light tree that devices hold or are being told to hold. */
+struct LightTreeStatus {
+  1: required i32 reservation
+  2: required string key
+  3: required i32 part
+  /** configuring, lit, changing, idle or releasing. */
+  4: required string state
+  5: required string groupAddress
+  6: required string rootRack
+  7: required list<string> leafRacks
+  8: required list<string> splitters
+  9: required list<CrossConnectStatus> crossConnects
+}
+
+struct FabricStatus {
+  1: required list<RackStatus> racks
+  2: required list<SplitterStatus> splitters
+  3: required list<OpticalSwitchStatus> opticalSwitches
+  4: required list<LightTreeStatus> lightTrees
+  5: required i64 lightRateBitsPerSecond
+  6: required i32 pendingRequests
+}
+
+struct Version {
+  1: required string software
+  /** Version of this interface. */
+  2: required i32 protocol
+  /** Optional features that this server serves; everything else throws Unsupported. */
+  3: required list<string> features
+  /** OpenFlow framework that runs: "os-ken" or "ryu". */
+  4: optional string openflowFramework
+}
+
+// -------------------------------------------------------------------------------------------------- exceptions
+
+/** The request cannot be had, now or ever: it breaks a rule or exceeds the fabric. */
+exception Rejected {
+  /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
+      group_too_wide, too_many_groups, … : new codes may come. */
+  1: required string code
+  2: required string sentence
+  /** With group_too_wide: the largest number of racks, sender's included, that this fabric could serve. */
+  3: optional i32 largestPossible
+}
+/** Nothing happened within the time that the caller gave; the request is unchanged. `sentence` says what it waits for. */
+exception NotYet { 1: required string sentence }
+/** The request is over. */
+exception Ended { 1: required PartState state, 2: required string reason }
+exception UnknownRequest { 1: required string key }
+/** The key is in use by a request with other content. */
+exception KeyReused { 1: required string key }
+exception Denied { 1: required string sentence }
+/** A feature or optional field that this server does not serve: refused, never ignored. */
+exception Unsupported { 1: required string feature, 2: required string sentence }
+exception NotLeader { 1: optional string address }
+
+// ---------------------------------------------------------------------------------------------------- services
+
+/** For applications. */
+service Blast {
+  /** Ask for a multicast and return at once. The request stays until served, withdrawn or out of patience. */
+  RequestStatus submit(1: MulticastRequest request)
+    throws (1: Rejected rejected, 2: KeyReused keyReused, 3: Unsupported unsupported, 4: Denied denied, 5: NotLeader notLeader)
+
+  /** The first event with a sequence number above `afterSequence`, as soon as there is one. */
+  Event awaitEvent(1: string key, 2: i64 afterSequence, 3: i64 timeoutMs)
+    throws (1: NotYet notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
+
+  /** Submit and wait for the first grant. When the connection breaks before, the request is withdrawn after a short grace. */
+  Grant request(1: MulticastRequest request, 2: i64 timeoutMs)
+    throws (1: Rejected rejected, 2: KeyReused keyReused, 3: NotYet notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
+
+  /** Change a pending or active request. Answers when the change is in force; a refusal leaves everything as it was. */
+  RequestStatus extend(1: string key, 2: Extension extension)
+    throws (1: Rejected rejected, 2: Ended ended, 3: UnknownRequest unknownRequest, 4: Unsupported unsupported, 5: Denied denied, 6: NotLeader notLeader)
+
+  /** The transfer of this part is over: its resources go back. */
+  RequestStatus finish(1: string key, 2: i32 part, 3: TransferReport report)
+    throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Rejected rejected, 4: Denied denied, 5: NotLeader notLeader)
+
+  /** Give up a pending or active request; its resources go back. */
+  RequestStatus withdraw(1: string key)
+    throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
+
+  RequestStatus status(1: string key)
+    throws (1: UnknownRequest unknownRequest, 2: Denied denied)
+
+  /** In order of arrival. `limit` is between 1 and 1000. */
+  RequestPage listRequests(1: RequestFilter filter, 2: i32 limit, 3: string cursor)
+    throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
+
+  /** Feature "explain": what blocks a request. */
+  Explanation explain(1: string key)
+    throws (1: UnknownRequest unknownRequest, 2: Unsupported unsupported, 3: Denied denied)
+
+  FabricStatus fabric() throws (1: Denied denied)
+  Version version()
+  void ping()
+
+  /** Feature "login". */
+  void login(1: string token) throws (1: Denied denied, 2: Unsupported unsupported)
+}
+
+/** Feature "drain". */
+struct DrainStatus { 1: required bool draining, 2: required i32 active }
+
+/** Feature "reconcile". */
+struct ReconcileReport {
+  1: required bool dryRun
+  2: required list<string> commands
+  3: required list<string> foreign
+}
+
+/** Feature "verify": one difference between the config and what probe frames found. */
+struct FibreFault { 1: required string element, 2: required string sentence }
+struct FibreReport { 1: required list<FibreFault> faults, 2: required list<string> skipped }
+
+/** A piece of hardware: port:RACK/PORT, splitter:NAME, switch:NAME, tor:DATAPATH. */
+struct ElementStatus {
+  1: required string name
+  /** free, reserved, unusable or away. */
+  2: required string state
+  3: optional string reason
+  4: optional i32 reservation
+}
+
+/** Feature "journal". */
+struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: required string json }
+
+/** For operators. */
+service BlastOperator extends Blast {
+  /** Feature "drain". */
+  DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported)
+  /** Feature "reconcile". */
+  ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported)
+  /** Feature "verify". */
+  FibreReport verifyFabric() throws (1: Denied denied, 2: Unsupported unsupported)
+  list<ElementStatus> elements() throws (1: Denied denied)
+  /** Take an element out of use; what it serves now goes on. */
+  void quarantine(1: string element, 2: string reason) throws (1: Rejected rejected, 2: Denied denied)
+  void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied)
+  /** Feature "journal". */
+  list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)
+}

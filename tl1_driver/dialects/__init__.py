@@ -1,0 +1,1 @@
+"""What differs between vendors of optical switches."""

@@ -1,0 +1,1 @@
+"""An optical circuit switch that speaks TL1 over TCP."""
