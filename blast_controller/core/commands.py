@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.requests import RequestEvent, RequestKey
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,3 +65,14 @@ class SetForwarding:
 
     datapath: int
     changes: tuple[ForwardingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Tell whoever waits for this request."""
+
+    request: RequestKey
+    event: RequestEvent
+
+
+Command = SetCircuits | SetForwarding | Publish

@@ -1,0 +1,123 @@
+"""`blast controller`: run the daemon, check a configuration, print an example of one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+
+from blast_controller.config import Config, ConfigError, load
+from blast_controller.daemon import CannotListen, Daemon
+
+EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
+
+
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `controller` and its sub-commands."""
+    parser = subparsers.add_parser("controller", help="run the controller, check its configuration")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    run = _command(
+        commands, "run", "Run the controller until it is told to end (SIGTERM, SIGINT).", "--config blast.toml"
+    )
+    _add_config(run)
+    run.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    run.set_defaults(run=_run)
+    check = _command(commands, "check", "Check a configuration and print what it means.", "--config blast.toml")
+    _add_config(check)
+    check.add_argument("--json", action="store_true", help="print the whole configuration, defaults included, as JSON")
+    check.set_defaults(run=_check)
+    example = _command(commands, "example-config", "Print a commented configuration to start from.", "> blast.toml")
+    example.set_defaults(run=_example)
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, description: str, example: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=description.rstrip(".").lower(),
+        description=description,
+        epilog=f"example:\n  blast controller {name} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (TOML)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    logging.basicConfig(
+        level=args.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    try:
+        daemon = Daemon(load(args.config))
+        addresses = daemon.start()
+    except (ConfigError, CannotListen) as error:
+        _complain(str(error))
+        # Threads of a half-started daemon must not keep the process.
+        _leave(EXIT_WRONG_INPUT if isinstance(error, ConfigError) else EXIT_FAILED)
+    _say(json.dumps({"event": "ready", **addresses}))
+    ended.wait()
+    daemon.stop()
+    # The OpenFlow framework's threads do not end by themselves.
+    _leave(EXIT_DONE)
+    return EXIT_DONE
+
+
+def _check(args: argparse.Namespace) -> int:
+    try:
+        config = load(args.config)
+    except ConfigError as error:
+        _complain(str(error))
+        return EXIT_WRONG_INPUT
+    _say(config.model_dump_json(indent=2) if args.json else _summary(config))
+    return EXIT_DONE
+
+
+def _example(args: argparse.Namespace) -> int:
+    _say(files("blast_controller").joinpath("example.toml").read_text().rstrip())
+    return EXIT_DONE
+
+
+def _summary(config: Config) -> str:
+    ports = [len(rack.optical_ports) for rack in config.rack]
+    sizes = Counter(len(splitter.outputs) for splitter in config.splitter)
+    splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(sizes.items())) or "none"
+    datapaths = len({rack.datapath for rack in config.rack})
+    switches = ", ".join(f"{s.name} ({s.dialect}, {s.address})" for s in config.optical_switch) or "none"
+    lines = [
+        f"{len(config.rack)} racks on {datapaths} datapaths, {sum(len(rack.hosts) for rack in config.rack)} hosts",
+        f"{sum(ports)} optical ports at {config.fabric.light_rate_gbps:g} Gbit/s",
+        f"optical switches: {switches}",
+        f"splitters: {splitters}",
+        f"policy: {config.policy.name}",
+        f"Thrift on {config.controller.thrift}, OpenFlow on {config.controller.openflow}",
+        f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",
+    ]
+    return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"blast controller: {sentence}\n")
+
+
+def _leave(status: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

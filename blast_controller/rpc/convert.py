@@ -1,0 +1,325 @@
+"""Between Thrift's structs and the core's types, with nothing decided here but what a missing field means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import TypeVar
+
+from blast_api import ttypes
+from blast_controller.core import errors
+from blast_controller.core.controller import Core
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import (
+    EventKind,
+    Extension,
+    Grant,
+    MulticastRequest,
+    Part,
+    Request,
+    RequestEvent,
+    Timings,
+)
+
+T = TypeVar("T")
+
+NOT_SERVED = {
+    "deadlineMs": "deadlines",
+    "priority": "priorities",
+    "maySplit": "splitting",
+    "mayPause": "pausing",
+}
+LARGEST_PAGE = 1000
+
+# ------------------------------------------------------------------------------------------------ from Thrift
+
+
+def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest:
+    """The request that a client sent. Raises Unsupported for fields that this server does not serve, Rejected."""
+    if struct is None:
+        raise ttypes.Rejected("bad_request", "The request is missing.")
+    for field, feature in NOT_SERVED.items():
+        if getattr(struct, field) not in (None, False):
+            raise ttypes.Unsupported(feature, f"This server does not serve {feature}: leave the field {field} out.")
+    if struct.tenant not in (None, tenant):
+        raise ttypes.Unsupported(
+            "tenants", f"This server knows only the tenant {tenant!r}: leave the field tenant out."
+        )
+    return MulticastRequest(
+        key=struct.key,
+        tenant=tenant,
+        sender=struct.sender,
+        receivers=tuple(struct.receivers),
+        bytes=struct.bytes,
+        highest_rate=_optional_float(struct.highestBitsPerSecond),
+        patience=None if struct.patienceMs is None else struct.patienceMs / 1000,
+    )
+
+
+def to_extension(struct: ttypes.Extension) -> Extension:
+    """The extension that a client sent."""
+    if struct is None:
+        return Extension()
+    return Extension(
+        add_receivers=tuple(struct.addReceivers or ()),
+        remove_receivers=tuple(struct.removeReceivers or ()),
+        add_seconds=(struct.addMs or 0) / 1000,
+        add_bytes=struct.addBytes or 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which requests to list: states, how many, and after which position."""
+
+    states: frozenset[PartState]
+    limit: int
+    after: int
+
+
+def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str) -> PageQuery:
+    """What page a client wants. Raises Rejected, Unsupported."""
+    if limit is None or not 1 <= limit <= LARGEST_PAGE:
+        raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
+    if cursor and not cursor.isdecimal():
+        raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
+    if filter_ is not None and filter_.tenant not in (None, tenant):
+        raise ttypes.Unsupported("tenants", f"This server knows only the tenant {tenant!r}.")
+    wanted = filter_.states if filter_ is not None else None
+    states = frozenset(s for s in PartState if wanted is None or _state(s) in wanted)
+    return PageQuery(states, limit, int(cursor or 0))
+
+
+# -------------------------------------------------------------------------------------------------- to Thrift
+
+
+def grant(key: str, found: Grant) -> ttypes.Grant:
+    """A grant."""
+    return ttypes.Grant(
+        key=key,
+        part=found.part,
+        receivers=list(found.receivers),
+        groupAddress=found.group_address,
+        groupPort=found.group_port,
+        rateBitsPerSecond=int(found.rate),
+        estimatedServiceMs=round(found.estimated_service * 1000),
+        leaseMs=round(found.lease * 1000),
+        firstByte=found.first_byte,
+        receiversWithoutPart=list(found.unserved),
+        reservation=found.reservation,
+        timings=_timings(found.timings),
+    )
+
+
+def _timings(found: Timings) -> ttypes.StepTimings:
+    return ttypes.StepTimings(_ms(found.compute), _ms(found.openflow), _ms(found.optical), _ms(found.total))
+
+
+def event(key: str, found: RequestEvent) -> ttypes.Event:
+    """An event."""
+    return ttypes.Event(
+        sequence=found.sequence,
+        kind=ttypes.EventKind._NAMES_TO_VALUES[found.kind.name],
+        part=found.part,
+        grant=grant(key, found.grant) if found.grant else None,
+        reason=found.reason,
+        state=_state(found.state) if found.state else None,
+    )
+
+
+def refuse_failed_change(found: RequestEvent) -> None:
+    """Raise what an `extend` is told when the change was not made."""
+    if found.kind is EventKind.ENDED and found.state is not None:
+        raise errors.RequestEnded(found.state.value, found.reason or "")
+    if found.reason is not None:
+        raise errors.Rejected("device_failed", f"The change was undone, the old state is in force: {found.reason}.")
+
+
+def status(core: Core, request: Request, now: float) -> ttypes.RequestStatus:
+    """All about a request."""
+    current = request.current
+    return ttypes.RequestStatus(
+        key=current.key,
+        tenant=current.tenant,
+        state=_state(request.state),
+        sender=current.sender,
+        receivers=list(current.receivers),
+        bytes=current.bytes,
+        ageMs=round((now - request.received_at) * 1000),
+        parts=[_part(core, request, part, now) for part in request.parts],
+        latestSequence=len(request.events),
+    )
+
+
+def _part(core: Core, request: Request, part: Part, now: float) -> ttypes.PartStatus:
+    return ttypes.PartStatus(
+        part=part.index,
+        state=_state(part.state),
+        receivers=list(part.receivers),
+        grant=grant(request.current.key, part.grant) if part.grant else None,
+        reason=core.reason(request, part),
+        leaseLeftMs=None if part.lease_end is None else max(0, round((part.lease_end - now) * 1000)),
+    )
+
+
+def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
+    """The requests that a client wants to see, in order of arrival."""
+    requests = list(core.requests.values())
+    found: list[ttypes.RequestStatus] = []
+    for position, request in enumerate(requests[query.after :], query.after):
+        if len(found) == query.limit:
+            return ttypes.RequestPage(found, str(position))
+        if request.state in query.states:
+            found.append(status(core, request, now))
+    return ttypes.RequestPage(found, None)
+
+
+def fabric(core: Core) -> ttypes.FabricStatus:
+    """Racks, splitters, switches and light trees."""
+    declared, ledger = core.fabric, core.ledger
+    return ttypes.FabricStatus(
+        racks=[
+            ttypes.RackStatus(
+                name=rack.name,
+                datapath=f"{rack.datapath:016x}",
+                connected=rack.datapath not in ledger.away,
+                opticalPorts=[
+                    ttypes.OpticalPortStatus(
+                        port.port,
+                        port.switch,
+                        port.input,
+                        port.output,
+                        ledger.holder.get(port.element),
+                        ledger.unusable(port.element),
+                    )
+                    for port in rack.optical_ports
+                ],
+                hosts=[host.name for host in declared.hosts.values() if host.rack == rack.name],
+            )
+            for rack in declared.racks.values()
+        ],
+        splitters=[
+            ttypes.SplitterStatus(
+                s.name,
+                s.ways,
+                s.switch,
+                s.input,
+                list(s.outputs),
+                ledger.holder.get(s.element),
+                ledger.unusable(s.element),
+            )
+            for s in declared.splitters.values()
+        ],
+        opticalSwitches=[
+            ttypes.OpticalSwitchStatus(name, name not in ledger.away, ledger.away.get(name))
+            for name in declared.switches
+        ],
+        lightTrees=list(_light_trees(core)),
+        lightRateBitsPerSecond=int(declared.light_rate),
+        pendingRequests=core.pending_count,
+    )
+
+
+def _light_trees(core: Core) -> Iterable[ttypes.LightTreeStatus]:
+    for reservation in core.reservations:
+        tree = reservation.layout.tree
+        root = core.fabric.hosts[core.requests[reservation.request].current.sender].rack
+        yield ttypes.LightTreeStatus(
+            reservation=reservation.id,
+            key=reservation.request[1],
+            part=reservation.part,
+            state=reservation.state.value,
+            groupAddress=reservation.group_address,
+            rootRack=root,
+            leafRacks=[leaf.port.rack for leaf in tree.leaves] if tree else [],
+            splitters=[hung.splitter.name for hung in tree.splitters] if tree else [],
+            crossConnects=[ttypes.CrossConnectStatus(c.switch, c.input, c.output) for c in reservation.layout.circuits],
+        )
+
+
+def elements(core: Core) -> list[ttypes.ElementStatus]:
+    """Every piece of hardware and its state."""
+    ledger = core.ledger
+    found = []
+    for name in ledger.elements:
+        holder, reason = ledger.holder.get(name), ledger.unusable(name)
+        state = "reserved" if holder is not None else "unusable" if reason else "free"
+        found.append(ttypes.ElementStatus(name, state, reason, holder))
+    for switch in core.fabric.switches:
+        away = ledger.away.get(switch)
+        found.append(ttypes.ElementStatus(f"switch:{switch}", "away" if away else "free", away))
+    for datapath in sorted({rack.datapath for rack in core.fabric.racks.values()}):
+        away = ledger.away.get(datapath)
+        found.append(ttypes.ElementStatus(f"tor:{datapath:016x}", "away" if away else "free", away))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------- errors
+
+
+@singledispatch
+def to_thrift_error(error: BaseException) -> BaseException:
+    """What a client gets for an error; what is not a RequestError stays as it is."""
+    return error
+
+
+@to_thrift_error.register
+def _(error: errors.Rejected) -> BaseException:
+    return _typed(ttypes.Rejected(error.code, error.sentence, error.largest))
+
+
+@to_thrift_error.register
+def _(error: errors.UnknownRequest) -> BaseException:
+    return _typed(ttypes.UnknownRequest(error.key))
+
+
+@to_thrift_error.register
+def _(error: errors.KeyReused) -> BaseException:
+    return _typed(ttypes.KeyReused(error.key))
+
+
+@to_thrift_error.register
+def _(error: errors.NotYet) -> BaseException:
+    return _typed(ttypes.NotYet(error.sentence))
+
+
+@to_thrift_error.register
+def _(error: errors.RequestEnded) -> BaseException:
+    return _typed(ttypes.Ended(ttypes.PartState._NAMES_TO_VALUES[error.state.upper()], error.reason))
+
+
+def _typed(error: BaseException) -> BaseException:
+    return error
+
+
+def with_thrift_errors(inner: Future[T]) -> Future[T]:
+    """The same future with errors as Thrift exceptions; cancelling it cancels the inner one."""
+    outer: Future[T] = Future()
+
+    def done(finished: Future[T]) -> None:
+        if finished.cancelled() or not outer.set_running_or_notify_cancel():
+            return
+        error = finished.exception()
+        if error is not None:
+            outer.set_exception(to_thrift_error(error))
+        else:
+            outer.set_result(finished.result())
+
+    inner.add_done_callback(done)
+    outer.add_done_callback(lambda finished: inner.cancel() if finished.cancelled() else None)
+    return outer
+
+
+def _state(state: PartState) -> int:
+    number: int = ttypes.PartState._NAMES_TO_VALUES[state.name]
+    return number
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
+
+
+def _optional_float(value: int | None) -> float | None:
+    return None if value is None else float(value)
