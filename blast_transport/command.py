@@ -1,0 +1,155 @@
+"""The commands `send` and `receive`: one JSON line per event on standard output.
+
+Exit status: 0 all receivers have the file, 1 none, 2 wrong input (one sentence on standard error), 3 some.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from blast_transport.errors import TransportError, WrongInputError
+from blast_transport.links import Address
+from blast_transport.receiver import Receiver, ReceiverSettings
+from blast_transport.report import Failed, Listening, Received, ReceiverEvent, TransferResult
+from blast_transport.sender import Sender
+from blast_transport.unicast import send_unicast
+
+ALL, NONE, WRONG_INPUT, SOME = 0, 1, 2, 3
+
+_EXAMPLES = """examples:
+  python -m blast_transport receive --listen 10.0.0.2:7000 --interface-address 10.1.0.2 --directory incoming
+  python -m blast_transport send FILE --to h2=10.0.0.2:7000,h3=10.0.0.3:7000 --group 239.1.1.1 --port 5000 \\
+      --rate-mbps 100 --interface-address 10.1.0.1
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message}; --help shows an example\n")
+        sys.exit(WRONG_INPUT)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except WrongInputError as error:
+        sys.stderr.write(f"blast_transport: {error}\n")
+        return WRONG_INPUT
+    except TransportError as error:
+        sys.stderr.write(f"blast_transport: {error}\n")
+        return NONE
+
+
+def _parser() -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=formatter)
+    commands = parser.add_subparsers(required=True, metavar="send|receive")
+
+    receive = commands.add_parser("receive", help="receive files until ended by a signal")
+    receive.add_argument("--listen", required=True, type=_endpoint, metavar="IP:PORT", help="on the packet network")
+    receive.add_argument("--directory", required=True, type=Path, help="where files go")
+    receive.add_argument("--fsync", action="store_true", help="on disk before it is confirmed")
+    receive.set_defaults(run=_receive)
+
+    send = commands.add_parser("send", help="send a file to receivers")
+    send.add_argument("file", type=Path)
+    send.add_argument("--to", required=True, type=_receivers, metavar="NAME=IP:PORT,...")
+    send.add_argument("--group", metavar="IP", help="the granted multicast group")
+    send.add_argument("--port", type=int, help="the granted port")
+    send.add_argument("--rate-mbps", type=float, help="the granted rate, on the wire")
+    send.add_argument("--mtu", type=int, help="bytes; default: that of the interface")
+    send.add_argument("--repeat", type=int, default=1, metavar="N", help="send N times over the same connections")
+    send.add_argument("--unicast", action="store_true", help="over the packet network, one copy per receiver")
+    send.set_defaults(run=_send)
+
+    for command in (receive, send):
+        command.add_argument("--interface-address", required=True, metavar="IP", help="ours on the light path")
+    return parser
+
+
+def _receive(options: argparse.Namespace) -> int:
+    settings = ReceiverSettings(options.listen, options.directory, options.interface_address, options.fsync)
+    with Receiver(settings, lambda event: _print(_event_to_json(event))) as receiver:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: receiver.stop())
+        receiver.run()
+    return ALL
+
+
+def _send(options: argparse.Namespace) -> int:
+    if options.repeat < 1:
+        raise WrongInputError("--repeat needs at least 1")
+    if not options.unicast and None in (options.group, options.port, options.rate_mbps):
+        raise WrongInputError("multicast needs --group, --port and --rate-mbps; --unicast does without")
+    results = []
+    with Sender(options.to, interface_address=options.interface_address, mtu=options.mtu) as sender:
+        for _ in range(options.repeat):
+            results.append(_send_once(sender, options))
+            _print(results[-1].to_json())
+    complete = sum(result.complete for result in results)
+    if complete == 0:
+        return NONE
+    return ALL if complete == len(options.to) * options.repeat else SOME
+
+
+def _send_once(sender: Sender, options: argparse.Namespace) -> TransferResult:
+    if options.unicast:
+        return send_unicast(sender, options.file)
+    return sender.send(options.file, options.group, options.port, options.rate_mbps * 1e6)
+
+
+def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
+    match event:
+        case Listening():
+            return {"event": "listening", "host": event.host, "port": event.port}
+        case Received():
+            return {
+                "event": "received",
+                "file": str(event.file),
+                "bytes": event.bytes,
+                "digest": event.digest,
+                "seconds": event.seconds,
+                "repaired": event.repaired_bytes,
+                "duplicates": event.duplicates,
+                "first_datagram_monotonic": event.first_datagram,
+                "sender": event.sender,
+                "session": event.session,
+            }
+        case Failed():
+            return {
+                "event": "failed",
+                "file": event.name,
+                "reason": event.reason,
+                "sender": event.sender,
+                "session": event.session,
+            }
+
+
+def _print(line: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def _endpoint(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is not IP:PORT")
+    return host, int(port)
+
+
+def _receivers(text: str) -> list[Address]:
+    receivers = []
+    for part in text.split(","):
+        name, equals, endpoint = part.partition("=")
+        if not equals or not name:
+            raise argparse.ArgumentTypeError(f"{part!r} is not NAME=IP:PORT")
+        receivers.append((name, *_endpoint(endpoint)))
+    return receivers

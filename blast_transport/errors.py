@@ -1,0 +1,52 @@
+"""Every error of the transport, and whose fault each one is.
+
+`LocalError` is raised for what this side did or has (wrong arguments, a file that shrank, an interface that is
+down), `RemoteError` for what the other side sent. The text is one sentence for the person who reads it.
+"""
+
+from __future__ import annotations
+
+
+class TransportError(Exception):
+    """Base of all errors of `blast_transport`."""
+
+
+class LocalError(TransportError):
+    """The fault is on this side."""
+
+
+class WrongInputError(LocalError):
+    """An argument cannot be used: no such file, no such interface, a rate of zero."""
+
+
+class SourceChangedError(LocalError):
+    """The file being sent became shorter while it was read."""
+
+
+class LightPathError(LocalError):
+    """The interface to the light path does not take our datagrams."""
+
+
+class LocalProtocolError(LocalError):
+    """We tried to send a message that the protocol cannot carry, or fed a core an event that its state forbids."""
+
+
+class RemoteError(TransportError):
+    """The fault is on the other side."""
+
+
+class RemoteProtocolError(RemoteError):
+    """The other side sent bytes or a message that the protocol does not allow here."""
+
+
+class UnsafeNameError(RemoteError):
+    """The file name from the wire is not a plain base name."""
+
+
+class DigestMismatchError(RemoteError):
+    """All bytes arrived, but they are not the ones that were sent."""
+
+
+def sentence(error: Exception) -> str:
+    """What went wrong, for the middle of a sentence: the system's own words for its errors, without numbers."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

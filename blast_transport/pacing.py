@@ -1,0 +1,57 @@
+"""When the next datagram may leave.
+
+Two schedules must agree (a dual leaky bucket, ITU-T I.371). The average one holds the long run at a share of the
+granted rate and remembers time lost to a busy machine; the peak one lets that time be made up at the granted rate
+and no faster, in bursts so short that the smallest queue on the path holds them.
+"""
+
+from __future__ import annotations
+
+from blast_transport.errors import WrongInputError
+
+SHARE = 0.98
+"""Part of the granted rate that is used in the long run: clocks differ, and a queue must be able to drain."""
+
+_BURST_SECONDS = 0.001
+_MEMORY_SECONDS = 0.05
+
+
+class _Schedule:
+    """A virtual clock that advances with every datagram and never falls more than `tolerance` seconds behind."""
+
+    __slots__ = ("_rate", "_tolerance", "next")
+
+    def __init__(self, rate: float, tolerance: float, now: float) -> None:
+        self._rate = rate
+        self._tolerance = tolerance
+        self.next = now
+
+    def sent(self, bits: int, now: float) -> None:
+        self.next = max(self.next, now - self._tolerance) + bits / self._rate
+
+
+class Pacer:
+    """Spaces datagrams so that a path of `rate` bits/s is never overrun.
+
+    `datagram_bytes` is the size on the wire of a full datagram. A burst is what comes after a late wake-up: never
+    more than 1 ms worth of datagrams, or two where one alone takes longer. Raises WrongInputError for a rate that is
+    not positive: there is no unpaced sender.
+    """
+
+    __slots__ = ("_average", "_peak")
+
+    def __init__(self, rate: float, datagram_bytes: int, now: float) -> None:
+        if not 0 < rate < float("inf"):
+            raise WrongInputError(f"the rate is {rate} bits/s; give a positive one")
+        burst = max(_BURST_SECONDS, datagram_bytes * 8 / rate)
+        self._average = _Schedule(rate * SHARE, max(_MEMORY_SECONDS, burst / SHARE), now)
+        self._peak = _Schedule(rate, burst, now)
+
+    def delay(self, now: float) -> float:
+        """Seconds until the next datagram may leave; 0 if it may leave now."""
+        return max(0.0, self._average.next - now, self._peak.next - now)
+
+    def sent(self, wire_bytes: int, now: float) -> None:
+        """A datagram of this size on the wire left at `now`."""
+        self._average.sent(wire_bytes * 8, now)
+        self._peak.sent(wire_bytes * 8, now)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from blast_transport.command import main
+from blast_transport.errors import WrongInputError
+from blast_transport.interface import interface_mtu, open_sender_socket
+from blast_transport.sender import Sender
+
+TO = ["--to", "a=127.0.0.1:9"]
+LOOPBACK = ["--interface-address", "127.0.0.1"]
+LIGHT = ["--group", "239.9.9.9", "--port", "5000", "--rate-mbps", "100"]
+
+
+def status(arguments: list[str]) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as end:
+        assert isinstance(end.code, int)
+        return end.code
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*TO, *LOOPBACK],
+        ["--to", "a", *LOOPBACK, *LIGHT],
+        ["--to", "a=1.2.3.4:99999", *LOOPBACK, *LIGHT],
+        ["--to", "a=127.0.0.1:9,a=127.0.0.1:10", *LOOPBACK, *LIGHT],
+        ["--to", "a=127.0.0.1:0", *LOOPBACK, *LIGHT],
+        [*TO, "--interface-address", "192.0.2.77", *LIGHT],
+        [*TO, "--interface-address", "nonsense", *LIGHT],
+        [*TO, *LOOPBACK, *LIGHT, "--rate-mbps", "0"],
+        [*TO, *LOOPBACK, *LIGHT, "--rate-mbps", "nan"],
+        [*TO, *LOOPBACK, *LIGHT, "--group", "10.0.0.1"],
+        [*TO, *LOOPBACK, *LIGHT, "--port", "70000"],
+        [*TO, *LOOPBACK, *LIGHT, "--mtu", "100"],
+        [*TO, *LOOPBACK, *LIGHT, "--mtu", "100000"],
+        [*TO, *LOOPBACK, *LIGHT, "--repeat", "0"],
+        [*LOOPBACK, *LIGHT],
+    ],
+)
+def test_wrong_input_is_one_sentence_and_2(file: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["send", file, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/file", "/dev/null", "/tmp"])
+def test_what_is_no_file_cannot_be_sent(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["send", path, *TO, *LOOPBACK, *LIGHT]) == 2
+    assert path in capsys.readouterr().err
+
+
+def test_nobody_there_is_1(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["send", file, "--to", "a=127.0.0.1:1", *LOOPBACK, *LIGHT]) == 1
+    assert "refused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--listen", "127.0.0.1:0", "--directory", "/nonexistent", *LOOPBACK],
+        ["--listen", "192.0.2.77:0", "--directory", "/tmp", *LOOPBACK],
+        ["--listen", "127.0.0.1", "--directory", "/tmp", *LOOPBACK],
+        ["--listen", "127.0.0.1:0", "--directory", "/tmp", "--interface-address", "192.0.2.77"],
+    ],
+)
+def test_a_receiver_that_cannot_start_says_why(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["receive", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_mtu_of_loopback() -> None:
+    assert interface_mtu("127.0.0.1") == int(Path("/sys/class/net/lo/mtu").read_text())
+
+
+def test_a_group_must_be_one() -> None:
+    with pytest.raises(WrongInputError, match="multicast"):
+        open_sender_socket("127.0.0.1", "10.0.0.1", 5000)
+
+
+def test_a_sender_needs_receivers() -> None:
+    with pytest.raises(WrongInputError):
+        Sender([], interface_address="127.0.0.1")

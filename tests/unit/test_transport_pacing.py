@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.errors import WrongInputError
+from blast_transport.pacing import Pacer
+
+FULL = 9014
+RATE = 100e6
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_there_is_no_unpaced_sender(rate: float) -> None:
+    with pytest.raises(WrongInputError):
+        Pacer(rate, FULL, 0.0)
+
+
+def burst_at(pacer: Pacer, now: float) -> int:
+    count = 0
+    while pacer.delay(now) == 0:
+        pacer.sent(FULL, now)
+        count += 1
+    return count
+
+
+def test_a_sender_that_wakes_in_time_reaches_98_percent() -> None:
+    pacer, now, count = Pacer(RATE, FULL, 0.0), 0.0, 0
+    while now < 1.0:
+        now += pacer.delay(now)
+        pacer.sent(FULL, now)
+        count += 1
+    assert count * FULL * 8 / now == pytest.approx(0.98 * RATE, rel=0.002)
+
+
+def test_bursts_after_any_sleep_are_two_datagrams_at_100_mbit() -> None:
+    pacer = Pacer(RATE, FULL, 0.0)
+    assert burst_at(pacer, 0.0) == 1
+    for now in (0.005, 0.1, 5.0):
+        assert burst_at(pacer, now) <= 2
+
+
+def test_bursts_grow_with_the_rate_up_to_one_millisecond() -> None:
+    pacer = Pacer(10e9, FULL, 0.0)
+    bits = burst_at(pacer, 1.0) * FULL * 8
+    assert 0.9e-3 <= bits / 10e9 <= 1.1e-3
+
+
+def test_time_lost_to_a_late_wake_up_is_made_up_at_no_more_than_the_rate() -> None:
+    pacer, now, bits = Pacer(RATE, FULL, 0.0), 0.010, 0
+    began = now
+    while now < began + 0.2:
+        bits += burst_at(pacer, now) * FULL * 8
+        now += max(pacer.delay(now), 1e-6)
+    assert bits <= RATE * (now - began) + 2 * FULL * 8
+    assert bits > 0.98 * RATE * (now - began)
+
+
+def test_a_long_pause_is_forgotten() -> None:
+    pacer, now, bits = Pacer(RATE, FULL, 0.0), 10.0, 0
+    while now < 15.0:
+        bits += burst_at(pacer, now) * FULL * 8
+        now += max(pacer.delay(now), 1e-6)
+    assert bits == pytest.approx(0.98 * RATE * 5.0, rel=0.012)
+
+
+def test_a_slow_rate_may_still_catch_up_one_datagram() -> None:
+    pacer = Pacer(1e6, FULL, 0.0)
+    assert burst_at(pacer, 0.0) == 1
+    assert burst_at(pacer, 1.0) == 2
