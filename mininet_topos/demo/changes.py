@@ -1,0 +1,71 @@
+"""Scene (e): extend, withdraw, and a refusal with its reason."""
+
+from __future__ import annotations
+
+from blast_api.ttypes import Extension, Rejected
+from mininet_topos.demo.capture import Captures
+from mininet_topos.demo.stage import Stage
+
+
+def play(stage: Stage) -> None:
+    """Change a lit group, give up an active and a pending one, and ask for what cannot be had."""
+    stage.open_scene("e", "Extend, withdraw, refuse")
+    _extend(stage)
+    _withdraw(stage)
+    _refuse(stage)
+
+
+def _extend(stage: Stage) -> None:
+    hosts = stage.first_hosts()
+    sender, first, second, third = hosts[:4]
+    request = stage.new_request(sender, [first, second], 10_000_000, "extend")
+    with stage.granted(request) as grant, Captures(stage, hosts, grant.groupAddress) as captures:
+        stage.tell(f"{sender} sends to {first} and {second}; now {third} joins and the lease grows by 5 s")
+        status = stage.client.extend(request.key, Extension(addReceivers=[third], addMs=5000))
+        captures.send(sender, grant, 20)
+        reached = captures.reached(20)
+        stage.check("the extended group gets every packet", reached == {first, second, third}, _names(reached))
+        lease = status.parts[0].grant.leaseMs
+        stage.check("the lease is longer", lease == grant.leaseMs + 5000, f"{grant.leaseMs} ms, then {lease} ms")
+        stage.client.extend(request.key, Extension(removeReceivers=[first]))
+        captures.send(sender, grant, 20)
+        reached = captures.reached(20)
+        stage.check("after a removal exactly the others", reached == {second, third}, _names(reached))
+
+
+def _withdraw(stage: Stage) -> None:
+    stage.wait_dark()
+    hosts = stage.first_hosts()
+    request = stage.new_request(hosts[0], hosts[1:4], 10_000_000, "withdraw")
+    stage.client.request(request, 20.0)
+    waiting = stage.new_request(hosts[0], hosts[1:3], 10_000_000, "withdraw")
+    stage.client.submit(waiting)
+    reason = stage.client.status(waiting.key).parts[0].reason
+    stage.client.withdraw(waiting.key)
+    stage.client.withdraw(request.key)
+    stage.wait_dark()
+    free = [e for e in stage.client.elements() if e.state == "free"]
+    total = len(stage.client.elements())
+    stage.tell(f"a second request waited ({reason}) and was withdrawn, then the active one")
+    stage.check("withdrawing gives everything back", len(free) == total, f"{len(free)} of {total} elements free")
+
+
+def _refuse(stage: Stage) -> None:
+    hosts = stage.first_hosts()
+    plan = stage.lab.plan
+    reach = 2 + sum((ways - 1) * count for ways, count in plan.splitters.items())
+    if reach < plan.racks:
+        request, code = stage.new_request(hosts[0], hosts[1 : reach + 1], 1_000_000), "group_too_wide"
+    else:
+        request, code = stage.new_request(hosts[0], hosts[:3], 1_000_000), "sender_among_receivers"
+    try:
+        stage.client.submit(request)
+        stage.check("a request that cannot be served is refused", False, "it was admitted")
+    except Rejected as refusal:
+        stage.check(
+            "a request that cannot be served is refused", refusal.code == code, f"{refusal.code}: {refusal.sentence}"
+        )
+
+
+def _names(hosts: set[str]) -> str:
+    return " ".join(sorted(hosts)) or "nobody"

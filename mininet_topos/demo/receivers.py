@@ -1,0 +1,78 @@
+"""Receiving processes in the hosts, one each, for the whole demo."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from mininet_topos.demo.stage import Stage
+from mininet_topos.errors import ProcessFault
+
+CONTROL_PORT = 7000
+
+
+class Receivers:
+    """A `blast_transport receive` in each host, its files in a directory of the host's own."""
+
+    def __init__(self, stage: Stage, hosts: Sequence[str]) -> None:
+        self._stage = stage
+        self.hosts = list(hosts)
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Receivers:
+        for host in self.hosts:
+            self._processes.append(self._start(host))
+        for host, process in zip(self.hosts, self._processes, strict=True):
+            _await_listening(host, process.stdout)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.communicate()
+
+    def _start(self, host: str) -> subprocess.Popen[str]:
+        directory = self.directory(host)
+        directory.mkdir(parents=True, exist_ok=True)
+        address = self._stage.address(host)
+        command = [sys.executable, "-m", "blast_transport", "receive", "--listen", f"{address}:{CONTROL_PORT}"]
+        command += ["--interface-address", address, "--directory", str(directory)]
+        process: subprocess.Popen[str] = self._stage.lab.host(host).popen(command, stdout=subprocess.PIPE, text=True)
+        return process
+
+    def directory(self, host: str) -> Path:
+        """Where a host's files arrive."""
+        return self._stage.lab.directory / "received" / host
+
+    def addresses(self, hosts: Sequence[str]) -> list[tuple[str, str, int]]:
+        """What a sender needs to reach some of the hosts."""
+        return [(host, self._stage.address(host), CONTROL_PORT) for host in hosts]
+
+    def hashes_equal(self, path: Path, hosts: Sequence[str]) -> bool:
+        """Whether every host holds a copy of `path` with the same SHA-256; the copies are removed."""
+        wanted = _sha256(path)
+        copies = [self.directory(host) / path.name for host in hosts]
+        equal = all(copy.exists() and _sha256(copy) == wanted for copy in copies)
+        for copy in copies:
+            copy.unlink(missing_ok=True)
+        return equal
+
+
+def _await_listening(host: str, output: IO[str] | None) -> None:
+    line = output.readline() if output else ""
+    if not line or json.loads(line).get("event") != "listening":
+        raise ProcessFault(f"the receiver on {host} does not start")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

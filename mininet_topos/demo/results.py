@@ -1,0 +1,99 @@
+"""What the demo measured, as data: checks, transfers and latencies."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that must hold, and what was seen."""
+
+    scene: str
+    claim: str
+    holds: bool
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One file brought to several receivers.
+
+    `seconds` from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is what the
+    sender's optical uplink carried divided by the file size (None without light), `core_share` the same for all links
+    of the packet core together, both from kernel interface counters.
+    """
+
+    name: str
+    receivers: int
+    bytes: int
+    seconds: float
+    hashes_equal: bool
+    uplink_copies: float | None
+    core_share: float
+    light_rate_mbps: float
+
+    @property
+    def payload_mbps(self) -> float:
+        """Bits of the file per second at each receiver, in Mbit/s."""
+        return self.bytes * 8 / self.seconds / 1e6
+
+
+@dataclass(slots=True)
+class Latencies:
+    """Milliseconds of each step of many requests."""
+
+    steps: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, sample: Mapping[str, float]) -> None:
+        """Take one request's steps."""
+        for step, milliseconds in sample.items():
+            self.steps.setdefault(step, []).append(milliseconds)
+
+    def percentile(self, step: str, percent: float) -> float:
+        """The value that `percent` of the requests did not exceed (nearest rank)."""
+        return percentile(self.steps[step], percent)
+
+    def to_json(self) -> dict[str, dict[str, float]]:
+        """p50, p99 and n of each step."""
+        return {
+            step: {"p50": round(percentile(seen, 50), 3), "p99": round(percentile(seen, 99), 3), "n": len(seen)}
+            for step, seen in self.steps.items()
+        }
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Nearest-rank percentile; the median for 50."""
+    if percent == 50:
+        return statistics.median(values)
+    ordered = sorted(values)
+    return ordered[math.ceil(len(ordered) * percent / 100) - 1]
+
+
+@dataclass(slots=True)
+class Results:
+    """All of it."""
+
+    scale: str
+    checks: list[Check] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
+    latencies: Latencies = field(default_factory=Latencies)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check held."""
+        return all(check.holds for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        """For json.dumps."""
+        return {
+            "scale": self.scale,
+            "latency_ms": self.latencies.to_json(),
+            "transfers": [asdict(transfer) for transfer in self.transfers],
+            "checks": [asdict(check) for check in self.checks],
+            "holds": self.holds,
+        }

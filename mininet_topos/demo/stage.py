@@ -1,0 +1,111 @@
+"""What every scene works with: the lab, a client of its controller, a voice, and the results."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TextIO
+
+from tqdm import tqdm
+
+from blast_api.ttypes import FabricStatus, Grant, MulticastRequest
+from blast_client import Client
+from mininet_topos.demo.results import Check, Results
+from mininet_topos.lab import Lab
+
+_SETTLE_SECONDS = 10.0
+_POLL_SECONDS = 0.002
+
+
+@dataclass
+class Stage:
+    """One running demo."""
+
+    lab: Lab
+    client: Client
+    results: Results
+    out: TextIO = sys.stdout
+    scene: str = ""
+    _keys: int = 0
+
+    # -------------------------------------------------------------------------------------------- speaking
+
+    def open_scene(self, letter: str, title: str) -> None:
+        """Say what comes now."""
+        self.scene = letter
+        self.say(f"\n({letter}) {title}")
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self.out.write(line + "\n")
+        self.out.flush()
+
+    def tell(self, line: str) -> None:
+        """Print an explanation within a scene."""
+        self.say(f"    {line}")
+
+    def check(self, claim: str, holds: bool, seen: str) -> None:
+        """Note whether a claim holds, and say so."""
+        self.results.checks.append(Check(self.scene, claim, holds, seen))
+        self.tell(f"{'ok  ' if holds else 'FAIL'} {claim}: {seen}")
+
+    def progress(self, steps: Iterable[int], what: str) -> Iterable[int]:
+        """A progress bar on a terminal, nothing elsewhere."""
+        return tqdm(steps, desc=f"    {what}", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+
+    # -------------------------------------------------------------------------------------------- requests
+
+    def new_request(self, sender: str, receivers: Sequence[str], size: int, name: str = "demo") -> MulticastRequest:
+        """A request with a key of its own."""
+        self._keys += 1
+        return MulticastRequest(key=f"{name}-{self._keys}", sender=sender, receivers=list(receivers), bytes=size)
+
+    @contextmanager
+    def granted(self, request: MulticastRequest, timeout: float = 20.0) -> Iterator[Grant]:
+        """A grant for the time of the block, finished afterwards."""
+        grant = self.client.request(request, timeout)
+        try:
+            yield grant
+        finally:
+            self.client.finish(request.key, grant.part)
+
+    def wait_devices(self) -> None:
+        """Wait until the controller has all its devices. Raises TimeoutError."""
+        self.wait_for(
+            lambda fabric: all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches)),
+            "all ToRs and the optical switch to connect",
+        )
+
+    def wait_dark(self) -> None:
+        """Wait until no light tree is left. Raises TimeoutError."""
+        self.wait_for(lambda fabric: not fabric.lightTrees, "all light trees to be gone")
+
+    def wait_for(self, wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
+        """Wait until the fabric is as wanted. Raises TimeoutError."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while not wanted(fabric := self.client.fabric()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"waited {_SETTLE_SECONDS:g} s for {what}")
+            time.sleep(_POLL_SECONDS)
+        return fabric
+
+    # ----------------------------------------------------------------------------------------------- hosts
+
+    def first_hosts(self) -> list[str]:
+        """The first host of every rack."""
+        return [rack.hosts[0].name for rack in self.lab.plan.rack_plans]
+
+    def address(self, host: str) -> str:
+        """A host's IPv4 address."""
+        return self._plans[host][1]
+
+    def rack_number(self, host: str) -> int:
+        """The number of a host's rack."""
+        return self._plans[host][0]
+
+    @property
+    def _plans(self) -> dict[str, tuple[int, str]]:
+        return {host.name: (rack.number, host.ip) for rack in self.lab.plan.rack_plans for host in rack.hosts}

@@ -1,0 +1,93 @@
+"""Transfers in the lab, measured: by light with a grant, and by unicast over the packet network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from blast_api.ttypes import Grant, TransferReport
+from blast_transport.report import TransferResult
+from blast_transport.sender import Sender
+from blast_transport.unicast import send_unicast
+from mininet_topos.demo.receivers import Receivers
+from mininet_topos.demo.results import Transfer
+from mininet_topos.demo.stage import Stage
+from mininet_topos.namespace import run_in_network_of
+
+T = TypeVar("T")
+
+GRANT_SECONDS = 30.0
+
+
+@dataclass
+class Job:
+    """A file that goes from one host to others, again and again, over control connections that stay open."""
+
+    stage: Stage
+    receivers: Receivers
+    host: str
+    hosts: Sequence[str]
+    path: Path
+
+    def __enter__(self) -> Job:
+        addresses = self.receivers.addresses(self.hosts)
+        self._sender = self._on_host(lambda: Sender(addresses, interface_address=self.stage.address(self.host)))
+        self._on_host(self._sender.connect)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sender.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.path.stat().st_size
+
+    def by_light(self, name: str) -> tuple[Transfer, Grant]:
+        """Ask for light, send once, give the light back. Raises the client's errors."""
+        request = self.stage.new_request(self.host, self.hosts, self.size, name)
+        grant = self.stage.client.request(request, GRANT_SECONDS)
+        transfer = self.under_grant(name, grant)
+        report = TransferReport(bytesSent=self.size, durationMs=round(transfer.seconds * 1000))
+        self.stage.client.finish(request.key, grant.part, report)
+        return transfer, grant
+
+    def under_grant(self, name: str, grant: Grant) -> Transfer:
+        """Send once to a group that was granted."""
+
+        def send() -> TransferResult:
+            return self._sender.send(self.path, grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond)
+
+        return self._measured(name, send, lit=True)
+
+    def by_unicast(self, name: str) -> Transfer:
+        """One TCP copy for each receiver, all at the same time, over the packet network."""
+        return self._measured(name, lambda: send_unicast(self._sender, self.path), lit=False)
+
+    def _measured(self, name: str, send: Callable[[], TransferResult], lit: bool) -> Transfer:
+        counters = self.stage.lab.counters
+        rack = self.stage.rack_number(self.host)
+        optical, core = counters.optical(rack), counters.core()
+        result = self._on_host(send)
+        optical, core = counters.optical(rack) - optical, counters.core() - core
+        complete = result.complete == len(self.hosts)
+        transfer = Transfer(
+            name=name,
+            receivers=len(self.hosts),
+            bytes=result.bytes,
+            seconds=result.seconds,
+            hashes_equal=complete and self.receivers.hashes_equal(self.path, self.hosts),
+            uplink_copies=optical.sent_bytes / result.bytes if lit else None,
+            core_share=core.sent_bytes / result.bytes,
+            light_rate_mbps=self.stage.lab.plan.light_rate_mbps,
+        )
+        self.stage.results.transfers.append(transfer)
+        return transfer
+
+    def _on_host(self, action: Callable[[], T]) -> T:
+        return run_in_network_of(self.stage.lab.host(self.host).pid, action)
