@@ -1,0 +1,455 @@
+"""The client against the emulated switch, and against a scripted one, over loopback TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tl1_driver.circuits import Circuit
+from tl1_driver.client import SwitchClient
+from tl1_driver.dialects import Glimmerglass
+from tl1_driver.emulator.agent import EmulatedSwitch, Port
+from tl1_driver.errors import (
+    Denied,
+    MalformedAnswer,
+    NotConfirmed,
+    NotOpen,
+    SessionLost,
+    SwitchUnreachable,
+    TimedOut,
+)
+from tl1_driver.messages import Autonomous, Severity
+from tl1_driver.session import Deadlines, Wire
+
+GLIMMERGLASS = replace(Glimmerglass(), deadlines=Deadlines(acknowledged=0.3))
+
+
+class LightPaths:
+    """Stands for the real light paths; fails or dawdles on demand."""
+
+    def __init__(self) -> None:
+        self.lit: set[Circuit] = set()
+        self.calls = 0
+        self.seconds = 0.0
+        self.error: Exception | None = None
+
+    async def apply(self, removed, added) -> None:
+        self.calls += 1
+        await asyncio.sleep(self.seconds)
+        if self.error:
+            raise self.error
+        self.lit = self.lit - set(removed) | set(added)
+
+
+@dataclass
+class Lab:
+    switch: EmulatedSwitch
+    paths: LightPaths
+    port: int
+    client: Callable[..., SwitchClient]
+
+
+@contextlib.asynccontextmanager
+async def emulated(**options) -> AsyncIterator[Lab]:
+    """A switch on an ephemeral port; all clients made by `Lab.client` are closed in the end."""
+    paths = LightPaths()
+    options = {"connect_seconds": 0.0, **options}
+    switch = EmulatedSwitch(8, 8, apply=paths.apply, **options)
+    sock = socket.create_server(("127.0.0.1", 0))
+    port = sock.getsockname()[1]
+    server = await switch.serve(sock)
+    clients: list[SwitchClient] = []
+
+    def client(dialect=GLIMMERGLASS, **settings) -> SwitchClient:
+        clients.append(SwitchClient("127.0.0.1", port, dialect, **{"timeout": 0.5, **settings}))
+        return clients[-1]
+
+    try:
+        yield Lab(switch, paths, port, client)
+    finally:
+        for made in clients:
+            await made.close()
+        switch.cut()
+        server.close()
+        await server.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def scripted(
+    behave: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """A server that does what `behave` says with each connection."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            await behave(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def test_connect_list_disconnect() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        await client.connect([Circuit(1, 2), Circuit(3, 4)])
+        assert lab.paths.lit == {Circuit(1, 2), Circuit(3, 4)}
+        assert lab.paths.calls == 1
+        assert {state.circuit for state in await client.circuits()} == lab.paths.lit
+        assert {state.state for state in await client.circuits()} == {"fault"}
+        assert all(state.waits_for_light for state in await client.circuits())
+        await client.disconnect([Circuit(1, 2)])
+        assert lab.paths.lit == {Circuit(3, 4)}
+        assert [state.circuit for state in await client.circuits()] == [Circuit(3, 4)]
+
+
+async def test_nothing_to_do_sends_nothing() -> None:
+    async with emulated() as lab:
+        heard: list[bytes] = []
+        client = lab.client(transcript=lambda direction, data: heard.append(data) if direction == "sent" else None)
+        await client.open()
+        await client.connect([])
+        await client.disconnect([])
+        assert heard == []
+
+
+async def test_power_reaches_the_list() -> None:
+    def power(circuits):
+        lit = {Port("in", 1): -2.5}
+        return lit | {Port("out", c.output): -4.0 for c in circuits if c.input == 1}
+
+    async with emulated(power=power) as lab:
+        client = lab.client()
+        await client.open()
+        await client.connect([Circuit(1, 2), Circuit(3, 4)])
+        first, second = await client.circuits()
+        assert (first.state, first.input_power, first.output_power) == ("steady", -2.5, -4.0)
+        assert (second.state, second.input_power) == ("fault", -48.5)
+
+
+@pytest.mark.parametrize("bad", [Circuit(1, 5), Circuit(5, 2), Circuit(9, 5), Circuit(5, 9)])
+async def test_denied_bulk_changes_nothing(bad: Circuit) -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        await client.connect([Circuit(1, 2)])
+        with pytest.raises(Denied) as caught:
+            await client.connect([Circuit(6, 6), bad, Circuit(7, 7)])
+        assert caught.value.code in {"SNVS", "IIAC"}
+        assert caught.value.text
+        assert lab.switch.circuits == (Circuit(1, 2),)
+        assert lab.paths.lit == {Circuit(1, 2)}
+
+
+async def test_removing_what_is_not_there_is_denied() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        await client.connect([Circuit(1, 2)])
+        with pytest.raises(Denied):
+            await client.disconnect([Circuit(1, 3)])
+        assert lab.paths.lit == {Circuit(1, 2)}
+
+
+async def test_failing_light_paths_deny_and_leave_the_crossbar() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        await client.connect([Circuit(1, 2)])
+        lab.paths.error = OSError("no such interface")
+        for change, circuit in ((client.connect, Circuit(3, 4)), (client.disconnect, Circuit(1, 2))):
+            with pytest.raises(Denied) as caught:
+                await change([circuit])
+            assert caught.value.code == "SROF"
+        assert lab.switch.circuits == (Circuit(1, 2),)
+        lab.paths.error = None
+        await client.connect([Circuit(3, 4)])
+
+
+async def test_long_bulk_is_split_and_all_made() -> None:
+    async with emulated() as lab:
+        client = lab.client(replace(GLIMMERGLASS, wire=Wire(send_limit=80, terminator=b";\n")))
+        await client.open()
+        await client.connect([Circuit(n, 9 - n) for n in range(1, 9)])
+        assert lab.paths.lit == {Circuit(n, 9 - n) for n in range(1, 9)}
+        assert lab.paths.calls > 1
+
+
+async def test_login() -> None:
+    async with emulated(user="admin", password="pass;word") as lab:
+        with pytest.raises(Denied) as wrong:
+            await lab.client(user="admin", password="guess").open()
+        assert wrong.value.code == "PIUI"
+        stranger = lab.client()
+        await stranger.open()
+        with pytest.raises(Denied) as refused:
+            await stranger.circuits()
+        assert refused.value.code == "PLNA"
+        client = lab.client(user="admin", password="pass;word")
+        await client.open()
+        assert await client.circuits() == []
+
+
+async def test_login_that_lapsed_is_renewed_for_reads() -> None:
+    async with emulated(user="admin", password="x") as lab:
+        client = lab.client(user="admin", password="x")
+        await client.open()
+        for connection in lab.switch._connections:
+            connection.logged_in = False
+        assert await client.circuits() == []
+        for connection in lab.switch._connections:
+            connection.logged_in = False
+        with pytest.raises(Denied):
+            await client.connect([Circuit(1, 1)])
+        await client.connect([Circuit(1, 1)])
+
+
+async def test_password_is_in_no_transcript_though_the_switch_echoes_it() -> None:
+    lines: list[tuple[str, bytes]] = []
+    async with emulated(user="admin", password="open sesame") as lab:
+        client = lab.client(user="admin", password="open sesame", transcript=lambda *line: lines.append(line))
+        await client.open()
+        await client.circuits()
+        await client.close()
+    sent = b"".join(data for direction, data in lines if direction == "sent")
+    received = b"".join(data for direction, data in lines if direction == "received")
+    assert b"ACT-USER::admin:1::********;" in sent
+    assert b"ACT-USER::admin:1::********;" in received
+    assert b"sesame" not in sent + received
+    assert b"rtrv-crs-fiber" in sent
+    assert b"CANC-USER::admin" in sent
+
+
+async def test_absent_switch() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port = sock.getsockname()[1]
+    with pytest.raises(SwitchUnreachable, match=f"127.0.0.1:{port} is not reachable"):
+        await SwitchClient("127.0.0.1", port, GLIMMERGLASS).open()
+
+
+async def test_host_without_address() -> None:
+    with pytest.raises(SwitchUnreachable, match=r"no-such-host\.invalid:10033"):
+        await SwitchClient("no-such-host.invalid", 10033, GLIMMERGLASS).open()
+
+
+async def test_switch_that_never_answers_the_login() -> None:
+    async def swallow(reader, writer) -> None:
+        await reader.read()
+
+    async with scripted(swallow) as port:
+        client = SwitchClient("127.0.0.1", port, GLIMMERGLASS, user="admin", password="x", timeout=0.1)
+        with pytest.raises(SwitchUnreachable, match="does not complete the login"):
+            await client.open()
+
+
+async def test_client_that_was_not_opened() -> None:
+    client = SwitchClient("127.0.0.1", 1, GLIMMERGLASS)
+    with pytest.raises(NotOpen):
+        await client.connect([Circuit(1, 1)])
+    with pytest.raises(NotOpen):
+        await client.wait_closed()
+    await client.close()
+
+
+async def test_lost_session_ends_waits_and_can_be_reopened() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        lab.switch.faults.silent = True
+        change = asyncio.create_task(client.connect([Circuit(1, 1)]))
+        await asyncio.sleep(0.02)
+        lab.switch.cut()
+        with pytest.raises(SessionLost):
+            await change
+        assert await client.wait_closed()
+        with pytest.raises(SessionLost):
+            await client.connect([Circuit(1, 1)])
+        lab.switch.faults.silent = False
+        await client.open()
+        await client.connect([Circuit(1, 1)])
+
+
+async def test_closing_says_so() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        closed = asyncio.create_task(client.wait_closed())
+        await client.close()
+        assert await closed == "closed by us"
+
+
+async def test_silence_is_a_timeout() -> None:
+    async with emulated() as lab:
+        client = lab.client(timeout=0.05)
+        await client.open()
+        lab.switch.faults.silent = True
+        with pytest.raises(TimedOut, match="ent-crs-fiber"):
+            await client.connect([Circuit(1, 1)])
+
+
+async def test_acknowledgement_then_silence_is_a_timeout_after_the_extension() -> None:
+    async with emulated() as lab:
+        client = lab.client(timeout=0.2)
+        await client.open()
+        lab.switch.faults.acknowledge_only = True
+        began = time.monotonic()
+        with pytest.raises(TimedOut):
+            await client.connect([Circuit(1, 1)])
+        assert time.monotonic() - began >= 0.29
+        lab.switch.faults.acknowledge_only = False
+        assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
+
+
+async def test_late_answer_does_not_disturb_the_next_command() -> None:
+    async with emulated() as lab:
+        client = lab.client(timeout=0.3)
+        await client.open()
+        lab.switch.faults.answer_delay = 0.45
+        with pytest.raises(TimedOut):
+            await client.connect([Circuit(1, 1)])
+        lab.switch.faults.answer_delay = 0.0
+        with pytest.raises(Denied):
+            await client.connect([Circuit(1, 2)])
+        await asyncio.sleep(0.2)
+        assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
+
+
+async def test_faults_that_must_not_matter() -> None:
+    alarms: list[Autonomous] = []
+    async with emulated() as lab:
+        client = lab.client(on_autonomous=alarms.append)
+        await client.open()
+        lab.switch.faults.rows_per_part = 3
+        lab.switch.faults.alarm_before_answer = True
+        await client.connect([Circuit(n, n) for n in range(1, 9)])
+        assert len(await client.circuits()) == 8
+        assert [alarm.atag for alarm in alarms] == ["1", "2"]
+        lab.switch.report(Severity.CRITICAL, "REPT ALM EQPT", "FAN-1:CR,FAIL,SA; quoted")
+        await asyncio.sleep(0.02)
+        assert alarms[-1].severity is Severity.CRITICAL
+        assert alarms[-1].lines == ('"FAN-1:CR,FAIL,SA; quoted"',)
+
+
+async def test_injected_refusals() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        lab.switch.faults.refused_outputs.add(3)
+        with pytest.raises(Denied):
+            await client.connect([Circuit(1, 1), Circuit(2, 3)])
+        assert lab.switch.circuits == ()
+        lab.switch.faults.partial_bulk = True
+        with pytest.raises(Denied):
+            await client.connect([Circuit(1, 1), Circuit(2, 3), Circuit(4, 4)])
+        assert lab.switch.circuits == (Circuit(1, 1),)
+        assert lab.paths.lit == {Circuit(1, 1)}
+        lab.switch.faults.refuse_all = True
+        with pytest.raises(Denied):
+            await client.circuits()
+
+
+async def test_connection_cut_in_place_of_the_answer() -> None:
+    async with emulated() as lab:
+        client = lab.client()
+        await client.open()
+        lab.switch.faults.cut_before_answer = True
+        with pytest.raises(SessionLost):
+            await client.connect([Circuit(1, 1)])
+        assert lab.paths.lit == {Circuit(1, 1)}
+
+
+async def test_changes_take_turns_and_reads_overtake_them() -> None:
+    async with emulated(connect_seconds=0.25) as lab:
+        sent: list[bytes] = []
+        client = lab.client(transcript=lambda direction, data: sent.append(data) if direction == "sent" else None)
+        await client.open()
+        changes = [asyncio.create_task(client.connect([Circuit(n, n)])) for n in (1, 2)]
+        await asyncio.sleep(0.01)
+        assert await client.circuits() == []
+        assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
+        await asyncio.gather(*changes)
+        assert lab.paths.lit == {Circuit(1, 1), Circuit(2, 2)}
+
+
+async def test_cancelled_change_still_holds_its_turn() -> None:
+    async with emulated(connect_seconds=0.25) as lab:
+        sent: list[bytes] = []
+        client = lab.client(transcript=lambda direction, data: sent.append(data) if direction == "sent" else None)
+        await client.open()
+        first = asyncio.create_task(client.connect([Circuit(1, 1)]))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        second = asyncio.create_task(client.connect([Circuit(2, 2)]))
+        await asyncio.sleep(0.01)
+        assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
+        await second
+        assert lab.paths.lit == {Circuit(1, 1), Circuit(2, 2)}
+
+
+async def test_keepalive_asks_when_idle_and_gives_up_a_dead_switch() -> None:
+    async with emulated() as lab:
+        sent: list[bytes] = []
+        client = lab.client(
+            replace(GLIMMERGLASS, keepalive=0.03),
+            timeout=0.05,
+            transcript=lambda direction, data: sent.append(data) if direction == "sent" else None,
+        )
+        await client.open()
+        await asyncio.sleep(0.1)
+        assert any(data.startswith(b"RTRV-HDR") for data in sent)
+        lab.switch.faults.silent = True
+        async with asyncio.timeout(1):
+            assert "no sign of life" in await client.wait_closed()
+
+
+@pytest.mark.parametrize("row", ['"GGN:IPORTID=x,OPORTID=20001"', "garbage"])
+async def test_list_that_cannot_be_read(row: str) -> None:
+    async def lie(reader, writer) -> None:
+        await reader.readuntil(b";")
+        writer.write(f"\r\n\n   sw 26-11-20 10:00:00\r\nM  1 COMPLD\r\n   {row}\r\n;".encode())
+        await reader.read()
+
+    async with scripted(lie) as port:
+        client = SwitchClient("127.0.0.1", port, GLIMMERGLASS)
+        await client.open()
+        with pytest.raises(MalformedAnswer):
+            await client.circuits()
+        await client.close()
+
+
+async def test_acknowledgement_is_no_list() -> None:
+    async def acknowledge(reader, writer) -> None:
+        await reader.readuntil(b";")
+        writer.write(b"OK 1\r\n<")
+        await reader.read()
+
+    async with scripted(acknowledge) as port:
+        client = SwitchClient("127.0.0.1", port, GLIMMERGLASS, timeout=0.05)
+        await client.open()
+        with pytest.raises(NotConfirmed):
+            await client.circuits()
+        await client.close()
+
+
+async def test_garbage_and_terminal_noise_before_the_first_answer() -> None:
+    async def noisy(reader, writer) -> None:
+        writer.write(b'\xff\xfb\x01\x1b[2J\x1b[1;1HWelcome to "east;\r\n\x00\x01\x02\r\nagent>')
+        await reader.readuntil(b";")
+        writer.write(b"\r\n\n   sw 26-11-20 10:00:00\r\nM  1 COMPLD\r\n;\r\nagent>")
+        await reader.read()
+
+    async with scripted(noisy) as port:
+        client = SwitchClient("127.0.0.1", port, GLIMMERGLASS, user="admin", password="x")
+        await client.open()
+        await client.close()

@@ -1,0 +1,227 @@
+"""What real switches do to a codec, and what public clients got wrong: a test for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tl1_driver.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
+from tl1_driver.errors import InvalidCommand, MessageTooLong, NotTl1, Truncated
+from tl1_driver.messages import Acknowledgement, Autonomous, Command, Message, Response, Unparsed
+
+HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
+
+
+def answer(ctag: str, *rows: str, end: str = ";") -> bytes:
+    return HEADER + f"M  {ctag} COMPLD\r\n".encode() + "".join(f"   {row}\r\n" for row in rows).encode() + end.encode()
+
+
+def decode(data: bytes, limit: int = 1 << 20) -> list[Message]:
+    """Whole and byte by byte: both must say the same."""
+    whole = Decoder(limit).feed(data)
+    decoder = Decoder(limit)
+    single = [message for at in range(len(data)) for message in decoder.feed(data[at : at + 1])]
+    assert [described(message) for message in whole] == [described(message) for message in single]
+    return whole
+
+
+def described(message: Message) -> object:
+    return (message.text, type(message.error)) if isinstance(message, Unparsed) else message
+
+
+def responses(data: bytes) -> list[Response]:
+    return [message for message in decode(data) if isinstance(message, Response)]
+
+
+def test_semicolon_inside_quotes_does_not_end_the_answer() -> None:
+    assert responses(answer("1", '"NAME=a;b"', '"NAME=c"'))[0].lines == ('"NAME=a;b"', '"NAME=c"')
+
+
+def test_terminator_need_not_stand_alone_on_its_line() -> None:
+    data = HEADER + b"M  1 COMPLD;" + HEADER + b'M  2 COMPLD\r\n   "x";'
+    assert [(r.ctag, r.lines) for r in responses(data)] == [("1", ()), ("2", ('"x"',))]
+
+
+@pytest.mark.parametrize("sid", ["sw1.example.org", "site-4", '"AB0123C"', "( nil )", ""])
+def test_sid_may_have_dots_hyphens_quotes_or_be_missing(sid: str) -> None:
+    data = f"\r\n\n   {sid} 26-11-20 10:00:00\r\nM  1 COMPLD\r\n;".encode()
+    assert responses(data)[0].sid == sid.strip('"')
+
+
+def test_ctag_is_text_and_compared_whole() -> None:
+    data = answer("10") + answer("1") + answer("run.7") + answer("0") + answer("007")
+    assert [r.ctag for r in responses(data)] == ["10", "1", "run.7", "0", "007"]
+
+
+def test_line_breaks_inside_quotes_are_kept() -> None:
+    assert responses(answer("1", '"two\r\nlines"'))[0].lines == ('"two\r\nlines"',)
+
+
+def test_parts_are_joined_and_alarms_between_them_come_at_once() -> None:
+    alarm = HEADER + b"*C 9 REPT ALM EQPT\r\n;"
+    messages = decode(answer("1", "a", end=">\r\n") + alarm + answer("1", "b"))
+    assert [type(message) for message in messages] == [Autonomous, Response]
+    assert messages[1] == Response("sw1", "1", "COMPLD", ("a", "b"), "26-11-20 10:00:00")
+
+
+def test_greater_than_is_a_continuation_only_alone_at_the_start_of_a_line() -> None:
+    assert responses(answer("1", "a > b", ">c", "d>"))[0].lines == ("a > b", ">c", "d>")
+
+
+def test_prompt_after_an_acknowledgement_is_not_needed_and_does_not_matter() -> None:
+    prompted = decode(b"<ent-crs-fiber::1,2:5;\r\nIP 5\r\n<")
+    bare = decode(b"IP 5\r\n")
+    assert prompted == bare == [Acknowledgement("IP", "5")]
+
+
+@pytest.mark.parametrize("code", ["IP", "PF", "OK", "NA", "NG", "RL"])
+def test_every_acknowledgement(code: str) -> None:
+    assert decode(f"{code} 5\r\n<".encode()) == [Acknowledgement(code, "5")]
+
+
+@pytest.mark.parametrize("code", ["COMPLD", "DENY", "PRTL", "DELAY", "RTRV", "compld"])
+def test_every_completion_code(code: str) -> None:
+    assert responses(HEADER + f"M  1 {code}\r\n;".encode())[0].code == code.upper()
+
+
+def test_echo_is_dropped_even_with_a_quoted_semicolon() -> None:
+    assert decode(b'<ed-name::10001:1:::name="a;b\\";c";\r\n' + answer("1"))[0].ctag == "1"
+    assert len(decode(b'<ed-name::10001:1:::name="a;b\\";c";\r\n' + answer("1"))) == 1
+
+
+def test_echo_directly_before_the_header() -> None:
+    assert [r.ctag for r in responses(b"rtrv-hdr:::1;   sw1 26-11-20 10:00:00\r\nM  1 COMPLD\r\n;")] == ["1"]
+
+
+def test_answer_whose_header_went_under() -> None:
+    data = b"\x1b[2Jxx 26-11-2 noise\r\nM  1 COMPLD\r\n;"
+    assert [r.ctag for r in responses(data)] == ["1"]
+
+
+def test_stray_quote_between_messages_swallows_nothing() -> None:
+    messages = decode(b'welcome to "switch\r\n' + answer("1"))
+    assert isinstance(messages[0], Unparsed)
+    assert isinstance(messages[0].error, NotTl1)
+    assert [m.ctag for m in messages[1:]] == ["1"]
+
+
+def test_comment_may_hold_terminators_and_quotes() -> None:
+    data = HEADER + b'M  1 DENY\r\n   IICM\r\n   /* see manual; page "4 */\r\n;'
+    response = responses(data)[0]
+    assert (response.error_code, response.error_text) == ("IICM", 'see manual; page "4')
+
+
+def test_stars_inside_a_comment_do_not_end_it() -> None:
+    assert responses(answer("1", "/* 2 * 3; **/", "a"))[0].lines == ("/* 2 * 3; **/", "a")
+
+
+def test_unclosed_comment_ends_with_its_line() -> None:
+    assert [r.ctag for r in responses(answer("1", "/* no end") + answer("2"))] == ["1", "2"]
+
+
+def test_denial_without_comment_and_without_code() -> None:
+    bare = responses(HEADER + b"M  1 DENY\r\n;")[0]
+    assert (bare.error_code, bare.error_text) == ("", "")
+    text_only = responses(HEADER + b"M  1 DENY\r\n   port busy, sorry\r\n;")[0]
+    assert (text_only.error_code, text_only.error_text) == ("", "port busy, sorry")
+    several = responses(HEADER + b"M  1 DENY\r\n   MERR\r\n   /* a */\r\n   /* b */\r\n;")[0]
+    assert (several.error_code, several.error_text) == ("MERR", "a; b")
+
+
+def test_lost_terminator_costs_one_message() -> None:
+    messages = decode(HEADER + b"M  1 COMPLD\r\n   a\r\n" + answer("2", "b"))
+    assert isinstance(messages[0], Unparsed)
+    assert isinstance(messages[0].error, Truncated)
+    assert messages[1] == Response("sw1", "2", "COMPLD", ("b",), "26-11-20 10:00:00")
+
+
+def test_rest_of_a_message_that_lost_a_part_does_not_pass_for_the_whole() -> None:
+    cut = HEADER + b"M  1 COMPLD\r\n   b\r\n"
+    messages = decode(answer("1", "a", end=">\r\n") + cut + answer("2") + answer("1", "c"))
+    assert [m.ctag for m in messages if isinstance(m, Response)] == ["2"]
+
+
+def test_message_over_the_limit_is_given_up_and_the_next_one_read() -> None:
+    messages = decode(answer("1", *["x" * 50] * 40) + answer("2"), limit=1000)
+    assert isinstance(messages[0], Unparsed)
+    assert isinstance(messages[0].error, MessageTooLong)
+    assert len(messages[0].text) <= UNPARSED_BYTES
+    assert [m.ctag for m in messages[1:]] == ["2"]
+
+
+def test_unclosed_quote_ends_at_the_limit() -> None:
+    messages = decode(answer("1", '"never closed') + answer("2", "y" * 1000) + answer("3"), limit=600)
+    assert isinstance(messages[0].error, MessageTooLong)
+    assert [m.ctag for m in messages[1:]] == ["3"]
+
+
+def test_end_of_a_quoted_text_over_the_limit_does_not_open_another() -> None:
+    messages = decode(answer("1", '"' + "y" * 700 + '"') + answer("2"), limit=600)
+    assert isinstance(messages[0].error, MessageTooLong)
+    assert [m.ctag for m in messages[1:]] == ["2"]
+
+
+def test_parts_together_count_towards_the_limit_and_leave_no_half_answer() -> None:
+    part = answer("1", "x" * 400, end=">\r\n")
+    messages = decode(part * 3 + answer("1", "end") + answer("2"), limit=1000)
+    assert [type(m) for m in messages] == [Unparsed, Response]
+    assert messages[1].ctag == "2"
+
+
+def test_line_without_end_between_messages_is_given_up() -> None:
+    messages = decode(b"z" * 2500 + b"\r\n" + answer("1"), limit=1000)
+    assert [type(m) for m in messages] == [Unparsed, Unparsed, Unparsed, Response]
+
+
+def test_endless_unfinished_messages_are_bounded() -> None:
+    decoder = Decoder()
+    count = UNFINISHED_PARTS + 10
+    given_up = [m for n in range(count) for m in decoder.feed(answer(f"t{n}", "row", end=">\r\n"))]
+    assert len(given_up) == 10
+    assert all(isinstance(m, Unparsed) for m in given_up)
+
+
+def test_memory_held_stays_below_twice_the_limit() -> None:
+    decoder = Decoder(limit=10_000)
+    for _ in range(100):
+        decoder.feed(answer("1", *["w" * 90] * 10, end=">\r\n"))
+        assert sum(part.size for part in decoder._parts.values()) <= 10_000
+        assert len(decoder._scanner._buffer) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("command", "wire"),
+    [
+        (Command("RTRV-HDR"), b"RTRV-HDR:::7;"),
+        (Command("ent-crs-fiber", "10001,20005"), b"ent-crs-fiber::10001,20005:7;"),
+        (Command("ent-crs-fiber", "1,2", ("", "", "opmode=sync")), b"ent-crs-fiber::1,2:7:::opmode=sync;"),
+        (Command("ACT-USER", "admin", ("", "pw")), b"ACT-USER::admin:7::pw;"),
+        (Command("RTRV-NE", tid="sw1", blocks=("", "")), b"RTRV-NE:sw1::7;"),
+        (Command("ed-name", "1", ("", 'NAME="a;b:c"')), b'ed-name::1:7::NAME="a;b:c";'),
+    ],
+)
+def test_encode(command: Command, wire: bytes) -> None:
+    assert encode_command(command, "7", limit=100) == wire
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Command("RTRV HDR"),
+        Command("", "1"),
+        Command("a", "1;b"),
+        Command("a", "1:b"),
+        Command("a", '"open'),
+        Command("a", "1\n"),
+        Command("a", blocks=('"x\r\n"',)),
+        Command("a", "x" * 100),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(command: Command) -> None:
+    with pytest.raises(InvalidCommand):
+        encode_command(command, "7", limit=100)
+    with pytest.raises(InvalidCommand):
+        encode_command(Command("RTRV-HDR"), "7;", limit=100)
+
+
+def test_a_command_does_not_show_its_secret() -> None:
+    assert "hunter2" not in repr(Command("ACT-USER", "admin", ("", "hunter2"), secret="hunter2"))

@@ -1,0 +1,89 @@
+"""What an optical crossbar can do: each input to at most one output, each output from at most one input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tl1_driver.circuits import Circuit
+
+UNKNOWN_PORT = "IIAC"
+BUSY = "SNVS"
+NO_SUCH_CIRCUIT = "SDNC"
+
+
+class Refusal(Exception):
+    """The switch will not do it: a TL1 error code and a sentence.
+
+    No refusal of a real Glimmerglass is on record; the codes are the usual ones of TL1 for these cases.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        self.code = code
+        self.text = text
+        super().__init__(f"{code}: {text}")
+
+
+class Crossbar:
+    """The circuits of a switch with ports 1..`inputs` and 1..`outputs`. A refused change changes nothing."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self._output_of: dict[int, int] = {}
+        self._input_of: dict[int, int] = {}
+
+    @property
+    def circuits(self) -> tuple[Circuit, ...]:
+        """All circuits, by input."""
+        return tuple(Circuit(source, self._output_of[source]) for source in sorted(self._output_of))
+
+    def output_of(self, source: int) -> int | None:
+        """Where light entering at input `source` leaves, if anywhere."""
+        return self._output_of.get(source)
+
+    def input_of(self, target: int) -> int | None:
+        """Where the light leaving at output `target` comes from, if anywhere."""
+        return self._input_of.get(target)
+
+    def check_connect(self, circuits: Sequence[Circuit]) -> None:
+        """Raise `Refusal` if `circuits` cannot be added all together."""
+        sources, targets = set(self._output_of), set(self._input_of)
+        for circuit in circuits:
+            self._check_ports(circuit)
+            if circuit.input in sources:
+                raise Refusal(BUSY, f"input {circuit.input} is already connected")
+            if circuit.output in targets:
+                raise Refusal(BUSY, f"output {circuit.output} is already connected")
+            sources.add(circuit.input)
+            targets.add(circuit.output)
+
+    def check_disconnect(self, circuits: Sequence[Circuit]) -> None:
+        """Raise `Refusal` if `circuits` cannot be removed all together."""
+        for circuit in circuits:
+            self._check_ports(circuit)
+            if self._output_of.get(circuit.input) != circuit.output:
+                raise Refusal(NO_SUCH_CIRCUIT, f"input {circuit.input} is not connected to output {circuit.output}")
+        if len(set(circuits)) != len(circuits):
+            raise Refusal(NO_SUCH_CIRCUIT, "a connection is named twice")
+
+    def change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
+        """Remove, then add. Raises `Refusal`."""
+        self.check_disconnect(removed)
+        before = dict(self._output_of)
+        self._set(circuit for circuit in self.circuits if circuit not in set(removed))
+        try:
+            self.check_connect(added)
+        except Refusal:
+            self._set(Circuit(*pair) for pair in before.items())
+            raise
+        self._set([*self.circuits, *added])
+
+    def _set(self, circuits: Iterable[Circuit]) -> None:
+        self._output_of = {circuit.input: circuit.output for circuit in circuits}
+        self._input_of = {target: source for source, target in self._output_of.items()}
+
+    def _check_ports(self, circuit: Circuit) -> None:
+        if not 1 <= circuit.input <= self.inputs:
+            raise Refusal(UNKNOWN_PORT, f"there is no input {circuit.input}")
+        if not 1 <= circuit.output <= self.outputs:
+            raise Refusal(UNKNOWN_PORT, f"there is no output {circuit.output}")

@@ -1,0 +1,304 @@
+"""A TL1 session without a socket or clock: commands and time in, bytes and events out.
+
+Theory of operation. Every command gets a CTAG of its own and becomes an exchange, which waits in one of four phases:
+
+    SENT           on the wire, nothing heard
+    ACKNOWLEDGED   the switch works on it (IP, PF): the deadline is extended
+    ACCEPTED       the switch said OK, which may be all it says: an answer that still follows counts, else silence
+                   until the deadline is the confirmation
+    HELD_BACK      the switch said "repeat later" (RL): sent again after a pause that doubles each time
+
+`TRANSITIONS` says what each acknowledgement, answer or deadline does in each phase. An exchange that ended without an
+answer is remembered for a while, so that a late answer goes to `late` and never to another command. Autonomous
+messages become `Notice` events and touch no exchange.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from tl1_driver.codec import RECEIVE_LIMIT, Decoder, encode_command
+from tl1_driver.errors import Busy, Denied, NotConfirmed, PartlyDone, SessionLost, SwitchFault, TimedOut
+from tl1_driver.messages import (
+    Acknowledgement,
+    AcknowledgementCode,
+    Autonomous,
+    Command,
+    Message,
+    Response,
+    Unparsed,
+)
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 1000
+"""How many commands that ended without an answer, and how many stray answers, are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long to wait, in seconds: for an answer, for one after an acknowledgement, and in all.
+
+    After RL the command is sent again `repeats` times at most, first after `first_pause`.
+    """
+
+    answer: float = 2.0
+    acknowledged: float = 10.0
+    longest: float = 60.0
+    first_pause: float = 0.25
+    repeats: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How a switch wants commands written: the bytes that end one, and the largest it accepts and we accept."""
+
+    terminator: bytes = b";"
+    send_limit: int = 8192
+    receive_limit: int = RECEIVE_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The switch confirmed the command `ctag`: the code of `response` is COMPLD, or OK if it only acknowledged."""
+
+    ctag: str
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The command `ctag` came to nothing, or nobody knows."""
+
+    ctag: str
+    error: SwitchFault
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An autonomous message; `missed` of them are missing before it, by the gap in the ATAG sequence."""
+
+    message: Autonomous
+    missed: int = 0
+
+
+Event = Answered | Failed | Notice
+
+
+class Phase(Enum):
+    """Where an exchange stands."""
+
+    SENT = auto()
+    ACKNOWLEDGED = auto()
+    ACCEPTED = auto()
+    HELD_BACK = auto()
+    OVER = auto()
+
+
+class Stimulus(Enum):
+    """What can happen to an exchange."""
+
+    WORKING = auto()
+    ALL_RIGHT = auto()
+    REPEAT_LATER = auto()
+    NO_GOOD = auto()
+    NO_ACKNOWLEDGEMENT = auto()
+    ANSWER = auto()
+    DEADLINE = auto()
+
+
+class Action(Enum):
+    """What the session does about it."""
+
+    EXTEND = auto()
+    WAIT_FOR_MORE = auto()
+    PAUSE = auto()
+    SEND_AGAIN = auto()
+    DELIVER = auto()
+    CONFIRM = auto()
+    REFUSE = auto()
+    DISCLAIM = auto()
+    EXPIRE = auto()
+
+
+_WAITING = {
+    Stimulus.WORKING: (Phase.ACKNOWLEDGED, Action.EXTEND),
+    Stimulus.ALL_RIGHT: (Phase.ACCEPTED, Action.WAIT_FOR_MORE),
+    Stimulus.REPEAT_LATER: (Phase.HELD_BACK, Action.PAUSE),
+    Stimulus.NO_GOOD: (Phase.OVER, Action.REFUSE),
+    Stimulus.NO_ACKNOWLEDGEMENT: (Phase.OVER, Action.DISCLAIM),
+    Stimulus.ANSWER: (Phase.OVER, Action.DELIVER),
+    Stimulus.DEADLINE: (Phase.OVER, Action.EXPIRE),
+}
+TRANSITIONS: dict[Phase, dict[Stimulus, tuple[Phase, Action]]] = {
+    Phase.SENT: _WAITING,
+    Phase.ACKNOWLEDGED: _WAITING,
+    Phase.ACCEPTED: _WAITING
+    | {
+        Stimulus.WORKING: (Phase.ACCEPTED, Action.EXTEND),
+        Stimulus.DEADLINE: (Phase.OVER, Action.CONFIRM),
+    },
+    Phase.HELD_BACK: _WAITING | {Stimulus.DEADLINE: (Phase.SENT, Action.SEND_AGAIN)},
+}
+
+_STIMULUS = {
+    AcknowledgementCode.IN_PROGRESS: Stimulus.WORKING,
+    AcknowledgementCode.PRINTOUT_FOLLOWS: Stimulus.WORKING,
+    AcknowledgementCode.ALL_RIGHT: Stimulus.ALL_RIGHT,
+    AcknowledgementCode.REPEAT_LATER: Stimulus.REPEAT_LATER,
+    AcknowledgementCode.NO_GOOD: Stimulus.NO_GOOD,
+    AcknowledgementCode.NO_ACKNOWLEDGEMENT: Stimulus.NO_ACKNOWLEDGEMENT,
+}
+
+
+@dataclass(slots=True)
+class _Exchange:
+    ctag: str
+    verb: str
+    wire: bytes
+    began: float
+    deadline: float
+    phase: Phase = Phase.SENT
+    pauses: int = 0
+
+
+class Session:
+    """The state of one TCP session: what is awaited, and until when.
+
+    Times are seconds on any monotonic clock. After each `send`, `receive` or `handle_timer` the caller writes
+    `data_to_send()`, handles the returned events and looks at `next_timer()`.
+    """
+
+    def __init__(self, deadlines: Deadlines | None = None, wire: Wire | None = None) -> None:
+        self._deadlines = deadlines or Deadlines()
+        self._wire = wire or Wire()
+        self._decoder = Decoder(self._wire.receive_limit)
+        self._exchanges: dict[str, _Exchange] = {}
+        self._expired: dict[str, None] = {}
+        self._outgoing = bytearray()
+        self._ctag = 0
+        self._atag: int | None = None
+        self.late: deque[Response] = deque(maxlen=REMEMBERED)
+        self.unknown: deque[Response | Acknowledgement] = deque(maxlen=REMEMBERED)
+
+    def send(self, command: Command, now: float) -> str:
+        """Queue `command` and return its CTAG. Raises `InvalidCommand` and then queues nothing."""
+        ctag = str(self._ctag + 1)
+        wire = encode_command(command, ctag, limit=self._wire.send_limit, terminator=self._wire.terminator)
+        self._ctag += 1
+        self._exchanges[ctag] = _Exchange(ctag, command.verb, wire, now, now + self._deadlines.answer)
+        self._outgoing += wire
+        return ctag
+
+    def data_to_send(self) -> bytes:
+        """The bytes to write now; each is handed out once."""
+        data = bytes(self._outgoing)
+        self._outgoing.clear()
+        return data
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """What the switch's bytes bring about."""
+        return [event for message in self._decoder.feed(data) for event in self._take(message, now)]
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` is due, or None if nothing is awaited."""
+        return min((exchange.deadline for exchange in self._exchanges.values()), default=None)
+
+    def handle_timer(self, now: float) -> list[Event]:
+        """What the passing of time brings about."""
+        due = [exchange for exchange in self._exchanges.values() if exchange.deadline <= now]
+        return [event for exchange in due for event in self._stimulate(exchange, Stimulus.DEADLINE, now)]
+
+    def lose(self, reason: str) -> list[Event]:
+        """The connection is gone: everything awaited fails with `SessionLost`."""
+        awaited, self._exchanges = list(self._exchanges), {}
+        return [Failed(ctag, SessionLost(reason)) for ctag in awaited]
+
+    def _take(self, message: Message, now: float) -> list[Event]:
+        if isinstance(message, Autonomous):
+            return [Notice(message, self._missed(message.atag))]
+        if isinstance(message, Unparsed):
+            log.info("switch sent something else than TL1 (%s): %r", message.error, message.text)
+            return []
+        exchange = self._exchanges.get(message.ctag)
+        if exchange is None:
+            self._set_aside(message)
+            return []
+        if isinstance(message, Acknowledgement):
+            return self._stimulate(exchange, _STIMULUS[message.code], now)
+        return self._stimulate(exchange, Stimulus.ANSWER, now, message)
+
+    def _set_aside(self, message: Response | Acknowledgement) -> None:
+        if message.ctag not in self._expired:
+            log.warning("switch answered CTAG %s (%s), which awaits nothing", message.ctag, message.code)
+            self.unknown.append(message)
+        elif isinstance(message, Response):
+            log.warning("switch answered CTAG %s (%s) after its deadline", message.ctag, message.code)
+            self.late.append(message)
+
+    def _missed(self, atag: str) -> int:
+        if not (atag.isascii() and atag.isdigit()):
+            return 0
+        before, self._atag = self._atag, int(atag)
+        return max(0, self._atag - before - 1) if before is not None else 0
+
+    def _stimulate(
+        self, exchange: _Exchange, stimulus: Stimulus, now: float, response: Response | None = None
+    ) -> list[Event]:
+        exchange.phase, action = TRANSITIONS[exchange.phase][stimulus]
+        if action is Action.PAUSE and exchange.pauses == self._deadlines.repeats:
+            exchange.phase, action = Phase.OVER, Action.REFUSE
+            outcome: SwitchFault | Response = Busy("RL", f"{exchange.verb} is to be repeated later, again and again")
+        else:
+            outcome = self._outcome(exchange, action, now, response)
+        if exchange.phase is Phase.OVER:
+            return [self._end(exchange, outcome, answered=response is not None)]
+        exchange.deadline = self._deadline(exchange, action, now)
+        if action is Action.SEND_AGAIN:
+            self._outgoing += exchange.wire
+        return []
+
+    def _outcome(
+        self, exchange: _Exchange, action: Action, now: float, response: Response | None
+    ) -> SwitchFault | Response:
+        if action is Action.DELIVER and response is not None:
+            return _verdict(exchange.verb, response)
+        if action is Action.CONFIRM:
+            return Response("", exchange.ctag, "OK")
+        if action is Action.REFUSE:
+            return Denied("NG", f"the switch rejected {exchange.verb}")
+        if action is Action.DISCLAIM:
+            return NotConfirmed(f"the switch does not know what became of {exchange.verb} (NA)")
+        return TimedOut(f"no answer to {exchange.verb} within {now - exchange.began:.3g} s")
+
+    def _deadline(self, exchange: _Exchange, action: Action, now: float) -> float:
+        limits = self._deadlines
+        if action is Action.PAUSE:
+            exchange.pauses += 1
+            return now + limits.first_pause * 2.0 ** (exchange.pauses - 1)
+        wait = limits.acknowledged if action is Action.EXTEND else limits.answer
+        return min(now + wait, max(now, exchange.began + limits.longest))
+
+    def _end(self, exchange: _Exchange, outcome: SwitchFault | Response, *, answered: bool) -> Event:
+        del self._exchanges[exchange.ctag]
+        if not answered:
+            self._expired[exchange.ctag] = None
+            if len(self._expired) > REMEMBERED:
+                del self._expired[next(iter(self._expired))]
+        if isinstance(outcome, Response):
+            return Answered(exchange.ctag, outcome)
+        return Failed(exchange.ctag, outcome)
+
+
+def _verdict(verb: str, response: Response) -> SwitchFault | Response:
+    """What an answer amounts to: itself if it confirms, else the error it stands for."""
+    if response.code == "COMPLD":
+        return response
+    if response.code == "DENY":
+        return Denied(response.error_code or "DENY", response.error_text)
+    if response.code == "PRTL":
+        return PartlyDone("PRTL", response.error_text or f"{verb} was done in part")
+    return NotConfirmed(f"the switch answered {verb} with {response.code}, which confirms nothing")
