@@ -32,6 +32,8 @@ NOT_SERVED = {
     "mayPause": "pausing",
 }
 LARGEST_PAGE = 1000
+LONGEST_CURSOR = 18
+LARGEST_I64 = (1 << 63) - 1
 
 # ------------------------------------------------------------------------------------------------ from Thrift
 
@@ -83,7 +85,7 @@ def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant
     """What page a client wants. Raises Rejected, Unsupported."""
     if limit is None or not 1 <= limit <= LARGEST_PAGE:
         raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
-    if cursor and not cursor.isdecimal():
+    if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
         raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
     if filter_ is not None and filter_.tenant not in (None, tenant):
         raise ttypes.Unsupported("tenants", f"This server knows only the tenant {tenant!r}.")
@@ -104,8 +106,8 @@ def grant(key: str, found: Grant) -> ttypes.Grant:
         groupAddress=found.group_address,
         groupPort=found.group_port,
         rateBitsPerSecond=int(found.rate),
-        estimatedServiceMs=round(found.estimated_service * 1000),
-        leaseMs=round(found.lease * 1000),
+        estimatedServiceMs=_whole_ms(found.estimated_service),
+        leaseMs=_whole_ms(found.lease),
         firstByte=found.first_byte,
         receiversWithoutPart=list(found.unserved),
         reservation=found.reservation,
@@ -133,6 +135,8 @@ def refuse_failed_change(found: RequestEvent) -> None:
     """Raise what an `extend` is told when the change was not made."""
     if found.kind is EventKind.ENDED and found.state is not None:
         raise errors.RequestEnded(found.state.value, found.reason or "")
+    if found.kind is EventKind.REVOKED:
+        raise errors.Rejected("light_lost", f"The grant was revoked before the change was made: {found.reason}.")
     if found.reason is not None:
         raise errors.Rejected("device_failed", f"The change was undone, the old state is in force: {found.reason}.")
 
@@ -160,7 +164,7 @@ def _part(core: Core, request: Request, part: Part, now: float) -> ttypes.PartSt
         receivers=list(part.receivers),
         grant=grant(request.current.key, part.grant) if part.grant else None,
         reason=core.reason(request, part),
-        leaseLeftMs=None if part.lease_end is None else max(0, round((part.lease_end - now) * 1000)),
+        leaseLeftMs=None if part.lease_end is None else max(0, _whole_ms(part.lease_end - now)),
     )
 
 
@@ -319,6 +323,10 @@ def _state(state: PartState) -> int:
 
 def _ms(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1000
+
+
+def _whole_ms(seconds: float) -> int:
+    return min(round(seconds * 1000), LARGEST_I64)
 
 
 def _optional_float(value: int | None) -> float | None:

@@ -94,16 +94,17 @@ class BlastHandler:
     ) -> Future[ttypes.Event]:
         """The first event after `after_sequence`."""
         timeout = _seconds(timeout_ms)
+        after = after_sequence or 0
 
         def work(turn: Turn) -> ttypes.Event | Future[ttypes.Event]:
             found = turn.core.request(_id(key))
-            event = next((e for e in found.events if e.sequence > after_sequence), None)
+            event = next((e for e in found.events if e.sequence > after), None)
             if event is not None:
                 return convert.event(key, event)
             return turn.wait(
                 _id(key),
                 timeout,
-                lambda event: event.sequence > after_sequence,
+                lambda event: event.sequence > after,
                 lambda event: convert.event(key, event),
                 lambda: _not_yet(turn, found),
             )
@@ -123,7 +124,7 @@ class BlastHandler:
             return turn.wait(
                 _id(key),
                 LONGEST_WAIT,
-                lambda event: event.kind in (EventKind.CHANGED, EventKind.ENDED),
+                lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
                 lambda event: in_force(Turn(self._runtime), event),
                 lambda: _not_yet(turn, turn.core.request(_id(key))),
             )
@@ -138,6 +139,8 @@ class BlastHandler:
         self, connection: Connection, key: str, part: int, report: ttypes.TransferReport
     ) -> Future[ttypes.RequestStatus]:
         """The transfer is over."""
+        if part is None:
+            raise ttypes.Rejected("unknown_part", "Name the part that is finished; a request's first part is 0.")
         return self._change(key, FinishAsked(_id(key), part))
 
     def withdraw(self, connection: Connection, key: str) -> Future[ttypes.RequestStatus]:
@@ -217,7 +220,9 @@ class BlastHandler:
 
         def work(turn: Turn) -> None:
             for request in self._waiting_for_grant.pop(connection.id, ()):
-                turn.handle(ClientVanished(request))
+                # The client may have come back on another connection before this one was seen to be dead.
+                if not any(request in others for others in self._waiting_for_grant.values()):
+                    turn.handle(ClientVanished(request))
 
         self._runtime.call(work)
 
@@ -232,8 +237,8 @@ class BlastHandler:
         return convert.with_thrift_errors(self._runtime.call(work))
 
 
-def _id(key: str) -> RequestKey:
-    return (DEFAULT_TENANT, key)
+def _id(key: str | None) -> RequestKey:
+    return (DEFAULT_TENANT, key or "")
 
 
 def _status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:

@@ -1,0 +1,291 @@
+"""The asyncio client: the calls of `Client`, many of them outstanding at once on one connection.
+
+A reply finds its call by the sequence number, for replies may come in another order than the calls went. The
+generated client encodes and decodes, each message in a buffer of its own; framing and waiting are done here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.transport.TTransport import TMemoryBuffer, TTransportException
+
+from blast_api import BlastOperator
+from blast_api.ttypes import (
+    DrainStatus,
+    ElementStatus,
+    Event,
+    Explanation,
+    Extension,
+    FabricStatus,
+    FibreReport,
+    Grant,
+    JournalEntry,
+    MulticastRequest,
+    ReconcileReport,
+    RequestStatus,
+    TransferReport,
+    Version,
+)
+from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.calls import (
+    NOT_BLAST,
+    PAGE,
+    SAFE_TO_REPEAT,
+    ConnectionBroken,
+    ControllerUnreachable,
+    filter_of,
+    milliseconds,
+)
+
+_LENGTH = struct.Struct("!i")
+_FRAME_BYTES = 1 << 20
+
+
+class AsyncClient:
+    """A connection to a controller, opened by the first call; for the tasks of one event loop.
+
+    `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
+    Raises `BadAddress` for an address that is none.
+    """
+
+    def __init__(self, address: str = DEFAULT_ADDRESS, timeout: float = 10.0) -> None:
+        self.address = parse_address(address)
+        self._timeout = timeout
+        self._connection: _Pipelined | None = None
+        self._connecting = asyncio.Lock()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection and fail what is outstanding; the next call opens a new one."""
+        connection, self._connection = self._connection, None
+        if connection:
+            await connection.close()
+
+    # ------------------------------------------------------------------ applications
+
+    async def submit(self, request: MulticastRequest) -> RequestStatus:
+        """Ask for a multicast and return at once."""
+        return await self._call("submit", request)
+
+    async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
+        """Return the first event of a request above `after_sequence`; raises `NotYet` after `timeout` seconds."""
+        return await self._wait("awaitEvent", (key, after_sequence), timeout)
+
+    async def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`)."""
+        return await self._wait("request", (request,), timeout)
+
+    async def extend(self, key: str, extension: Extension) -> RequestStatus:
+        """Change a request's members, time or size; refused whole or done whole."""
+        return await self._call("extend", key, extension)
+
+    async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        """Say that a part's transfer is over; its resources go back."""
+        return await self._call("finish", key, part, report or TransferReport())
+
+    async def withdraw(self, key: str) -> RequestStatus:
+        """Give up a request, pending or active."""
+        return await self._call("withdraw", key)
+
+    async def status(self, key: str) -> RequestStatus:
+        """Return one request's state."""
+        return await self._call("status", key)
+
+    async def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> AsyncIterator[RequestStatus]:
+        """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = await self._call("listRequests", filter_of(states), page, cursor)
+            for request in answer.requests:
+                yield request
+            cursor = answer.nextCursor
+
+    async def explain(self, key: str) -> Explanation:
+        """Say what blocks a request."""
+        return await self._call("explain", key)
+
+    async def fabric(self) -> FabricStatus:
+        """Return racks, splitters, switches and light trees as the controller sees them."""
+        return await self._call("fabric")
+
+    async def version(self) -> Version:
+        """Return the controller's version and the optional features it serves."""
+        return await self._call("version")
+
+    async def ping(self) -> None:
+        """Ask for a sign of life."""
+        await self._call("ping")
+
+    async def login(self, token: str) -> None:
+        """Identify this connection."""
+        await self._call("login", token)
+
+    # ------------------------------------------------------------------ operators
+
+    async def drain(self, on: bool) -> DrainStatus:
+        """Stop, or resume, granting."""
+        return await self._call("drain", on)
+
+    async def reconcile(self, dry_run: bool = True) -> ReconcileReport:
+        """Compare what devices hold with what they should, and repair it unless `dry_run`."""
+        return await self._call("reconcile", dry_run)
+
+    async def verify_fabric(self) -> FibreReport:
+        """Check the fibres against the config with probe frames."""
+        return await self._call("verifyFabric")
+
+    async def elements(self) -> list[ElementStatus]:
+        """List every piece of hardware and its state."""
+        elements: list[ElementStatus] = await self._call("elements")
+        return elements
+
+    async def quarantine(self, element: str, reason: str) -> None:
+        """Take an element out of use; what it serves now goes on."""
+        await self._call("quarantine", element, reason)
+
+    async def release_element(self, element: str) -> None:
+        """Put an element back into use."""
+        await self._call("releaseElement", element)
+
+    async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        """Read the controller's journal."""
+        entries: list[JournalEntry] = await self._call("journal", after_sequence, limit)
+        return entries
+
+    # ------------------------------------------------------------------ the connection
+
+    async def _call(self, name: str, *arguments: Any) -> Any:
+        return await self._attempts(name, arguments, None)
+
+    async def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+        return await self._attempts(name, arguments, asyncio.get_running_loop().time() + seconds)
+
+    async def _attempts(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
+        was_open = self._connection is not None and self._connection.open
+        try:
+            return await self._once(name, arguments, end)
+        except ConnectionBroken:
+            # A connection that was just made and broke is no accident of an old one.
+            if not was_open or name not in SAFE_TO_REPEAT:
+                raise
+        return await self._once(name, arguments, end)
+
+    async def _once(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
+        connection = await self._connected()
+        seconds = self._timeout
+        if end is not None:
+            left = max(end - asyncio.get_running_loop().time(), 0.0)
+            arguments, seconds = (*arguments, milliseconds(left)), left + self._timeout
+        try:
+            return await asyncio.wait_for(connection.call(name, arguments), seconds)
+        except TimeoutError as error:
+            raise ControllerUnreachable(self.address, f"nothing came within {seconds:g} s") from error
+        except _ClosedHere as error:
+            raise ControllerUnreachable(self.address, "closed by this client") from error
+        except (EOFError, OSError, TTransportException) as error:
+            raise ConnectionBroken(self.address, "the connection broke") from error
+        except TProtocolException as error:
+            raise ControllerUnreachable(self.address, NOT_BLAST) from error
+
+    async def _connected(self) -> _Pipelined:
+        async with self._connecting:
+            if self._connection is None or not self._connection.open:
+                opening = asyncio.open_connection(*self.address)
+                try:
+                    self._connection = _Pipelined(*await asyncio.wait_for(opening, self._timeout))
+                except TimeoutError as error:
+                    reason = f"no connection within {self._timeout:g} s"
+                    raise ControllerUnreachable(self.address, reason) from error
+                except OSError as error:
+                    raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+            return self._connection
+
+
+class _ClosedHere(Exception):
+    """The connection ended because its owner closed it: nothing to be repeated."""
+
+
+class _Pipelined:
+    """One connection: calls out, replies in, matched by sequence number."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._sequence = 0
+        self._outstanding: dict[int, asyncio.Future[bytes]] = {}
+        self._receiving = asyncio.create_task(self._receive())
+
+    @property
+    def open(self) -> bool:
+        """Whether replies can still come."""
+        return not self._receiving.done()
+
+    async def call(self, name: str, arguments: Sequence[Any]) -> Any:
+        """Make a call and return what it returns, or raise what it raises."""
+        self._sequence = self._sequence % 0x7FFFFFFF + 1
+        sequence = self._sequence
+        reply = self._outstanding[sequence] = asyncio.get_running_loop().create_future()
+        try:
+            self._writer.write(_encoded(name, sequence, arguments))
+            await self._writer.drain()
+            return _decoded(name, await reply)
+        finally:
+            self._outstanding.pop(sequence, None)
+
+    async def close(self) -> None:
+        """Close, failing what is outstanding."""
+        self._receiving.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._receiving
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _receive(self) -> None:
+        error: Exception = _ClosedHere()
+        try:
+            while True:
+                (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+                if not 0 < length <= _FRAME_BYTES:
+                    raise TProtocolException(message=f"frame length {length}")
+                self._deliver(await self._reader.readexactly(length))
+        except (EOFError, OSError, TProtocolException, TTransportException, ValueError) as broken:
+            error = broken
+        finally:
+            self._writer.close()
+            for reply in self._outstanding.values():
+                if not reply.done():
+                    reply.set_exception(error)
+
+    def _deliver(self, body: bytes) -> None:
+        _, _, sequence = TBinaryProtocolAccelerated(TMemoryBuffer(body)).readMessageBegin()
+        reply = self._outstanding.get(sequence)
+        # The caller may have given up waiting.
+        if reply is not None and not reply.done():
+            reply.set_result(body)
+
+
+def _encoded(name: str, sequence: int, arguments: Sequence[Any]) -> bytes:
+    buffer = TMemoryBuffer()
+    thrift = BlastOperator.Client(TBinaryProtocolAccelerated(buffer))
+    thrift._seqid = sequence
+    getattr(thrift, f"send_{name}")(*arguments)
+    body: bytes = buffer.getvalue()
+    return _LENGTH.pack(len(body)) + body
+
+
+def _decoded(name: str, body: bytes) -> Any:
+    return getattr(BlastOperator.Client(TBinaryProtocolAccelerated(TMemoryBuffer(body))), f"recv_{name}")()

@@ -1,0 +1,219 @@
+"""The synchronous client: a thin wrapper round the generated one.
+
+Times are in seconds. The interface's typed exceptions (`Rejected`, `NotYet`, …) come through as they are; whatever
+is wrong with the connection is a `ControllerUnreachable`.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TFramedTransport, TTransportException
+
+from blast_api import BlastOperator
+from blast_api.ttypes import (
+    DrainStatus,
+    ElementStatus,
+    Event,
+    Explanation,
+    Extension,
+    FabricStatus,
+    FibreReport,
+    Grant,
+    JournalEntry,
+    MulticastRequest,
+    ReconcileReport,
+    RequestStatus,
+    TransferReport,
+    Version,
+)
+from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.calls import (
+    NOT_BLAST,
+    PAGE,
+    SAFE_TO_REPEAT,
+    ConnectionBroken,
+    ControllerUnreachable,
+    filter_of,
+    milliseconds,
+)
+
+
+class Client:
+    """A connection to a controller, opened by the first call. One call at a time: not for several threads.
+
+    `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
+    Raises `BadAddress` for an address that is none.
+    """
+
+    def __init__(self, address: str = DEFAULT_ADDRESS, timeout: float = 10.0) -> None:
+        self.address = parse_address(address)
+        self._timeout = timeout
+        self._socket = TSocket(self.address.host, self.address.port)
+        self._transport = TFramedTransport(self._socket)
+        self._thrift = BlastOperator.Client(TBinaryProtocolAccelerated(self._transport))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
+        self._transport.close()
+        # What a broken call left in the buffers must not reach the next connection.
+        self._transport = TFramedTransport(self._socket)
+        self._thrift = BlastOperator.Client(TBinaryProtocolAccelerated(self._transport))
+
+    # ------------------------------------------------------------------ applications
+
+    def submit(self, request: MulticastRequest) -> RequestStatus:
+        """Ask for a multicast and return at once."""
+        return self._call("submit", request)
+
+    def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
+        """Return the first event of a request above `after_sequence`; raises `NotYet` after `timeout` seconds."""
+        return self._wait("awaitEvent", (key, after_sequence), timeout)
+
+    def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`)."""
+        return self._wait("request", (request,), timeout)
+
+    def extend(self, key: str, extension: Extension) -> RequestStatus:
+        """Change a request's members, time or size; refused whole or done whole."""
+        return self._call("extend", key, extension)
+
+    def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        """Say that a part's transfer is over; its resources go back."""
+        return self._call("finish", key, part, report or TransferReport())
+
+    def withdraw(self, key: str) -> RequestStatus:
+        """Give up a request, pending or active."""
+        return self._call("withdraw", key)
+
+    def status(self, key: str) -> RequestStatus:
+        """Return one request's state."""
+        return self._call("status", key)
+
+    def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> Iterator[RequestStatus]:
+        """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = self._call("listRequests", filter_of(states), page, cursor)
+            yield from answer.requests
+            cursor = answer.nextCursor
+
+    def explain(self, key: str) -> Explanation:
+        """Say what blocks a request."""
+        return self._call("explain", key)
+
+    def fabric(self) -> FabricStatus:
+        """Return racks, splitters, switches and light trees as the controller sees them."""
+        return self._call("fabric")
+
+    def version(self) -> Version:
+        """Return the controller's version and the optional features it serves."""
+        return self._call("version")
+
+    def ping(self) -> None:
+        """Ask for a sign of life."""
+        self._call("ping")
+
+    def login(self, token: str) -> None:
+        """Identify this connection."""
+        self._call("login", token)
+
+    # ------------------------------------------------------------------ operators
+
+    def drain(self, on: bool) -> DrainStatus:
+        """Stop, or resume, granting."""
+        return self._call("drain", on)
+
+    def reconcile(self, dry_run: bool = True) -> ReconcileReport:
+        """Compare what devices hold with what they should, and repair it unless `dry_run`."""
+        return self._call("reconcile", dry_run)
+
+    def verify_fabric(self) -> FibreReport:
+        """Check the fibres against the config with probe frames."""
+        return self._call("verifyFabric")
+
+    def elements(self) -> list[ElementStatus]:
+        """List every piece of hardware and its state."""
+        elements: list[ElementStatus] = self._call("elements")
+        return elements
+
+    def quarantine(self, element: str, reason: str) -> None:
+        """Take an element out of use; what it serves now goes on."""
+        self._call("quarantine", element, reason)
+
+    def release_element(self, element: str) -> None:
+        """Put an element back into use."""
+        self._call("releaseElement", element)
+
+    def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
+        """Read the controller's journal."""
+        entries: list[JournalEntry] = self._call("journal", after_sequence, limit)
+        return entries
+
+    # ------------------------------------------------------------------ the connection
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self._attempts(name, lambda: self._once(name, arguments, self._timeout))
+
+    def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+        end = time.monotonic() + seconds
+
+        def attempt() -> Any:
+            left = max(end - time.monotonic(), 0.0)
+            return self._once(name, (*arguments, milliseconds(left)), left + self._timeout)
+
+        return self._attempts(name, attempt)
+
+    def _attempts(self, name: str, attempt: Callable[[], Any]) -> Any:
+        was_open = self._socket.isOpen()
+        try:
+            return attempt()
+        except ConnectionBroken:
+            # A connection that was just made and broke is no accident of an old one.
+            if not was_open or name not in SAFE_TO_REPEAT:
+                raise
+        return attempt()
+
+    def _once(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
+        self._connect()
+        self._socket.setTimeout(timeout * 1000)
+        try:
+            return getattr(self._thrift, name)(*arguments)
+        except TTransportException as error:
+            self.close()
+            if error.type == TTransportException.TIMED_OUT:
+                raise ControllerUnreachable(self.address, f"nothing came within {timeout:g} s") from error
+            raise ConnectionBroken(self.address, "the connection broke") from error
+        except (TProtocolException, EOFError) as error:
+            self.close()
+            raise ControllerUnreachable(self.address, NOT_BLAST) from error
+        except KeyboardInterrupt:
+            # The reply is on its way; the next call would take it for its own.
+            self.close()
+            raise
+
+    def _connect(self) -> None:
+        if self._socket.isOpen():
+            return
+        self.close()
+        try:
+            connection = socket.create_connection(self.address, self._timeout)
+        except OSError as error:
+            raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setHandle(connection)

@@ -1,0 +1,104 @@
+"""The `blast` command: finds the sub-commands of all installed packages and runs one.
+
+A package offers sub-commands by an entry point of the group `blast.commands`, a function `register(subparsers)` that
+adds parsers and gives each `set_defaults(run=...)`: a callable that takes the parsed arguments and returns the exit
+status. So `blast` needs none of them to be installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Any, NoReturn
+
+DISTRIBUTION = "blast-controller"
+GROUP = "blast.commands"
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+_EXAMPLES = """\
+examples:
+  blast controller run --config fabric.toml
+  blast request --from h1 --to h2,h3 --bytes 300MB
+  blast status
+  blast fabric show
+
+Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `blast` with these arguments (default: those of the process) and return the exit status."""
+    parser = build_parser(entry_points(group=GROUP))
+    try:
+        arguments = parser.parse_args(argv)
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except SystemExit as end:
+        # How argparse ends help and wrong use.
+        return end.code if isinstance(end.code, int) else WRONG_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing may be flushed into the closed pipe at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells wrong use in one line, in all sub-commands: a wrapped usage would hide it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message} (`{self.prog} --help` tells more)\n")
+
+
+def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
+    """The parser with the sub-commands of these entry points."""
+    parser = _Parser(
+        prog="blast",
+        description="Optical multicast: the controller, its clients and the lab.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"blast {_version()}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in sorted(commands, key=lambda command: command.name):
+        _register(command, subparsers)
+    return parser
+
+
+def _register(command: EntryPoint, subparsers: Any) -> None:
+    try:
+        register: Callable[[Any], None] = command.load()
+    except ImportError as error:
+        # An extra that is not installed must not take the other commands with it.
+        _register_absent(command.name, error, subparsers)
+    else:
+        register(subparsers)
+
+
+def _register_absent(name: str, error: ImportError, subparsers: Any) -> None:
+    def run(_: argparse.Namespace) -> int:
+        sys.stderr.write(
+            f"blast: `blast {name}` is not installed here ({error}): pip install '{DISTRIBUTION}[{name}]'\n"
+        )
+        return FAILED
+
+    # With a prefix that nobody types, every argument is accepted: what counts is the sentence.
+    parser = subparsers.add_parser(name, prefix_chars="\0", add_help=False, help="(not installed)")
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def _version() -> str:
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

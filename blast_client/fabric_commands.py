@@ -1,0 +1,55 @@
+"""`blast fabric show|svg`: the fabric as a table and as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from blast_client.fabric_svg import fabric_svg
+from blast_client.fabric_table import fabric_table
+from blast_client.failures import DONE, FAILED, telling_failures
+from blast_client.json_form import to_json
+from blast_client.options import add_command, connect
+
+
+def register(subparsers: Any) -> None:
+    """Add these commands to `blast`."""
+    fabric = subparsers.add_parser(
+        "fabric",
+        help="show racks, splitters, optical switches and light trees",
+        description="Show racks, splitters, optical switches and light trees.",
+        epilog="examples:\n  blast fabric show\n  blast fabric svg --output fabric.svg",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = fabric.add_subparsers(metavar="WHAT", required=True)
+    show = add_command(kinds, "show", "print the fabric as tables", "blast fabric show --controller 10.0.0.1:9090")
+    show.set_defaults(run=_show)
+    svg = add_command(kinds, "svg", "draw the fabric as an SVG picture", "blast fabric svg --output fabric.svg")
+    svg.add_argument("--output", metavar="FILE", type=Path, help="file to write (default: standard output)")
+    svg.set_defaults(run=_svg)
+
+
+@telling_failures
+def _show(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        fabric = client.fabric()
+    sys.stdout.write((to_json(fabric) if arguments.json else fabric_table(fabric)) + "\n")
+    return DONE
+
+
+@telling_failures
+def _svg(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        fabric = client.fabric()
+    picture = to_json(fabric) + "\n" if arguments.json else fabric_svg(fabric)
+    if arguments.output is None:
+        sys.stdout.write(picture)
+        return DONE
+    try:
+        arguments.output.write_text(picture, encoding="utf-8")
+    except OSError as error:
+        sys.stderr.write(f"blast: {arguments.output} cannot be written ({error.strerror}): choose another --output\n")
+        return FAILED
+    return DONE

@@ -1,0 +1,77 @@
+"""The fabric as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus
+from blast_client.request_views import light_tree_table
+from blast_client.text_table import shortened, text_table
+from blast_client.units import format_rate
+
+
+def fabric_table(fabric: FabricStatus) -> str:
+    """Optical switches, splitters, racks with their optical ports, and light trees."""
+    return "\n\n".join(
+        [
+            f"light {format_rate(fabric.lightRateBitsPerSecond)}, {fabric.pendingRequests} requests pending",
+            _switches(fabric),
+            _splitters(fabric),
+            _racks(fabric.racks),
+            light_tree_table(fabric),
+        ]
+    )
+
+
+def _switches(fabric: FabricStatus) -> str:
+    rows = [[s.name, "connected" if s.connected else "away", s.reason or ""] for s in fabric.opticalSwitches]
+    return text_table(["OPTICAL SWITCH", "STATE", "NOTE"], rows)
+
+
+def _splitters(fabric: FabricStatus) -> str:
+    if not fabric.splitters:
+        return "no splitters"
+    rows = [
+        [
+            s.name,
+            f"1:{s.ways}",
+            f"{s.opticalSwitch} output {s.switchOutput}",
+            _ranges(s.switchInputs),
+            _use(s.reservation, s.unusable),
+        ]
+        for s in fabric.splitters
+    ]
+    return text_table(["SPLITTER", "WAYS", "FED BY", "LEGS INTO", "USE"], rows)
+
+
+def _racks(racks: Sequence[RackStatus]) -> str:
+    rows = []
+    for rack in racks:
+        first = [rack.name, rack.datapath, "connected" if rack.connected else "away", shortened(rack.hosts)]
+        for number, port in enumerate(rack.opticalPorts):
+            rows.append([*(first if number == 0 else [""] * 4), *_port(port)])
+        if not rack.opticalPorts:
+            rows.append([*first, "none", "", ""])
+    return text_table(["RACK", "TOR", "STATE", "HOSTS", "OPTICAL PORT", "SWITCH IN/OUT", "USE"], rows)
+
+
+def _port(port: OpticalPortStatus) -> list[str]:
+    place = f"{port.opticalSwitch} {port.switchInput}/{port.switchOutput}"
+    return [str(port.port), place, _use(port.reservation, port.unusable)]
+
+
+def _use(reservation: int | None, unusable: str | None) -> str:
+    if unusable:
+        return f"unusable: {unusable}"
+    return "free" if reservation is None else f"tree {reservation}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 7 as 1-3, 7."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,68 @@
+"""What a failed call means for somebody at a terminal: one sentence and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from functools import wraps
+
+from thrift.Thrift import TApplicationException, TException
+
+from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, NotYet, Rejected, UnknownRequest, Unsupported
+from blast_client.address import BadAddress
+from blast_client.calls import ControllerUnreachable
+from blast_client.json_form import state_name
+
+DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
+"""Exit statuses of every `blast` command."""
+
+
+def explain_failure(error: Exception) -> tuple[int, str]:
+    """The exit status and the sentence for an exception of a client call."""
+    match error:
+        case Rejected():
+            return WRONG_USE, _with_largest(error)
+        case NotYet():
+            return FAILED, f"not yet: {error.sentence}"
+        case Ended():
+            return FAILED, f"the request has ended ({state_name(error.state)}): {error.reason}"
+        case UnknownRequest():
+            return WRONG_USE, f"the controller knows no request {error.key!r}: `blast status` lists those it knows"
+        case KeyReused():
+            return WRONG_USE, f"the key {error.key!r} is in use by a request with other content: choose another --key"
+        case Denied():
+            return WRONG_USE, f"denied: {error.sentence}"
+        case Unsupported():
+            return WRONG_USE, f"this controller does not serve {error.feature}: {error.sentence}"
+        case NotLeader():
+            other = f": try --controller {error.address}" if error.address else ""
+            return FAILED, f"this controller is not the leader{other}"
+        case ControllerUnreachable():
+            return FAILED, f"{error} with --controller"
+        case TApplicationException():
+            return FAILED, f"the controller could not carry out the call: {error}"
+        case _:
+            return (WRONG_USE if isinstance(error, BadAddress) else FAILED), str(error)
+
+
+def _with_largest(error: Rejected) -> str:
+    sentence: str = error.sentence
+    if error.largestPossible is None or str(error.largestPossible) in sentence:
+        return sentence
+    return f"{sentence.rstrip('.')} (at most {error.largestPossible} racks)"
+
+
+def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
+    """Turn what client calls raise into a sentence on standard error and an exit status."""
+
+    @wraps(run)
+    def wrapped(arguments: Namespace) -> int:
+        try:
+            return run(arguments)
+        except (TException, ControllerUnreachable, BadAddress) as error:
+            status, sentence = explain_failure(error)
+            sys.stderr.write(f"blast: {sentence}\n")
+            return status
+
+    return wrapped

@@ -1,0 +1,41 @@
+"""Thrift structs as plain data for JSON output: unset fields left out, enumerated values by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from blast_api.ttypes import EventKind, PartState
+
+# The runtime description of a struct does not say which numbers are enumerated; by name they are few.
+_ENUMERATED: Mapping[str, Mapping[int, str]] = {
+    "state": PartState._VALUES_TO_NAMES,
+    "kind": EventKind._VALUES_TO_NAMES,
+}
+
+
+def plain(value: Any) -> Any:
+    """A struct as a dict, a list of structs as a list of dicts; anything else as it is."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if not hasattr(value, "thrift_spec"):
+        return value
+    fields = ((spec[2], getattr(value, spec[2])) for spec in value.thrift_spec if spec)
+    return {name: _field(name, field) for name, field in fields if field is not None}
+
+
+def to_json(value: Any) -> str:
+    """A struct as readable JSON."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def state_name(state: int) -> str:
+    """A `PartState` as it is written on screen; a number that this client does not know stays a number."""
+    return str(PartState._VALUES_TO_NAMES.get(state, state)).lower()
+
+
+def _field(name: str, value: Any) -> Any:
+    if isinstance(value, int) and name in _ENUMERATED:
+        return _ENUMERATED[name].get(value, value)
+    return plain(value)

@@ -1,0 +1,194 @@
+"""`blast request|extend|withdraw|finish|status|top`: a script's and an operator's view of requests."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import uuid
+from typing import Any
+
+from blast_api.ttypes import Ended, Extension, Grant, MulticastRequest, NotYet, PartState, RequestStatus, TransferReport
+from blast_client.calls import milliseconds
+from blast_client.client import Client
+from blast_client.failures import DONE, FAILED, telling_failures
+from blast_client.json_form import plain, to_json
+from blast_client.options import add_command, checked, connect, names
+from blast_client.request_views import describe_grant, describe_request, request_table, top_screen
+from blast_client.units import parse_bytes, parse_seconds
+
+_FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
+_UNFINISHED = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
+_CLEAR_SCREEN = "\x1b[H\x1b[2J"
+
+
+def register(subparsers: Any) -> None:
+    """Add these commands to `blast`."""
+    _register_request(subparsers)
+    _register_extend(subparsers)
+    _register_finish(subparsers)
+    withdraw = add_command(subparsers, "withdraw", "give up a request, pending or active", "blast withdraw nightly-7")
+    withdraw.add_argument("key", metavar="KEY")
+    withdraw.set_defaults(run=_withdraw)
+    status = add_command(subparsers, "status", "show one request, or all that the controller knows", "blast status")
+    status.add_argument("key", metavar="KEY", nargs="?")
+    status.set_defaults(run=_status)
+    _register_top(subparsers)
+
+
+def _register_request(subparsers: Any) -> None:
+    example = "blast request --from h1 --to h2,h3,h4 --bytes 300MB --timeout 60"
+    parser = add_command(subparsers, "request", "ask for a multicast and wait for its grant", example)
+    parser.add_argument("--from", dest="sender", metavar="HOST", required=True, help="host that sends")
+    parser.add_argument(
+        "--to", dest="receivers", metavar="HOST,…", type=checked(names), required=True, help="receivers"
+    )
+    parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), required=True, help="size, as 300MB")
+    parser.add_argument("--key", help="names the request; the same key and content again is the same request")
+    parser.add_argument(
+        "--timeout", metavar="TIME", type=checked(parse_seconds), default=60.0, help="wait so long (default: 60s)"
+    )
+    parser.add_argument(
+        "--patience", metavar="TIME", type=checked(parse_seconds), help="the controller drops it if pending for so long"
+    )
+    parser.add_argument("--no-wait", action="store_true", help="submit and return at once")
+    parser.set_defaults(run=_request)
+
+
+def _register_extend(subparsers: Any) -> None:
+    example = "blast extend nightly-7 --add h5,h6 --time 20s"
+    parser = add_command(subparsers, "extend", "change the members, time or size of a request", example)
+    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("--add", metavar="HOST,…", type=checked(names), help="receivers to add")
+    parser.add_argument("--remove", metavar="HOST,…", type=checked(names), help="receivers to remove")
+    parser.add_argument("--time", metavar="TIME", type=checked(parse_seconds), help="added to the lease")
+    parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), help="added to the size")
+    parser.set_defaults(run=_extend, refuse=parser.error)
+
+
+def _register_finish(subparsers: Any) -> None:
+    example = "blast finish nightly-7 --bytes-sent 300MB"
+    parser = add_command(subparsers, "finish", "say that a transfer is over, so that its light is free", example)
+    parser.add_argument("key", metavar="KEY")
+    parser.add_argument("--part", type=int, default=0, help="part of the request (default: 0)")
+    parser.add_argument("--bytes-sent", metavar="SIZE", type=checked(parse_bytes), help="for the statistics")
+    parser.add_argument("--duration", metavar="TIME", type=checked(parse_seconds), help="for the statistics")
+    parser.set_defaults(run=_finish)
+
+
+def _register_top(subparsers: Any) -> None:
+    parser = add_command(subparsers, "top", "watch requests, light trees and what is free", "blast top --interval 2s")
+    parser.add_argument(
+        "--interval", metavar="TIME", type=checked(parse_seconds), default=1.0, help="time between views (default: 1s)"
+    )
+    parser.add_argument("--once", action="store_true", help="print one view and return")
+    parser.set_defaults(run=_top)
+
+
+# ---------------------------------------------------------------------- what they do
+
+
+@telling_failures
+def _request(arguments: argparse.Namespace) -> int:
+    request = MulticastRequest(
+        key=arguments.key or f"cli-{uuid.uuid4().hex[:12]}",
+        sender=arguments.sender,
+        receivers=arguments.receivers,
+        bytes=arguments.bytes,
+        patienceMs=None if arguments.patience is None else milliseconds(arguments.patience),
+    )
+    with connect(arguments) as client:
+        status = client.submit(request)
+        if arguments.no_wait:
+            _print(arguments, status, describe_request(status))
+            return DONE
+        try:
+            grant = _await_grant(client, status, arguments.timeout)
+        except NotYet as error:
+            sys.stderr.write(
+                f"blast: not yet: {error.sentence.rstrip('.')}; request {request.key} is still waiting "
+                f"(`blast status {request.key}`, `blast withdraw {request.key}`)\n"
+            )
+            return FAILED
+    _print(arguments, grant, describe_grant(grant, arguments.bytes))
+    return DONE
+
+
+def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant:
+    """The grant of a request's active part, as soon as there is one."""
+    end = time.monotonic() + seconds
+    while True:
+        for part in status.parts:
+            if part.state == PartState.ACTIVE and part.grant is not None:
+                return part.grant
+        if status.state in _FINAL:
+            raise Ended(status.state, next((part.reason for part in status.parts if part.reason), "no reason given"))
+        client.await_event(status.key, status.latestSequence, max(end - time.monotonic(), 0.0))
+        status = client.status(status.key)
+
+
+@telling_failures
+def _extend(arguments: argparse.Namespace) -> int:
+    if not any((arguments.add, arguments.remove, arguments.time, arguments.bytes)):
+        arguments.refuse("nothing to change: give --add, --remove, --time or --bytes")
+    extension = Extension(
+        addReceivers=arguments.add,
+        removeReceivers=arguments.remove,
+        addMs=None if arguments.time is None else milliseconds(arguments.time),
+        addBytes=arguments.bytes,
+    )
+    with connect(arguments) as client:
+        return _show(arguments, client.extend(arguments.key, extension))
+
+
+@telling_failures
+def _finish(arguments: argparse.Namespace) -> int:
+    duration = None if arguments.duration is None else milliseconds(arguments.duration)
+    with connect(arguments) as client:
+        report = TransferReport(bytesSent=arguments.bytes_sent, durationMs=duration)
+        return _show(arguments, client.finish(arguments.key, arguments.part, report))
+
+
+@telling_failures
+def _withdraw(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        return _show(arguments, client.withdraw(arguments.key))
+
+
+@telling_failures
+def _status(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        if arguments.key is not None:
+            return _show(arguments, client.status(arguments.key))
+        requests = list(client.list_requests())
+    _print(arguments, requests, request_table(requests))
+    return DONE
+
+
+@telling_failures
+def _top(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        while True:
+            fabric, requests = client.fabric(), list(client.list_requests(_UNFINISHED))
+            if arguments.json:
+                _write(to_json({"fabric": plain(fabric), "requests": plain(requests)}))
+            else:
+                screen = top_screen(fabric, requests, arguments.controller)
+                _write(screen if arguments.once else _CLEAR_SCREEN + screen)
+            if arguments.once:
+                return DONE
+            time.sleep(arguments.interval)
+
+
+def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:
+    _print(arguments, status, describe_request(status))
+    return DONE
+
+
+def _print(arguments: argparse.Namespace, value: Any, text: str) -> None:
+    _write(to_json(value) if arguments.json else text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

@@ -1,0 +1,69 @@
+"""Quantities as people write and read them. Prefixes are decimal (MB = 10^6 bytes); KiB, MiB … are binary."""
+
+from __future__ import annotations
+
+import re
+
+_BYTES = {"": 1, "b": 1, **{f"{p}b": 1000**n for n, p in enumerate("kmgtp", 1)}}
+_BYTES |= {f"{p}ib": 1024**n for n, p in enumerate("kmgtp", 1)}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
+
+
+def parse_bytes(text: str) -> int:
+    """Read a number of bytes, for example 300MB, 1.5 GiB or 4096.
+
+    Raises ValueError with a sentence.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    factor = _BYTES.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"{text!r} is no size: write for example 300MB, 1.5GiB or a number of bytes")
+    size: int = round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+    if not 0 < size < 1 << 63:
+        raise ValueError(f"{text!r} is no size: it must be at least one byte and fit in 64 bits")
+    return size
+
+
+def parse_seconds(text: str) -> float:
+    """Read a duration in seconds, for example 2.5, 2.5s, 200ms, 5min or 1h.
+
+    Raises ValueError with a sentence.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    factor = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"{text!r} is no time: write for example 2.5s, 200ms, 5min or a number of seconds")
+    return float(match[1]) * factor
+
+
+def format_bytes(count: int) -> str:
+    """A number of bytes with a decimal prefix: 300 MB."""
+    return _scaled(count, "B")
+
+
+def format_rate(bits_per_second: float) -> str:
+    """A rate with a decimal prefix: 100 Mbit/s."""
+    return _scaled(bits_per_second, "bit/s")
+
+
+def format_ms(milliseconds: float) -> str:
+    """A duration: 14.2 ms, 24 s, 3 min 5 s, 2 h 4 min."""
+    if milliseconds < 1000:
+        return f"{milliseconds:.3g} ms"
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    minutes, seconds_left = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds_left} s"
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{hours} h {minutes_left} min"
+
+
+def _scaled(value: float, unit: str) -> str:
+    for prefix in ("", "k", "M", "G", "T"):
+        # What would be shown as 1000 belongs to the next prefix.
+        if value < 999.5 or prefix == "T":
+            break
+        value /= 1000
+    return f"{value:.3g} {prefix}{unit}" if value < 999.5 else f"{value:.0f} {prefix}{unit}"

@@ -1,0 +1,72 @@
+"""What a handler sees of a client, and how it answers a deferred call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+
+class Connection:
+    """One client's connection, as handlers see it: an identity that ends. Safe to use from any thread."""
+
+    def __init__(self, number: int, peer: str) -> None:
+        self.id = number
+        """Counts from 1; never used twice by one server."""
+        self.peer = peer
+        """Address of the client, "HOST:PORT"."""
+        self._lock = threading.Lock()
+        self._closed = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is gone."""
+        return self._closed
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in a worker once the connection is gone; at once, in this thread, if it already is."""
+        with self._lock:
+            if not self._closed:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def take_close_callbacks(self) -> list[Callable[[], None]]:
+        """For the server: mark the connection gone and hand over what is to be called."""
+        with self._lock:
+            self._closed = True
+            callbacks, self._callbacks = self._callbacks, []
+            return callbacks
+
+    def __repr__(self) -> str:
+        return f"<connection {self.id} from {self.peer}>"
+
+
+class Handler(Protocol):
+    """What a server asks of its handler besides one method for each method of the service.
+
+    Those methods are called in worker threads as `method(connection, *arguments)`, the calls of one connection in the
+    order of their arrival. An argument that a client left out is None. They return a value, raise an exception that
+    the interface declares, or return a `concurrent.futures.Future` that brings one or the other later.
+    """
+
+    def disconnected(self, connection: Connection) -> None:
+        """The connection is gone; its last call has returned and its deferred replies are cancelled."""
+
+
+def settle(future: Future[Any], value: Any) -> bool:
+    """Answer a deferred call with `value`; False if its caller is gone."""
+    if not future.set_running_or_notify_cancel():
+        return False
+    future.set_result(value)
+    return True
+
+
+def settle_with_error(future: Future[Any], error: Exception) -> bool:
+    """Answer a deferred call with an exception; False if its caller is gone."""
+    if not future.set_running_or_notify_cancel():
+        return False
+    future.set_exception(error)
+    return True

@@ -1,0 +1,90 @@
+"""From a frame's body to an answer: decode, call the handler, encode. Runs in a worker; touches no socket."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any
+
+from thrift.Thrift import TApplicationException
+
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.errors import CallRefused, HandlerFault
+from blast_controller.rpc.messages import Call, ServiceCodec
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A framed reply to write. `fault` says whose fault the call's failure was, if it failed: "client", "handler"."""
+
+    frame: bytes
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The reply comes when `future` is done."""
+
+    call: Call
+    future: Future[Any]
+
+
+Answer = Reply | Deferred | None
+"""None where no reply is due (oneway)."""
+
+
+def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: bytes) -> Answer:
+    """Carry out the call in a frame's body.
+
+    Raises `MalformedMessage`.
+    """
+    header = codec.read_header(body)
+    try:
+        call = codec.read_call(header, body)
+    except CallRefused as refusal:
+        return Reply(codec.refused(header, refusal.kind, str(refusal)), "client")
+    try:
+        value = getattr(handler, call.method.name)(connection, *call.arguments)
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises, its caller gets an answer
+        return error_reply(codec, call, error)
+    return Deferred(call, value) if isinstance(value, Future) else _value_reply(codec, call, value)
+
+
+def deferred_reply(codec: ServiceCodec, call: Call, future: Future[Any]) -> Reply | None:
+    """The reply to a deferred call whose future is done."""
+    try:
+        value = future.result(timeout=0)
+    except CancelledError:
+        return error_reply(codec, call, HandlerFault(f"{call.method.name} was cancelled by the server"))
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises, its caller gets an answer
+        return error_reply(codec, call, error)
+    return _value_reply(codec, call, value)
+
+
+def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
+    """The reply that carries an exception: declared ones as they are, others only as an internal error."""
+    try:
+        frame = codec.raised(call, error)
+    except HandlerFault as fault:
+        return _internal_error(codec, call, fault)
+    return Reply(frame) if frame is not None else _internal_error(codec, call, error)
+
+
+def _value_reply(codec: ServiceCodec, call: Call, value: Any) -> Reply | None:
+    if call.method.result is None:
+        return None
+    try:
+        return Reply(codec.returned(call, value))
+    except HandlerFault as fault:
+        return _internal_error(codec, call, fault)
+
+
+def _internal_error(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
+    _log.error("%s failed", call.method.name, exc_info=error)
+    if call.method.result is None:
+        return None
+    sentence = str(error) if isinstance(error, HandlerFault) else f"internal error in {call.method.name}"
+    return Reply(codec.refused(call.header, TApplicationException.INTERNAL_ERROR, sentence), "handler")

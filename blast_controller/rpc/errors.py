@@ -1,0 +1,42 @@
+"""Everything that can go wrong between the socket and the handler, sorted by whose fault it is.
+
+`ClientFault`: what arrived breaks the protocol or a limit. `HandlerFault`: our own code answered with something that
+the interface does not allow. Neither ever reaches a handler.
+"""
+
+from __future__ import annotations
+
+
+class ClientFault(Exception):
+    """The other side broke the protocol or a limit."""
+
+
+class FrameLengthInvalid(ClientFault):
+    """A frame announced a length of zero or less: this is no framed Thrift client."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"frame length {length} is not positive")
+
+
+class FrameTooLarge(ClientFault):
+    """A frame announced more than the cap. `beginning` is what had already arrived of its body."""
+
+    def __init__(self, length: int, cap: int, beginning: bytes) -> None:
+        super().__init__(f"frame of {length} bytes exceeds the cap of {cap} bytes")
+        self.beginning = beginning
+
+
+class MalformedMessage(ClientFault):
+    """A frame's body is no Thrift call: nothing can be answered, the connection has to go."""
+
+
+class CallRefused(ClientFault):
+    """A readable call that cannot be carried out; `kind` is a type of `TApplicationException`."""
+
+    def __init__(self, kind: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind = kind
+
+
+class HandlerFault(Exception):
+    """A handler returned what its method's declaration does not allow."""

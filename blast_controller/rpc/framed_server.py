@@ -1,0 +1,127 @@
+"""A Thrift server for framed clients: one I/O thread that only moves bytes, and a pool of workers.
+
+The shape is that of Thrift's non-blocking server (one network thread, a worker pool); the loop is asyncio's, the
+framing our own and the codec Apache Thrift's accelerated one. A handler method may return a future: the reply leaves
+when it is done, and until then nothing but a table entry is held.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+
+from thrift.Thrift import TApplicationException
+
+from blast_controller.rpc.connection import Handler
+from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.served_connection import ServedConnection, ServerCounters, ServerLimits, Shared
+
+_log = logging.getLogger(__name__)
+
+
+def _too_many_waits(sentence: str) -> Exception:
+    error: Exception = TApplicationException(TApplicationException.INTERNAL_ERROR, sentence)
+    return error
+
+
+class FramedServer:
+    """Serves a generated Thrift service module (`blast_api.BlastOperator`) with a handler, see `Handler`.
+
+    `too_many_waits` makes the exception for a call that would be parked beyond the limits: best one that the
+    interface declares for every method that waits. Raises TypeError when the handler lacks a method of the service.
+    """
+
+    def __init__(
+        self,
+        service: ModuleType,
+        handler: Handler,
+        limits: ServerLimits | None = None,
+        too_many_waits: Callable[[str], Exception] = _too_many_waits,
+    ) -> None:
+        limits = limits or ServerLimits()
+        codec = ServiceCodec(service, limits.frame_bytes)
+        missing = [name for name in (*codec.methods, "disconnected") if not callable(getattr(handler, name, None))]
+        if missing:
+            raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
+        self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
+        self._loop = asyncio.new_event_loop()
+        self._shared = Shared(codec, handler, too_many_waits, limits, self._workers, self._loop)
+        self._thread = threading.Thread(target=self._run, name="rpc-io", daemon=True)
+        self._listening: asyncio.Server | None = None
+
+    @property
+    def counters(self) -> ServerCounters:
+        """What happened so far; read it, do not write."""
+        return self._shared.counters
+
+    def start(self, host: str = "127.0.0.1", port: int = 9090) -> tuple[str, int]:
+        """Listen, and return the address that is bound (`port` 0 takes a free one).
+
+        Raises OSError when the address cannot be had; the server can then be started with another.
+        """
+        if not self._thread.is_alive():
+            self._thread.start()
+        listening = asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
+        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
+        return str(bound_host), int(bound_port)
+
+    def stop(self, grace: float = 2.0) -> None:
+        """Stop listening, let calls in progress end and their replies leave (`grace` seconds), close everything.
+
+        Deferred calls end without a reply: their connection closes, their futures are cancelled. Stopping twice, or
+        without a start, does nothing.
+        """
+        all_ended = True
+        if self._thread.is_alive():
+            all_ended = asyncio.run_coroutine_threadsafe(self._shut_down(grace), self._loop).result()
+        if not all_ended:
+            _log.warning("stopped with calls still in progress after %g s", grace)
+        self._workers.shutdown(wait=all_ended)
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        elif not self._loop.is_closed():
+            self._loop.close()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    async def _listen(self, host: str, port: int) -> asyncio.Server:
+        self._listening = await self._loop.create_server(
+            lambda: ServedConnection(self._shared), host, port, backlog=1024
+        )
+        return self._listening
+
+    async def _shut_down(self, grace: float) -> bool:
+        """Whether all calls in progress have ended."""
+        if self._listening:
+            self._listening.close()
+        connections = set(self._shared.connections)
+        for connection in connections:
+            connection.take_no_more_calls()
+        all_ended = await _until(lambda: not any(c.working for c in connections), grace)
+        for connection in connections:
+            connection.close()
+        if not await _until(lambda: not self._shared.connections, grace):
+            for connection in set(self._shared.connections):
+                connection.abort()
+            await _until(lambda: not self._shared.connections, grace)
+        return all_ended
+
+
+async def _until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for a condition at most so long; whether it came true."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not condition():
+        if loop.time() >= end:
+            return False
+        await asyncio.sleep(0.005)
+    return True

@@ -1,0 +1,307 @@
+"""The server's side of one client: an asyncio protocol that lives in the I/O thread and never waits.
+
+The calls of a connection are carried out one after another, each in a worker, so that a client that pipelines `submit`
+and `awaitEvent` finds its request. A deferred call holds no worker and its reply leaves whenever it is ready. Reading
+stops while a client has many calls waiting for their turn, or does not read its replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from thrift.Thrift import TApplicationException
+
+from blast_controller.rpc.connection import Connection, Handler
+from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
+from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMessage
+from blast_controller.rpc.frames import FRAME_BYTES, FrameDecoder
+from blast_controller.rpc.messages import Call, ServiceCodec
+
+_log = logging.getLogger(__name__)
+
+_CALLS_WAITING = 32
+_SECONDS_TO_READ_REPLIES = 30.0
+_SECONDS_TO_READ_REFUSAL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What one client, and all together, may hold of the server. Numbers of things, unless named otherwise."""
+
+    frame_bytes: int = FRAME_BYTES
+    connections: int = 4096
+    parked_per_connection: int = 1024
+    parked: int = 16384
+    workers: int = 4
+
+
+@dataclass(slots=True)
+class ServerCounters:
+    """What happened since the start; written by the I/O thread only. `connections` and `parked` go up and down."""
+
+    connections: int = 0
+    parked: int = 0
+    accepted: int = 0
+    calls: int = 0
+    refused_connections: int = 0
+    refused_calls: int = 0
+    refused_waits: int = 0
+    failed_calls: int = 0
+    malformed: int = 0
+    oversized: int = 0
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all connections of a server have in common."""
+
+    codec: ServiceCodec
+    handler: Handler
+    too_many_waits: Callable[[str], Exception]
+    limits: ServerLimits
+    workers: Executor
+    loop: asyncio.AbstractEventLoop
+    counters: ServerCounters = field(default_factory=ServerCounters)
+    connections: set[ServedConnection] = field(default_factory=set)
+
+    def post(self, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
+        # A future that was already running when its caller vanished may end after the loop was closed.
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(callback, *arguments)
+
+
+class ServedConnection(asyncio.Protocol):
+    """One client, in the I/O thread."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._decoder = FrameDecoder(shared.limits.frame_bytes)
+        self._waiting: deque[bytes] = deque()
+        self._working = False
+        self._parked: set[Future[Any]] = set()
+        self._deaf = False
+        self._fault: ClientFault | None = None
+        self._said_last_word = False
+        self._reader_deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def working(self) -> bool:
+        """Whether a worker is busy with a call of this connection."""
+        return self._working
+
+    # ------------------------------------------------------------------ what the network does
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the client, or close at once where there are too many."""
+        self._transport = cast(asyncio.Transport, transport)
+        counters = self._shared.counters
+        counters.accepted += 1
+        peer = ":".join(str(part) for part in (transport.get_extra_info("peername") or ("?",))[:2])
+        self.connection = Connection(counters.accepted, peer)
+        counters.connections += 1
+        self._shared.connections.add(self)
+        if counters.connections > self._shared.limits.connections:
+            counters.refused_connections += 1
+            _log.warning("%s refused: %d connections are open", peer, counters.connections - 1)
+            self._deaf = True
+            self._transport.abort()
+            return
+        notice_dead_peers(transport.get_extra_info("socket"))
+
+    def data_received(self, data: bytes) -> None:
+        """Take frames out of the stream as long as there is room for them."""
+        if self._deaf:
+            return
+        self._decoder.receive(data)
+        self._take_frames()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End every wait of this client, and tell the handler once its last call has returned."""
+        self._deaf = True
+        self._waiting.clear()
+        if self._reader_deadline:
+            self._reader_deadline.cancel()
+        self._shared.connections.discard(self)
+        self._shared.counters.connections -= 1
+        self._shared.counters.parked -= len(self._parked)
+        parked, self._parked = self._parked, set()
+        for future in parked:
+            future.cancel()
+        if not self._working:
+            self._shared.workers.submit(self._say_farewell)
+
+    def pause_writing(self) -> None:
+        """The client does not read its replies: take no further calls, and give it some time."""
+        self._transport.pause_reading()
+        self._reader_deadline = self._shared.loop.call_later(_SECONDS_TO_READ_REPLIES, self._give_up_on_reader)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        if self._reader_deadline:
+            self._reader_deadline.cancel()
+            self._reader_deadline = None
+        self._take_frames()
+
+    # ------------------------------------------------------------------ calls
+
+    def _take_frames(self) -> None:
+        try:
+            while not self._deaf and len(self._waiting) < _CALLS_WAITING:
+                frame = self._decoder.next_frame()
+                if frame is None:
+                    break
+                self._waiting.append(frame)
+        except ClientFault as fault:
+            self._deaf, self._fault = True, fault
+        self._balance_reading()
+        self._start_next_call()
+
+    def _balance_reading(self) -> None:
+        if self._transport.is_closing():
+            return
+        if len(self._waiting) >= _CALLS_WAITING:
+            self._transport.pause_reading()
+        elif self._reader_deadline is None:
+            self._transport.resume_reading()
+
+    def _start_next_call(self) -> None:
+        if self._working or self._reader_deadline:
+            return
+        if self._waiting:
+            self._working = True
+            self._shared.workers.submit(self._work, self._waiting.popleft())
+        elif self._fault:
+            # The calls in front of the fault were good and have been carried out.
+            self._end_with(self._fault)
+
+    def _work(self, frame: bytes) -> None:
+        """In a worker: whatever happens, report to the I/O thread, which waits for it."""
+        shared = self._shared
+        try:
+            outcome: Answer | ClientFault = answer(shared.codec, shared.handler, self.connection, frame)
+        except MalformedMessage as fault:
+            outcome = fault
+        except Exception as error:  # noqa: BLE001 - the top of a worker's job
+            _log.error("a call of %s could not be carried out", self.connection.peer, exc_info=error)
+            outcome = ClientFault(f"undecodable call ({type(error).__name__})")
+        shared.post(self._worked, outcome)
+
+    def _worked(self, outcome: Answer | ClientFault) -> None:
+        self._working = False
+        self._shared.counters.calls += 1
+        if isinstance(outcome, ClientFault):
+            self._end_with(outcome)
+        elif isinstance(outcome, Deferred):
+            self._park(outcome.call, outcome.future)
+        else:
+            self._write(outcome)
+        if self not in self._shared.connections:
+            self._shared.workers.submit(self._say_farewell)
+        else:
+            self._take_frames()
+
+    # ------------------------------------------------------------------ deferred replies
+
+    def _park(self, call: Call, future: Future[Any]) -> None:
+        if self._deaf:
+            future.cancel()
+            return
+        limits, counters = self._shared.limits, self._shared.counters
+        if len(self._parked) >= limits.parked_per_connection or counters.parked >= limits.parked:
+            counters.refused_waits += 1
+            future.cancel()
+            sentence = f"{len(self._parked)} calls of this connection, {counters.parked} in all, are waiting: no more"
+            self._write(error_reply(self._shared.codec, call, self._shared.too_many_waits(sentence)))
+            return
+        self._parked.add(future)
+        counters.parked += 1
+        future.add_done_callback(lambda done: self._shared.post(self._settled, call, done))
+
+    def _settled(self, call: Call, future: Future[Any]) -> None:
+        if future not in self._parked:
+            return
+        self._parked.remove(future)
+        self._shared.counters.parked -= 1
+        self._write(deferred_reply(self._shared.codec, call, future))
+
+    # ------------------------------------------------------------------ writing and ending
+
+    def _write(self, reply: Reply | None) -> None:
+        if reply is None:
+            return
+        if reply.fault == "client":
+            self._shared.counters.refused_calls += 1
+        elif reply.fault == "handler":
+            self._shared.counters.failed_calls += 1
+        if not (self._transport.is_closing() or self._said_last_word):
+            self._transport.write(reply.frame)
+
+    def _end_with(self, fault: ClientFault) -> None:
+        _log.warning("%s closed: %s", self.connection.peer, fault)
+        self.take_no_more_calls()
+        if isinstance(fault, FrameTooLarge):
+            self._shared.counters.oversized += 1
+            self._refuse_oversized(fault)
+        else:
+            self._shared.counters.malformed += 1
+            self._transport.close()
+
+    def _refuse_oversized(self, fault: FrameTooLarge) -> None:
+        codec = self._shared.codec
+        try:
+            header = codec.read_header(fault.beginning)
+        except MalformedMessage:
+            self._transport.close()
+            return
+        self._write(Reply(codec.refused(header, TApplicationException.PROTOCOL_ERROR, str(fault)), "client"))
+        # Closing now would reset the connection under the client that is still sending, and lose the refusal.
+        self._transport.write_eof()
+        self._said_last_word = True
+        self._shared.loop.call_later(_SECONDS_TO_READ_REFUSAL, self._transport.abort)
+
+    def _give_up_on_reader(self) -> None:
+        _log.warning("%s closed: it has not read its replies for %g s", self.connection.peer, _SECONDS_TO_READ_REPLIES)
+        self._transport.abort()
+
+    def take_no_more_calls(self) -> None:
+        """Let the call in progress end, and start none."""
+        self._deaf, self._fault = True, None
+        self._waiting.clear()
+
+    def close(self) -> None:
+        """Write what is written, and close."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+    def _say_farewell(self) -> None:
+        """In a worker."""
+        farewells = [*self.connection.take_close_callbacks(), self._tell_handler]
+        for farewell in farewells:
+            try:
+                farewell()
+            except Exception as error:  # noqa: BLE001 - the top of a worker's job
+                _log.error("the end of %s could not be handled", self.connection.peer, exc_info=error)
+
+    def _tell_handler(self) -> None:
+        self._shared.handler.disconnected(self.connection)
+
+
+def notice_dead_peers(connection: socket.socket) -> None:
+    """Have the kernel end a connection whose host died silently (here within 25 s), so that its waits end too."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,0 +1,396 @@
+# ruff: noqa: N802 - the method and argument names are those of the interface
+"""Both clients against the real server: typed exceptions, lost connections, time-outs, addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from blast_api import BlastOperator
+from blast_api.ttypes import EventKind, PartState
+from blast_client import (
+    AsyncClient,
+    BadAddress,
+    Client,
+    ControllerUnreachable,
+    Ended,
+    Extension,
+    KeyReused,
+    MulticastRequest,
+    NotYet,
+    Rejected,
+    UnknownRequest,
+    Unsupported,
+)
+from blast_client.address import Address, parse_address
+from blast_controller.rpc.framed_server import FramedServer
+from blast_controller.rpc.served_connection import ServerLimits
+from tests.support.memory_controller import MemoryController, serving
+
+
+def request(key: str = "k", **options) -> MulticastRequest:
+    return MulticastRequest(**{"key": key, "sender": "h11", "receivers": ["h21", "h31"], "bytes": 10**8, **options})
+
+
+@pytest.fixture
+def controller():
+    handler = MemoryController(splitters=1)
+    with serving(handler) as (_, host, port):
+        handler.address = f"{host}:{port}"
+        yield handler
+
+
+@pytest.fixture
+def client(controller):
+    with Client(controller.address) as client:
+        yield client
+
+
+# ---------------------------------------------------------------------- synchronous
+
+
+def test_the_whole_dialogue(client):
+    client.ping()
+    assert client.version().software == "memory"
+    assert client.submit(request()).state == PartState.ACTIVE
+    event = client.await_event("k")
+    assert (event.kind, event.grant.groupAddress) == (EventKind.GRANTED, "239.1.0.1")
+    assert client.extend("k", Extension(addReceivers=["h41"])).receivers == ["h21", "h31", "h41"]
+    assert client.finish("k").state == PartState.DONE
+    assert client.status("k").state == PartState.DONE
+    assert client.request(request("k2"), timeout=5).key == "k2"
+    assert client.withdraw("k2").state == PartState.WITHDRAWN
+
+
+def test_operator_calls(client):
+    client.quarantine("splitter:s1", "dirty")
+    assert client.fabric().splitters[0].unusable == "dirty"
+    client.release_element("splitter:s1")
+    assert client.fabric().splitters[0].unusable is None
+    assert [e.name for e in client.elements()] == ["splitter:s1"]
+    assert client.drain(True).draining
+    for call in (client.reconcile, client.verify_fabric, client.journal, lambda: client.explain("k")):
+        with pytest.raises(Unsupported):
+            call()
+
+
+def test_typed_exceptions_come_through(client):
+    with pytest.raises(Rejected) as rejected:
+        client.submit(request(receivers=["nowhere"]))
+    assert (rejected.value.code, rejected.value.sentence) == ("unknown_host", "no host is named nowhere")
+    client.submit(request())
+    with pytest.raises(KeyReused):
+        client.submit(request(bytes=1))
+    with pytest.raises(UnknownRequest):
+        client.status("other")
+    client.finish("k")
+    with pytest.raises(Ended) as ended:
+        client.withdraw("k")
+    assert ended.value.state == PartState.DONE
+
+
+def test_waiting_longer_than_the_socket_s_own_patience(controller):
+    with Client(controller.address, timeout=0.3) as client, Client(controller.address) as other:
+        client.submit(request("first"))
+        timer = threading.Timer(0.8, other.finish, ["first"])
+        timer.start()
+        assert client.request(request("second"), timeout=20).key == "second"
+        timer.join()
+
+
+def test_not_yet_when_the_time_is_over(client):
+    client.submit(request("first"))
+    with pytest.raises(NotYet, match="no splitter is free"):
+        client.request(request("second"), timeout=0.05)
+    assert client.status("second").state == PartState.PENDING
+
+
+def test_listing_goes_over_all_pages(client):
+    for number in range(7):
+        client.submit(request(f"k{number}"))
+    assert [r.key for r in client.list_requests(page=3)] == [f"k{n}" for n in range(7)]
+    assert [r.key for r in client.list_requests([PartState.ACTIVE])] == ["k0"]
+
+
+def test_nobody_there():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    with pytest.raises(ControllerUnreachable, match=f"127.0.0.1:{port} .*refused.*blast controller run"):
+        Client(f"127.0.0.1:{port}").ping()
+
+
+def test_a_host_that_does_not_exist():
+    with pytest.raises(ControllerUnreachable, match=r"no-such-host\.invalid:9090"):
+        Client("no-such-host.invalid").ping()
+
+
+@contextmanager
+def impostor(answer: bytes | None):
+    """A server that answers every connection so, or not at all."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        kept = []
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                kept.append(connection)
+                if answer is not None:
+                    connection.recv(1000)
+                    connection.sendall(answer)
+                    connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield "{}:{}".format(*listening.getsockname())
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in kept:
+                connection.close()
+
+
+def test_a_server_that_never_answers():
+    with impostor(None) as address, pytest.raises(ControllerUnreachable, match=r"nothing came within 0\.2 s"):
+        Client(address, timeout=0.2).ping()
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x04oops", b"", b"\x00"])
+def test_a_server_of_another_kind(answer):
+    with impostor(answer) as address:
+        with pytest.raises(ControllerUnreachable), Client(address) as client:
+            client.ping()
+
+        async def ask():
+            async with AsyncClient(address) as aio:
+                await aio.ping()
+
+        with pytest.raises(ControllerUnreachable):
+            asyncio.run(ask())
+
+
+def test_a_restarted_controller_is_found_again():
+    handler = MemoryController()
+    server = FramedServer(BlastOperator, handler)
+    host, port = server.start(port=0)
+    with Client(f"{host}:{port}") as client:
+        client.submit(request())
+        server.stop()
+        server = FramedServer(BlastOperator, handler)
+        server.start(host, port)
+        try:
+            assert client.finish("k").state == PartState.DONE
+        finally:
+            server.stop()
+        with pytest.raises(ControllerUnreachable, match="refused"):
+            client.status("k")
+
+
+class Cutting(MemoryController):
+    """Ends the connection in the middle of the first call of a kind."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self.cut, self.times, self.server = method, 0, None
+
+    def _once(self, name, original, connection, *arguments):
+        if name == self.cut:
+            self.times += 1
+            if self.times == 1:
+                self.drop()
+                time.sleep(0.1)
+        return original(connection, *arguments)
+
+    def drop(self):
+        shared = self.server._shared
+        for connection in list(shared.connections):
+            shared.loop.call_soon_threadsafe(connection.abort)
+
+    def submit(self, *arguments):
+        return self._once("submit", super().submit, *arguments)
+
+    def awaitEvent(self, *arguments):
+        return self._once("awaitEvent", super().awaitEvent, *arguments)
+
+    def withdraw(self, *arguments):
+        return self._once("withdraw", super().withdraw, *arguments)
+
+
+@contextmanager
+def cutting(method: str):
+    handler = Cutting(method)
+    with serving(handler) as (server, host, port):
+        handler.server = server
+        yield handler, f"{host}:{port}"
+
+
+def test_safe_calls_are_repeated_on_a_new_connection():
+    with cutting("submit") as (handler, address), Client(address) as client:
+        client.ping()
+        assert client.submit(request()).key == "k"
+        assert handler.times == 2
+    with cutting("awaitEvent") as (handler, address), Client(address) as client:
+        client.submit(request())
+        assert client.await_event("k").kind == EventKind.GRANTED
+        assert handler.times == 2
+
+
+def test_other_calls_are_not_repeated():
+    with cutting("withdraw") as (handler, address), Client(address) as client:
+        client.submit(request())
+        with pytest.raises(ControllerUnreachable, match="broke"):
+            client.withdraw("k")
+        assert handler.times == 1
+        assert client.await_event("k", after_sequence=1).state == PartState.WITHDRAWN
+
+
+# ---------------------------------------------------------------------- asyncio
+
+
+async def test_many_calls_outstanding_on_one_connection(controller):
+    async with AsyncClient(controller.address) as client:
+        await client.submit(request("first"))
+        keys = [f"k{n}" for n in range(50)]
+        await asyncio.gather(*(client.submit(request(key)) for key in keys))
+        waits = {key: asyncio.create_task(client.await_event(key)) for key in keys}
+        await client.ping()
+        assert not any(wait.done() for wait in waits.values())
+        running = "first"
+        for _ in keys:
+            await client.finish(running)
+            done, _pending = await asyncio.wait(waits.values(), return_when=asyncio.FIRST_COMPLETED)
+            event = done.pop().result()
+            running = event.grant.key
+            assert waits.pop(running).result() is event
+
+
+async def test_typed_exceptions_and_pages_with_asyncio(controller):
+    async with AsyncClient(controller.address) as client:
+        with pytest.raises(Rejected):
+            await client.submit(request(receivers=["nowhere"]))
+        with pytest.raises(UnknownRequest):
+            await client.status("k")
+        for number in range(5):
+            await client.submit(request(f"k{number}"))
+        with pytest.raises(NotYet):
+            await client.request(request("k4"), timeout=0.05)
+        assert [r.key async for r in client.list_requests(page=2)] == [f"k{n}" for n in range(5)]
+        assert (await client.elements())[0].name == "splitter:s1"
+
+
+async def test_a_call_given_up_does_not_confuse_the_next(controller):
+    async with AsyncClient(controller.address) as client:
+        await client.submit(request("first"))
+        await client.submit(request("k"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.await_event("k"), 0.05)
+        await client.finish("first")
+        assert (await client.status("k")).state == PartState.ACTIVE
+
+
+async def test_outstanding_calls_end_when_the_connection_does(controller):
+    client = AsyncClient(controller.address)
+    await client.submit(request("first"))
+    await client.submit(request("k"))
+    wait = asyncio.create_task(client.await_event("k"))
+    await asyncio.sleep(0.05)
+    await client.close()
+    with pytest.raises(ControllerUnreachable, match="closed by this client"):
+        await asyncio.wait_for(wait, 5)
+
+
+async def test_nobody_there_with_asyncio():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = "{}:{}".format(*listening.getsockname())
+    with pytest.raises(ControllerUnreachable, match="blast controller run"):
+        await AsyncClient(address).ping()
+
+
+async def test_a_server_that_never_answers_with_asyncio():
+    with impostor(None) as address:
+        async with AsyncClient(address, timeout=0.2) as client:
+            with pytest.raises(ControllerUnreachable, match="nothing came"):
+                await client.ping()
+
+
+async def test_safe_calls_are_repeated_with_asyncio_and_others_not():
+    with cutting("submit") as (handler, address):
+        async with AsyncClient(address) as client:
+            await client.ping()
+            assert (await client.submit(request())).key == "k"
+            assert handler.times == 2
+    with cutting("withdraw") as (handler, address):
+        async with AsyncClient(address) as client:
+            await client.submit(request())
+            with pytest.raises(ControllerUnreachable):
+                await client.withdraw("k")
+            assert handler.times == 1
+
+
+def test_both_clients_offer_the_same_calls():
+    def calls(kind):
+        return {
+            name: list(inspect.signature(member).parameters)
+            for name, member in vars(kind).items()
+            if not name.startswith("_")
+        }
+
+    assert calls(Client) == calls(AsyncClient)
+
+
+# ---------------------------------------------------------------------- small things
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("host", Address("host", 9090)),
+        ("10.0.0.1:80", Address("10.0.0.1", 80)),
+        ("[::1]:7", Address("::1", 7)),
+        ("::1", Address("::1", 9090)),
+        ("[::1]", Address("::1", 9090)),
+    ],
+)
+def test_addresses(text, address):
+    assert parse_address(text) == address
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize("text", ["", ":80", "host:", "host:x", "host:0", "host:65536", "host:²"])
+def test_no_addresses(text):
+    with pytest.raises(BadAddress, match="write HOST:PORT"):
+        Client(text)
+
+
+def test_without_thrift_the_import_says_what_to_install(tmp_path):
+    (tmp_path / "thrift").mkdir()
+    code = (
+        "import sys, importlib.abc\n"
+        "class Hide(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        from importlib.machinery import PathFinder\n"
+        f"        return PathFinder.find_spec(name, [{str(tmp_path)!r}]) if name == 'thrift' else None\n"
+        "sys.meta_path.insert(0, Hide())\n"
+        "import blast_client\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=False)
+    assert run.returncode == 1
+    assert run.stderr.strip().endswith("ImportError: Apache Thrift is not installed: pip install thrift")
+
+
+def test_a_full_server_is_unreachable():
+    limits = ServerLimits(connections=0)
+    with serving(MemoryController(), limits=limits) as (_, host, port), pytest.raises(ControllerUnreachable):
+        Client(f"{host}:{port}").ping()

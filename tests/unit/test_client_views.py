@@ -1,0 +1,193 @@
+"""Quantities, JSON and the picture of the fabric."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from blast_api.ttypes import (
+    CrossConnectStatus,
+    Event,
+    EventKind,
+    FabricStatus,
+    LightTreeStatus,
+    OpticalPortStatus,
+    OpticalSwitchStatus,
+    PartState,
+    PartStatus,
+    RackStatus,
+    SplitterStatus,
+)
+from blast_client.fabric_layout import lay_out
+from blast_client.fabric_svg import fabric_svg
+from blast_client.fabric_table import fabric_table
+from blast_client.json_form import plain, state_name
+from blast_client.units import format_bytes, format_ms, format_rate, parse_bytes, parse_seconds
+
+# ---------------------------------------------------------------------- quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("1", 1),
+        ("300MB", 300_000_000),
+        ("300 mb", 300_000_000),
+        ("1.5GiB", 3 << 29),
+        ("2kB", 2000),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_sizes(text, count):
+    assert parse_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "MB", "1 XB", "-1", "0", "0.2", "1,5MB", "9223372036854775808", "٣MBx"])
+def test_no_sizes(text):
+    with pytest.raises(ValueError, match="is no size"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("2", 2), ("2.5s", 2.5), ("200ms", 0.2), ("5min", 300), ("1h", 3600)])
+def test_times(text, seconds):
+    assert parse_seconds(text) == pytest.approx(seconds)
+
+
+def test_quantities_on_screen():
+    assert [format_bytes(n) for n in (1, 999, 1000, 999_999, 300_000_000, 5 * 10**15)] == [
+        "1 B", "999 B", "1 kB", "1 MB", "300 MB", "5000 TB",
+    ]  # fmt: skip
+    assert format_rate(98_700_000) == "98.7 Mbit/s"
+    assert [format_ms(n) for n in (0.4, 14.172, 24_000, 185_000, 7_440_000)] == [
+        "0.4 ms", "14.2 ms", "24 s", "3 min 5 s", "2 h 4 min",
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+def test_structs_as_plain_data():
+    event = Event(1, EventKind.ENDED, 0, state=PartState.DONE)
+    assert plain(event) == {"sequence": 1, "kind": "ENDED", "part": 0, "state": "DONE"}
+    assert plain([PartStatus(0, 99, ["h"])]) == [{"part": 0, "state": 99, "receivers": ["h"]}]
+    assert (state_name(PartState.ACTIVE), state_name(99)) == ("active", "99")
+
+
+# ---------------------------------------------------------------------- the picture
+
+
+def fabric(racks: int, ways: list[int], ports: int = 1, trees: int = 1) -> FabricStatus:
+    """Racks on one switch; tree t leads from rack t over splitter t to the racks after the roots."""
+    numbers = iter(range(1, racks * ports + 1))
+    rack_list = [
+        RackStatus(
+            f"rack{r}",
+            f"{r:x}",
+            True,
+            [OpticalPortStatus(10 + k, "ocs", n, n) for k, n in zip(range(ports), numbers, strict=False)],
+            [f"h{r}-{k}" for k in range(9)],
+        )
+        for r in range(1, racks + 1)
+    ]
+    splitters = [
+        SplitterStatus(f"s{n}", w, "ocs", 1000 + n, list(range(2000 + 100 * n, 2000 + 100 * n + w)))
+        for n, w in enumerate(ways)
+    ]
+    light = []
+    for t in range(trees):
+        leaves = list(range(trees, racks))[t * ways[t] : (t + 1) * ways[t]]
+        cross = [CrossConnectStatus("ocs", rack_list[t].opticalPorts[0].switchInput, 1000 + t)]
+        for leg, leaf in zip(splitters[t].switchInputs, leaves, strict=False):
+            cross.append(CrossConnectStatus("ocs", leg, rack_list[leaf].opticalPorts[0].switchOutput))
+        names = [f"rack{leaf + 1}" for leaf in leaves]
+        light.append(LightTreeStatus(t + 1, f"job{t}", 0, "lit", "239.1.0.1", f"rack{t + 1}", names, [f"s{t}"], cross))
+    return FabricStatus(rack_list, splitters, [OpticalSwitchStatus("ocs", True)], light, 10**8, 0)
+
+
+FABRICS = {
+    "two racks without splitters": fabric(2, [], trees=0),
+    "4": fabric(4, [4, 4]),
+    "8 with two ports": fabric(8, [4, 4], ports=2, trees=1),
+    "32": fabric(32, [8, 8, 8, 4], trees=3),
+    "empty": FabricStatus([], [], [], [], 10**8, 0),
+}
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_the_picture_is_xml_and_nothing_in_it_overlaps(name):
+    status = FABRICS[name]
+    root = ElementTree.fromstring(fabric_svg(status))
+    assert root.tag.endswith("svg")
+    layout = lay_out(status)
+    boxes = [*layout.switches.values(), *(b for _, b in layout.racks), *(b for _, b in layout.splitters)]
+    for number, one in enumerate(boxes):
+        assert one.x >= 0 and one.x + one.width <= layout.width
+        for other in boxes[number + 1 :]:
+            apart = one.x + one.width <= other.x or other.x + other.width <= one.x
+            assert apart or one.bottom <= other.y or other.bottom <= one.y
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_every_name_is_in_the_picture(name):
+    status, picture = FABRICS[name], fabric_svg(FABRICS[name])
+    for rack in status.racks:
+        assert f">{rack.name}</text>" in picture
+    for splitter in status.splitters:
+        assert f">{splitter.name}  1:{splitter.ways}</text>" in picture
+
+
+def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_colour():
+    status = fabric(8, [4, 4], trees=2)
+    picture = fabric_svg(status)
+    groups = [g.split("</g>")[0] for g in picture.split("<g>") if g.startswith("<title>tree ")]
+    assert len(groups) == 2
+    colours = [set(re.findall(r'stroke="(#\w+)"', g)) for g in groups]
+    assert all(len(c) == 1 for c in colours) and colours[0] != colours[1]
+    for tree, group in zip(status.lightTrees, groups, strict=True):
+        # Each cross-connect is two fibres and a curve; each splitter in it one comb; each fibre has an arrow.
+        assert group.count('class="light"') == 3 * len(tree.crossConnects) + len(tree.splitters)
+        assert group.count("Z") == 2 * len(tree.crossConnects)
+
+
+def test_states_faults_and_absences_are_visible():
+    status = fabric(4, [4])
+    plain_picture = fabric_svg(status)
+    assert 'class="bad"' not in plain_picture and "stroke-dasharray" not in plain_picture.split("</style>")[1]
+    status.lightTrees[0].state = "configuring"
+    status.splitters[0].unusable = "dirty connector"
+    status.racks[2].opticalPorts[0].unusable = "no light"
+    status.racks[3].connected = False
+    status.opticalSwitches[0].connected, status.opticalSwitches[0].reason = False, "refused"
+    picture = fabric_svg(status)
+    assert "stroke-dasharray" in picture.split("</style>")[1]
+    for told in ("splitter s0: dirty connector", "port rack3/10: no light", "rack4: its ToR", "ocs is away: refused"):
+        assert told in picture
+    table = fabric_table(status)
+    assert "unusable: dirty connector" in table and "away" in table and "refused" in table
+
+
+def test_names_cannot_break_the_picture():
+    status = fabric(2, [4], trees=1)
+    status.racks[0].name = status.lightTrees[0].rootRack = '<script>&"$Y'
+    status.lightTrees[0].key = "</svg>$Y"
+    root = ElementTree.fromstring(fabric_svg(status))
+    texts = "".join(root.itertext())
+    assert "</svg>$Y" in texts and not root.findall(".//{*}script")
+
+
+def test_unknown_cross_connects_are_left_out():
+    status = fabric(2, [4], trees=1)
+    status.lightTrees[0].crossConnects.append(CrossConnectStatus("elsewhere", 1, 2))
+    status.lightTrees[0].crossConnects.append(CrossConnectStatus("ocs", 7777, 8888))
+    ElementTree.fromstring(fabric_svg(status))
+
+
+def test_many_trees_and_faults_keep_the_legend_short():
+    status = fabric(40, [4] * 20, trees=20)
+    for splitter in status.splitters:
+        splitter.unusable = "dirty"
+    picture = fabric_svg(status)
+    assert "… and 8 more light trees" in picture and "… and 8 more that cannot be used" in picture
+    assert len(set(re.findall(r'class="light" stroke="([^"]+)"', picture))) == 20

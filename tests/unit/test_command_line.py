@@ -1,0 +1,304 @@
+"""The `blast` command: finding sub-commands, and what each prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from blast_client import command, request_commands
+from blast_client.command import build_parser, main
+from tests.support.memory_controller import MemoryController, serving
+
+
+@pytest.fixture
+def controller(monkeypatch):
+    handler = MemoryController(splitters=1)
+    with serving(handler) as (_, host, port):
+        monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
+        yield handler
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    """Run `blast` with only this package's commands; returns (status, stdout, stderr)."""
+    ours = [
+        EntryPoint("requests", "blast_client.request_commands:register", command.GROUP),
+        EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
+        EntryPoint("lab", "no_such_package.command:register", command.GROUP),
+    ]
+    monkeypatch.setattr(command, "entry_points", lambda group: ours)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+REQUEST = ("request", "--from", "h11", "--to", "h21,h31", "--bytes", "300MB")
+
+
+def one_sentence(text: str) -> bool:
+    return text.startswith("blast: ") and text.count("\n") == 1
+
+
+# ---------------------------------------------------------------------- the command itself
+
+
+def test_version(blast):
+    status, out, _ = blast("--version")
+    assert status == 0 and out.startswith("blast ")
+
+
+def test_help_names_every_command_and_gives_examples(blast):
+    status, out, _ = blast("--help")
+    assert status == 0
+    for name in ("request", "extend", "withdraw", "finish", "status", "top", "fabric", "lab"):
+        assert name in out
+    assert "examples:\n  blast controller run --config fabric.toml\n" in out
+
+
+@pytest.mark.parametrize("name", ["request", "extend", "withdraw", "finish", "status", "top", "fabric"])
+def test_every_command_s_help_has_an_example(blast, name):
+    status, out, _ = blast(name, "--help")
+    assert status == 0 and f"\n  blast {name}" in out
+
+
+@pytest.mark.parametrize("arguments", [(), ("frobnicate",), ("request",), ("status", "--frob")])
+def test_wrong_use_is_status_2(blast, arguments):
+    status, out, err = blast(*arguments)
+    assert (status, out) == (2, "") and err.startswith("blast") and err.count("\n") == 1
+
+
+def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
+    for arguments in (("lab",), ("lab", "up", "--preset", "small"), ("lab", "--help")):
+        status, out, err = blast(*arguments)
+        assert (status, out) == (1, "") and one_sentence(err)
+        assert "no_such_package" in err and "pip install 'blast-controller[lab]'" in err
+
+
+def test_an_error_inside_a_package_is_not_hidden(monkeypatch):
+    def broken(self):
+        raise AttributeError("a mistake")
+
+    monkeypatch.setattr(EntryPoint, "load", broken)
+    with pytest.raises(AttributeError, match="a mistake"):
+        build_parser([EntryPoint("x", "y:z", command.GROUP)])
+
+
+def test_the_installed_command_finds_ours_by_their_entry_points(controller):
+    run = subprocess.run(
+        [sys.executable, "-m", "blast_client.command", "status", "--json"],
+        capture_output=True, text=True, check=False, env=os.environ,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
+
+
+def test_a_reader_that_has_left_is_no_traceback(controller):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        command_line = [sys.executable, "-m", "blast_client.command", "fabric", "show"]
+        run = subprocess.run(
+            command_line, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False, env=os.environ
+        )
+    finally:
+        os.close(write_end)
+    assert (run.returncode, run.stderr) == (1, "")
+
+
+def test_an_interrupt_is_status_130(monkeypatch):
+    parser = argparse.ArgumentParser()
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    parser.set_defaults(run=interrupted)
+    monkeypatch.setattr(command, "build_parser", lambda _: parser)
+    assert main([]) == 130
+
+
+# ---------------------------------------------------------------------- requests
+
+
+def test_request_prints_the_grant(controller, blast):
+    status, out, err = blast(*REQUEST, "--key", "k")
+    assert (status, err) == (0, "")
+    assert "granted k, part 0" in out
+    assert "239.1.0.1:5007 (UDP), never faster than 100 Mbit/s" in out
+    assert "h21, h31" in out and "24 s for 300 MB" in out and "1 min 0 s" in out
+    assert "16 ms (computation 0.4 ms, OpenFlow 3.25 ms, optical switch 14.2 ms)" in out
+    assert "blast finish k" in out
+
+
+def test_request_as_json(controller, blast):
+    status, out, _ = blast(*REQUEST, "--json")
+    grant = json.loads(out)
+    assert status == 0
+    assert (grant["receivers"], grant["rateBitsPerSecond"]) == (["h21", "h31"], 100_000_000)
+    assert grant["key"].startswith("cli-") and grant["timings"]["opticalMs"] == 14.2
+
+
+def test_request_again_with_the_same_key_is_the_same_request(controller, blast):
+    first, second = blast(*REQUEST, "--key", "k"), blast(*REQUEST, "--key", "k")
+    assert first == second and first[0] == 0
+    assert len(controller.requests) == 1
+    status, _, err = blast("request", "--from", "h11", "--to", "h21", "--bytes", "1", "--key", "k")
+    assert status == 2 and one_sentence(err) and "--key" in err
+
+
+def test_request_that_must_wait(controller, blast):
+    blast(*REQUEST, "--key", "first")
+    status, out, err = blast(*REQUEST, "--key", "second", "--timeout", "50ms")
+    assert (status, out) == (1, "") and one_sentence(err)
+    assert "no splitter is free" in err and "blast withdraw second" in err
+    threading.Timer(0.2, controller.finish, [None, "first", 0, None]).start()
+    status, out, _ = blast(*REQUEST, "--key", "second", "--timeout", "20")
+    assert status == 0 and "granted second" in out
+
+
+def test_request_without_waiting(controller, blast):
+    blast(*REQUEST, "--key", "first")
+    status, out, _ = blast(*REQUEST, "--key", "second", "--no-wait", "--patience", "90s")
+    assert status == 0 and "second: pending" in out and "no splitter is free" in out
+    assert controller.requests["second"].content.patienceMs == 90_000
+
+
+def test_request_that_ends_while_waiting(controller, blast):
+    blast(*REQUEST, "--key", "first")
+    threading.Timer(0.2, controller.withdraw, [None, "second"]).start()
+    status, _, err = blast(*REQUEST, "--key", "second", "--timeout", "20")
+    assert status == 1 and one_sentence(err) and "ended (withdrawn): withdrawn" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--to", "nowhere"), "no host is named nowhere"),
+        (("--from", "nowhere"), "no host is named nowhere"),
+    ],
+)
+def test_a_rejected_request_is_status_2(controller, blast, arguments, told):
+    status, out, err = blast(*REQUEST, *arguments)
+    assert (status, out, err) == (2, "", f"blast: {told}\n")
+
+
+def test_a_group_too_wide_says_what_would_be_possible(blast, monkeypatch):
+    with serving(MemoryController(racks=8)) as (_, host, port):
+        address = f"{host}:{port}"
+        status, _, err = blast(*REQUEST, "--to", "h21,h31,h41,h51,h61", "--controller", address)
+        assert status == 2 and "at most 5 racks" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--bytes", "lots", "is no size: write for example 300MB"),
+        ("--bytes", "0", "at least one byte"),
+        ("--bytes", "-5", "--bytes"),
+        ("--bytes", "1e9", "is no size"),
+        ("--bytes", "99999999999GB", "fit in 64 bits"),
+        ("--timeout", "soon", "is no time"),
+        ("--to", "h1,,h2", "is no list of names"),
+    ],
+)
+def test_bad_arguments_are_told_before_anybody_is_asked(blast, option, value, told):
+    status, out, err = blast(*REQUEST, option, value)
+    assert (status, out) == (2, "") and told in err and err.count("\n") == 1
+
+
+def test_extend_finish_withdraw(controller, blast):
+    blast(*REQUEST, "--key", "k")
+    status, out, _ = blast("extend", "k", "--add", "h41", "--remove", "h21", "--time", "5s", "--bytes", "1GB")
+    assert status == 0 and "to h31, h41" in out
+    status, out, _ = blast("finish", "k", "--bytes-sent", "300MB", "--duration", "24s", "--json")
+    assert status == 0 and json.loads(out)["state"] == "DONE"
+    status, out, err = blast("withdraw", "k")
+    assert (status, out) == (1, "") and one_sentence(err) and "done" in err
+    blast(*REQUEST, "--key", "k2")
+    assert "k2: withdrawn" in blast("withdraw", "k2")[1]
+
+
+def test_extend_by_nothing_is_wrong_use(controller, blast):
+    status, _, err = blast("extend", "k")
+    assert status == 2 and "nothing to change" in err
+
+
+def test_status_of_one_and_of_all(controller, blast):
+    assert blast("status") == (0, "no requests\n", "")
+    blast(*REQUEST, "--key", "k")
+    blast(*REQUEST, "--key", "waits", "--no-wait")
+    status, out, _ = blast("status", "k")
+    assert status == 0 and "k: active, 300 MB from h11 to h21, h31" in out and "lease ends in 1 min 0 s" in out
+    status, out, _ = blast("status")
+    assert out.splitlines()[0].split() == ["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"]
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [["k", "active"], ["waits", "pending"]]
+    assert [r["state"] for r in json.loads(blast("status", "--json")[1])] == ["ACTIVE", "PENDING"]
+    status, _, err = blast("status", "other")
+    assert status == 2 and one_sentence(err) and "'other'" in err
+
+
+def test_top(controller, blast):
+    blast(*REQUEST, "--key", "k")
+    blast(*REQUEST, "--key", "waits", "--no-wait")
+    status, out, _ = blast("top", "--once")
+    assert status == 0 and "\x1b" not in out
+    assert "1 active, 1 pending" in out and "0 of 1 free" in out and "1 of 4 optical ports free" in out
+    assert "rack2, rack3" in out and "waits" in out
+    view = json.loads(blast("top", "--once", "--json")[1])
+    assert [r["state"] for r in view["requests"]] == ["ACTIVE", "PENDING"]
+
+
+def test_top_redraws_until_interrupted(controller, blast, monkeypatch):
+    naps = []
+
+    def nap(seconds):
+        naps.append(seconds)
+        if len(naps) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(request_commands.time, "sleep", nap)
+    status, out, _ = blast("top", "--interval", "2s")
+    assert (status, naps) == (130, [2, 2, 2])
+    assert out.count("\x1b[H\x1b[2J") == 3
+
+
+def test_nobody_there(blast):
+    for arguments in (("status",), REQUEST, ("top", "--once"), ("fabric", "show"), ("fabric", "svg")):
+        status, out, err = blast(*arguments, "--controller", "127.0.0.1:1")
+        assert (status, out) == (1, "") and one_sentence(err)
+        assert "127.0.0.1:1" in err and "blast controller run" in err
+
+
+def test_an_address_that_is_none(blast):
+    status, _, err = blast("status", "--controller", "host:port")
+    assert status == 2 and one_sentence(err) and "HOST:PORT" in err
+
+
+# ---------------------------------------------------------------------- the fabric
+
+
+def test_fabric_show(controller, blast):
+    controller.unusable["port:rack4/1"] = "no light"
+    blast(*REQUEST, "--key", "k")
+    status, out, _ = blast("fabric", "show")
+    assert status == 0
+    assert "ocs             connected" in out
+    assert "s1        1:4   ocs output 101  104-107    tree 0" in out
+    assert "rack4" in out and "unusable: no light" in out and "rack2, rack3" in out
+    assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
+
+
+def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):
+    file = tmp_path / "fabric.svg"
+    assert blast("fabric", "svg", "--output", str(file)) == (0, "", "")
+    assert blast("fabric", "svg")[1] == file.read_text()
+    status, _, err = blast("fabric", "svg", "--output", str(tmp_path))
+    assert status == 1 and one_sentence(err) and "--output" in err
