@@ -1,0 +1,19 @@
+# Every target does its own set-up; the second time there is nothing to do and it starts at once.
+.PHONY: setup demo test lint clean
+
+setup:
+	@scripts/setup test
+
+demo:
+	@scripts/demo $(DEMO_ARGS)
+
+test:
+	@scripts/setup test
+	@scripts/run-tests $(TEST_ARGS)
+
+lint:
+	@scripts/setup test
+	@scripts/lint
+
+clean:
+	@scripts/clean

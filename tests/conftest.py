@@ -1,0 +1,93 @@
+"""Guards for every test: the right `thrift`, and a stated reason where this machine cannot run a test."""
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+import thrift
+
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+
+RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
+
+# Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
+hypothesis.settings.register_profile("dev", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def require_apache_thrift(module: ModuleType) -> None:
+    """End the run when `import thrift` found only our folder of that name, which Python takes for an empty package."""
+    if getattr(module, "__file__", None) is None:
+        pytest.exit("Apache Thrift is not installed: pip install thrift", returncode=pytest.ExitCode.USAGE_ERROR)
+
+
+require_apache_thrift(thrift)
+
+
+def _succeeds(*command: str) -> bool:
+    return (
+        shutil.which(command[0]) is not None
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )
+
+
+def _lab_lacks() -> str | None:
+    if os.geteuid() != 0:
+        return "needs root"
+    if not _succeeds("unshare", "--net", "true"):
+        return "needs the right to create network namespaces (a machine or a privileged container)"
+    if not _succeeds("ovs-vsctl", "--timeout=5", "get", "Open_vSwitch", ".", "datapath_types"):
+        return "needs a running Open vSwitch: scripts/setup lab"
+    if importlib.util.find_spec("mininet") is None:
+        return "needs Mininet: scripts/setup lab"
+    return None
+
+
+def _java_lacks() -> str | None:
+    return None if shutil.which("javac") and shutil.which("mvn") else "needs a JDK and Maven: scripts/setup test"
+
+
+def _ryu_lacks() -> str | None:
+    return None if RYU_ENVIRONMENT.is_dir() else "needs ryu in .venv-ryu: scripts/setup test"
+
+
+LACKS = {"lab": functools.cache(_lab_lacks), "java": functools.cache(_java_lacks), "ryu": functools.cache(_ryu_lacks)}
+
+# Integration tests share the machine's one Open vSwitch and measure time: they come last, one after the other.
+ONE_AFTER_THE_OTHER = "tests/integration/"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.nodeid.startswith(ONE_AFTER_THE_OTHER))
+    if "BLAST_RUN_EVERY_TEST" not in os.environ:
+        for item in items:
+            _skip_what_cannot_run(item)
+
+
+def _skip_what_cannot_run(item: pytest.Item) -> None:
+    for marker, lacks in LACKS.items():
+        if item.get_closest_marker(marker) and (reason := lacks()):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Scheduling":
+    """Give every other file to whichever worker is free, so that its fixtures are made once."""
+    # xdist's own groups (xdist_group) have no effect under pytest 9.2: pytest-xdist issue 1386.
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneWorkerForIntegration(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return ONE_AFTER_THE_OTHER if nodeid.startswith(ONE_AFTER_THE_OTHER) else nodeid.partition("::")[0]
+
+    return OneWorkerForIntegration(config, log)

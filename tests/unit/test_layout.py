@@ -1,0 +1,208 @@
+"""The layout of architecture.md, held by machine: folders, import directions, and nothing of any one machine inside."""
+
+import ast
+import fnmatch
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import thrift
+
+import algorithms
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+OURS = {name.partition(".")[0] for name in PACKAGES} | {"blast_sim"}
+
+# What a package may import of ours beside itself; the longest prefix that fits a module decides.
+MAY_IMPORT: dict[str, set[str]] = {
+    "algorithms": set(),
+    "tl1_driver": set(),
+    "blast_transport": set(),
+    "blast_api": set(),
+    "blast_controller": set(),
+    # These two put the shells together: one checks the names in a config file, the other builds what it describes.
+    "blast_controller.config": {"blast_controller", "algorithms", "tl1_driver"},
+    "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
+    "blast_controller.core": {"algorithms"},
+    "blast_controller.openflow": {"blast_controller.core"},
+    "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
+    "blast_controller.ops": {"blast_controller.core"},
+    # The runtime lends its thread to whoever serves clients; it knows none of them.
+    "blast_controller.rpc": {"blast_controller.core", "blast_controller.runtime", "blast_api"},
+    "blast_controller.store": {"blast_controller.core"},
+    "blast_client": {"blast_transport", "blast_api"},
+    "blast_sim": {"algorithms", "blast_controller.core"},
+    "mininet_topos": OURS,
+}
+
+# Frameworks that one place only may name: everything else stays independent of them.
+ONLY_IN: dict[str, str] = {
+    "os_ken": "blast_controller.openflow.framework",
+    "ryu": "blast_controller.openflow.framework",
+    "mininet": "mininet_topos",
+}
+
+# Written in pieces, so that this file does not name them itself.
+OF_A_MACHINE = [b"/" + b"work/", b"/" + b"farm/", b"/" + b"tmp/brief", b"bash" + b"_jobs", b"." + b"library"]
+
+
+def is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def python_files(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.AST, package: str) -> Iterator[str]:
+    """Every module that a file of `package` imports by name, wherever in the file; `from a import b` yields `a.b`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name for name in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = package.split(".")[: 1 - level or None] if level else []
+                yield from (".".join([*base, *([module] if module else []), name.name]) for name in names)
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(module)), *_],
+            ):
+                yield module
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    module = module_name(file)
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    return imported(ast.parse(file.read_text()), package)
+
+
+def wrong_direction(module: str, target: str) -> str | None:
+    """Why `module` may not import `target`, or None."""
+    if target.partition(".")[0] in OURS:
+        home = max((package for package in MAY_IMPORT if is_within(module, package)), key=len)
+        if not any(is_within(target, allowed) for allowed in {home, *MAY_IMPORT[home]}):
+            return f"{module} imports {target}: {home} may import {sorted(MAY_IMPORT[home]) or 'nothing of ours'}"
+    for framework, place in ONLY_IN.items():
+        if is_within(target, framework) and not is_within(module, place):
+            return f"{module} imports {target}: only {place} may name {framework}"
+    return None
+
+
+def own_files() -> Iterator[Path]:
+    """Every file that is or could be committed: what .gitignore names (by name only) is left out."""
+    ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()] + [".git"]
+    for folder, subfolders, files in os.walk(ROOT):
+        subfolders[:] = [name for name in subfolders if not any(fnmatch.fnmatch(name, one) for one in ignored)]
+        yield from (Path(folder, name) for name in files if not any(fnmatch.fnmatch(name, one) for one in ignored))
+
+
+@pytest.mark.parametrize("top", sorted(OURS))
+def test_imports_follow_the_directions(top: str) -> None:
+    found = [
+        reason
+        for file in python_files(top)
+        for target in imports_of(file)
+        if (reason := wrong_direction(module_name(file), target))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [
+        ("algorithms.policies", "blast_controller.core.state"),
+        ("blast_controller.core.state", "blast_controller.rpc"),
+        ("blast_controller.core.state", "blast_controller"),
+        ("blast_controller.rpc.server", "tl1_driver.codec"),
+        ("blast_client.client", "blast_controller.config"),
+        ("blast_controller.daemon", "mininet_topos.lab"),
+        ("blast_controller.openflow.application", "os_ken.lib.hub"),
+        ("blast_controller.daemon", "ryu"),
+        ("blast_client.client", "mininet.net"),
+    ],
+)
+def test_the_wrong_direction_is_found(module: str, target: str) -> None:
+    assert wrong_direction(module, target)
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [
+        ("blast_controller.core.state", "algorithms.policies.greedy"),
+        ("blast_controller.optical.executor", "tl1_driver.client"),
+        ("blast_controller.daemon", "blast_controller.rpc.server"),
+        ("blast_controller.openflow.framework", "ryu.base.app_manager"),
+        ("mininet_topos.lab", "mininet.net"),
+        ("mininet_topos.demo", "blast_client.client"),
+        ("blast_client.client", "thrift.Thrift"),
+    ],
+)
+def test_the_right_direction_is_free(module: str, target: str) -> None:
+    assert wrong_direction(module, target) is None
+
+
+def test_every_form_of_import_is_seen() -> None:
+    source = "import a.b\nfrom c import d\nfrom . import e\nfrom ..f import g\nimportlib.import_module('h')"
+    found = set(imported(ast.parse(source), "top.sub"))
+    assert found == {"a.b", "c.d", "top.sub.e", "top.f.g", "h"}
+
+
+def test_the_wheel_lists_every_package_folder() -> None:
+    folders = {file.parent for top in OURS for file in python_files(top)}
+    assert sorted(PACKAGES) == sorted(module_name(folder / "__init__.py") for folder in folders)
+    assert all((folder / "__init__.py").is_file() for folder in folders)
+
+
+def test_every_package_has_its_directions() -> None:
+    homeless = [name for name in PACKAGES if not any(is_within(name, package) for package in MAY_IMPORT)]
+    assert not homeless
+
+
+def test_the_thrift_folder_is_no_package() -> None:
+    assert not list((ROOT / "thrift").rglob("*.py"))
+    assert not (ROOT / "__init__.py").exists()
+
+
+def test_thrift_is_apache_thrift_and_algorithms_are_ours() -> None:
+    assert "site-packages" in Path(thrift.__file__).parts
+    assert Path(algorithms.__file__).resolve() == ROOT / "algorithms" / "__init__.py"
+
+
+def test_without_apache_thrift_the_tests_say_so(request: pytest.FixtureRequest) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    with pytest.raises(pytest.exit.Exception, match="Apache Thrift is not installed: pip install thrift"):
+        conftest.require_apache_thrift(ModuleType("thrift"))
+    # Why the guard is there: from the root, without the library, our folder of that name imports as an empty package.
+    probe = "import thrift; print(getattr(thrift, '__file__', None))"
+    result = subprocess.run([sys.executable, "-S", "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "None"
+
+
+def test_nothing_names_one_machine() -> None:
+    files = list(own_files())
+    assert Path(__file__).resolve() in files
+    found = [
+        f"{file.relative_to(ROOT)}: {name.decode()}"
+        for file in files
+        if file.is_file()
+        for name in OF_A_MACHINE
+        if name in file.read_bytes()
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda file: file.name)
+def test_requirements_name_no_download_address(file: Path) -> None:
+    assert "://" not in file.read_text()
+    assert not [line for line in file.read_text().splitlines() if line.startswith(("-", "/"))]

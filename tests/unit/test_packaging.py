@@ -1,0 +1,149 @@
+"""The wheel, not the tree: built from a copy, installed into environments of its own, used from another folder."""
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+TOP_LEVEL = sorted({name.partition(".")[0] for name in PACKAGES})
+THIS_SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
+
+# What a Spark executor gets, and what must stay away from it.
+BASE_DISTRIBUTIONS = ["thrift", "tqdm"]
+CONTROLLER_ONLY = ["networkx", "os_ken", "pydantic", "mininet"]
+
+
+class Environment:
+    """A virtual environment without pip that holds the wheel of this project."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        run(sys.executable, "-m", "venv", "--without-pip", str(folder), cwd=folder.parent)
+        self.folder = folder
+        self.python = folder / "bin" / "python"
+        self.site_packages = folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+        pip("--python", str(self.python), "install", "--no-deps", "--no-index", str(wheel), cwd=folder.parent)
+
+    def evaluate(self, code: str) -> str:
+        return run(str(self.python), "-I", "-c", code, cwd=self.folder).stdout.strip()
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
+    return result
+
+
+def pip(*arguments: str, cwd: Path) -> None:
+    run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments, cwd=cwd)
+
+
+def share_distribution(name: str, environment: Environment) -> None:
+    """Let `environment` see one installed distribution of ours and nothing beside it, without a network."""
+    files = importlib.metadata.files(name) or []
+    for top in {file.parts[0] for file in files if file.parts[0] not in {"..", "__pycache__"}}:
+        (environment.site_packages / top).symlink_to(THIS_SITE_PACKAGES / top)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # setuptools builds inside the tree and would ship what an earlier build left there, hence the copy.
+    folder = tmp_path_factory.mktemp("wheel")
+    tree = folder / "tree"
+    tree.mkdir()
+    for name in TOP_LEVEL:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree / name)
+    pip("wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder), str(tree), cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """What `pip install blast-controller` gives: the base dependencies only."""
+    environment = Environment(tmp_path_factory.mktemp("base") / "venv", wheel)
+    for name in BASE_DISTRIBUTIONS:
+        share_distribution(name, environment)
+    return environment
+
+
+@pytest.fixture(scope="module")
+def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel with the dependencies of every extra."""
+    environment = Environment(tmp_path_factory.mktemp("full") / "venv", wheel)
+    # A folder added by a .pth file has its own .pth files ignored, so our editable install stays out of sight.
+    (environment.site_packages / "dependencies.pth").write_text(f"{THIS_SITE_PACKAGES}\n")
+    return environment
+
+
+def test_the_base_dependencies_are_what_the_tests_share() -> None:
+    declared = {requirement.partition(">")[0].strip() for requirement in PROJECT["project"]["dependencies"]}
+    assert declared == set(BASE_DISTRIBUTIONS)
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path) -> None:
+    in_tree = {
+        str(file.relative_to(ROOT))
+        for name in TOP_LEVEL
+        for file in (ROOT / name).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert in_wheel == in_tree
+
+
+def test_every_typed_package_says_so(wheel: Path) -> None:
+    typed = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/py.typed")}
+    assert typed == set(TOP_LEVEL) - {"blast_api"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_imports_from_the_wheel(full: Environment, package: str) -> None:
+    where = full.evaluate(f"import {package}; print({package}.__file__)")
+    assert Path(where).is_relative_to(full.site_packages)
+
+
+@pytest.mark.parametrize("package", ["blast_client", "blast_transport", "blast_api"])
+def test_the_base_install_imports_all_of(base: Environment, package: str) -> None:
+    """Every module but `__main__`, which would run: no import further in needs more than the base install has."""
+    code = (
+        f"import importlib, pkgutil, {package} as package\n"
+        "for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "    if not found.name.endswith('.__main__'):\n"
+        "        importlib.import_module(found.name)\n"
+        "print(package.__file__)"
+    )
+    assert Path(base.evaluate(code)).is_relative_to(base.site_packages)
+
+
+def test_the_base_install_has_nothing_of_the_controller(base: Environment) -> None:
+    probe = f"import importlib.util as u; print(*[n for n in {CONTROLLER_ONLY} if u.find_spec(n)])"
+    assert base.evaluate(probe) == ""
+
+
+@pytest.mark.parametrize("kind", ["base", "full"])
+def test_the_command_answers_help(request: pytest.FixtureRequest, kind: str) -> None:
+    environment: Environment = request.getfixturevalue(kind)
+    answer = run(str(environment.folder / "bin" / "blast"), "--help", cwd=environment.folder)
+    assert answer.stdout.startswith("usage: blast")
+    assert not answer.stderr
+
+
+@pytest.mark.parametrize("entry_point", sorted(PROJECT["project"]["entry-points"]["blast.commands"]))
+def test_every_command_group_loads_from_the_wheel(full: Environment, entry_point: str) -> None:
+    code = (
+        "from importlib.metadata import entry_points\n"
+        f"print(entry_points(group='blast.commands')['{entry_point}'].load().__module__)"
+    )
+    declared: str = PROJECT["project"]["entry-points"]["blast.commands"][entry_point]
+    assert full.evaluate(code) == declared.partition(":")[0]
