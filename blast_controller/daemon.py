@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import secrets
 import sys
 from collections.abc import Callable
@@ -39,13 +40,14 @@ class Daemon:
         self._config = config
         # Several short-lived hand-overs between threads make up a grant: do not let one wait 5 ms for the interpreter.
         sys.setswitchinterval(THREAD_SWITCH_INTERVAL)
+        _allow_many_connections()
         self.runtime = Runtime(Core(config.build_fabric(), config.core_settings()), _die)
         self._optical = OpticalExecutor(map(_switch_settings, config.optical_switch), self.runtime.post, _die)
         self._server = FramedServer(
             BlastOperator,
             BlastHandler(self.runtime, FRAMEWORK),
             ServerLimits(workers=config.controller.workers),
-            too_many_waits=ttypes.NotYet,
+            too_many_waits=ttypes.Denied,
         )
         self._openflow: OpenFlowDriver | None = None
 
@@ -84,6 +86,12 @@ class Daemon:
         self._optical.stop()
         if self._openflow is not None:
             self._openflow.stop()
+
+
+def _allow_many_connections() -> None:
+    """Raise the soft limit on open files, 1024 by default, to the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:

@@ -32,6 +32,8 @@ NOT_SERVED = {
     "mayPause": "pausing",
 }
 LARGEST_PAGE = 1000
+MOST_HOSTS_ON_A_PAGE = 5000
+"""A status names each receiver up to three times, and a reply must stay below the frame cap of 1 MiB."""
 LONGEST_CURSOR = 18
 LARGEST_I64 = (1 << 63) - 1
 
@@ -172,11 +174,13 @@ def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
     """The requests that a client wants to see, in order of arrival."""
     requests = list(core.requests.values())
     found: list[ttypes.RequestStatus] = []
+    hosts = 0
     for position, request in enumerate(requests[query.after :], query.after):
-        if len(found) == query.limit:
+        if len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE:
             return ttypes.RequestPage(found, str(position))
         if request.state in query.states:
             found.append(status(core, request, now))
+            hosts += len(request.current.receivers)
     return ttypes.RequestPage(found, None)
 
 

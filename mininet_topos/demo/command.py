@@ -1,27 +1,15 @@
-"""`blast lab demo`: options, the order of the scenes, the end."""
+"""`blast lab demo`: its options, and how it ends."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import sysconfig
-import tarfile
-from dataclasses import replace
 from pathlib import Path
 
-from blast_client import Client
-from blast_client.fabric_svg import fabric_svg
-from mininet_topos.demo import changes, contention, iperf, iterations, latency, one_way, report
-from mininet_topos.demo.receivers import Receivers
-from mininet_topos.demo.results import Results
-from mininet_topos.demo.stage import Stage
 from mininet_topos.errors import LabError
-from mininet_topos.lab import Lab
-from mininet_topos.plan import preset
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
-LEAST_FILE = 8_000_000
-FEWEST_RACKS, MOST_RACKS = contention.RACKS_NEEDED, 32
+FEWEST_RACKS, MOST_RACKS = 6, 32
 
 _EXAMPLE = """examples:
   blast lab demo
@@ -55,12 +43,15 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"blast lab demo: {sentence}\n")
         return EXIT_WRONG_INPUT
     try:
+        # Mininet is loaded only now: the command line must work where it is not installed.
+        from mininet_topos.demo.play import play, write_json
+
         results = play(args)
     except (LabError, TimeoutError) as error:
         sys.stderr.write(f"blast lab demo: {error}\n")
         return EXIT_FAILED
     if args.json:
-        report.write_json(results, args.json)
+        write_json(results, args.json)
     return EXIT_DONE if results.holds else EXIT_FAILED
 
 
@@ -76,48 +67,3 @@ def _wrong_input(args: argparse.Namespace) -> str | None:
     outputs = [path for path in (args.json, args.svg) if path is not None]
     missing = next((path.parent for path in outputs if not path.parent.is_dir()), None)
     return f"the folder {missing} does not exist." if missing else None
-
-
-def play(args: argparse.Namespace) -> Results:
-    """Run every scene on one lab. Raises LabError."""
-    plan = replace(preset("small"), racks=args.racks)
-    with Lab(plan) as lab, Client(lab.thrift) as client:
-        stage = Stage(lab, client, Results(plan.summary))
-        stage.say(f"Blast demo: {plan.summary}")
-        stage.wait_devices()
-        path = args.file or _standard_library(lab.directory / "stdlib.tar")
-        _scenes(stage, args, path)
-        stage.say("")
-        for line in report.table(stage.results):
-            stage.say(line)
-        stage.say(f"\npicture of the lit fabric: {args.svg}")
-        return stage.results
-
-
-def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
-    latency.play(stage, args.requests)
-    with Receivers(stage, stage.first_hosts()) as receivers:
-        iterations.play(stage, receivers, path, args.iterations)
-        contention.play(stage, receivers)
-    changes.play(stage)
-    iperf.play(stage)
-    one_way.play(stage)
-    _picture(stage, args.svg)
-
-
-def _picture(stage: Stage, path: Path) -> None:
-    stage.wait_dark()
-    sender, *others = stage.first_hosts()[: iterations.MOST_RECEIVERS + 1]
-    with stage.granted(stage.new_request(sender, others, 1_000_000, "picture")):
-        path.write_text(fabric_svg(stage.client.fabric()))
-
-
-def _standard_library(path: Path) -> Path:
-    """A real file that every machine has: the Python standard library as one archive of at least 8 MB."""
-    with tarfile.open(path, "w") as archive:
-        for source in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-            if "site-packages" not in source.parts:
-                archive.add(source, recursive=False)
-            if archive.offset >= LEAST_FILE:
-                break
-    return path

@@ -11,7 +11,6 @@ from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.transfers import GRANT_SECONDS, Job
 
-RACKS_NEEDED = 6
 SPLITTERS = 2
 
 
@@ -30,12 +29,12 @@ class Group:
 
 
 GROUPS = (
-    Group("A", (1, 2, 3), 2_000_000),
-    Group("B", (4, 5, 6), 1_900_000),
-    Group("C", (1, 2, 3), 300_000),
-    Group("D", (2, 4, 6), 1_200_000),
-    Group("E", (1, 3, 5), 600_000),
-    Group("F", (4, 5, 6), 500_000),
+    Group("A", (1, 2, 3), 8_000_000),
+    Group("B", (4, 5, 6), 7_500_000),
+    Group("C", (1, 2, 3), 4_000_000),
+    Group("D", (2, 4, 6), 7_000_000),
+    Group("E", (1, 3, 5), 6_000_000),
+    Group("F", (4, 5, 6), 5_000_000),
 )
 
 

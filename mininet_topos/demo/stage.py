@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import TextIO
 
 from tqdm import tqdm
@@ -18,6 +18,22 @@ from mininet_topos.lab import Lab
 
 _SETTLE_SECONDS = 10.0
 _POLL_SECONDS = 0.002
+
+
+class Granted:
+    """A request's grant as a context."""
+
+    def __init__(self, client: Client, request: MulticastRequest, timeout: float) -> None:
+        self._client, self._request, self._timeout = client, request, timeout
+
+    def __enter__(self) -> Grant:
+        self._grant: Grant = self._client.request(self._request, self._timeout)
+        return self._grant
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.finish(self._request.key, self._grant.part)
 
 
 @dataclass
@@ -63,14 +79,9 @@ class Stage:
         self._keys += 1
         return MulticastRequest(key=f"{name}-{self._keys}", sender=sender, receivers=list(receivers), bytes=size)
 
-    @contextmanager
-    def granted(self, request: MulticastRequest, timeout: float = 20.0) -> Iterator[Grant]:
-        """A grant for the time of the block, finished afterwards."""
-        grant = self.client.request(request, timeout)
-        try:
-            yield grant
-        finally:
-            self.client.finish(request.key, grant.part)
+    def granted(self, request: MulticastRequest, timeout: float = 20.0) -> Granted:
+        """A grant for the time of a `with` block, finished afterwards."""
+        return Granted(self.client, request, timeout)
 
     def wait_devices(self) -> None:
         """Wait until the controller has all its devices. Raises TimeoutError."""

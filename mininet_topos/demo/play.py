@@ -1,0 +1,68 @@
+"""The order of the scenes, on one lab."""
+
+from __future__ import annotations
+
+import argparse
+import sysconfig
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+from blast_client import Client
+from blast_client.fabric_svg import fabric_svg
+from mininet_topos.demo import changes, contention, iperf, iterations, latency, one_way
+from mininet_topos.demo.receivers import Receivers
+from mininet_topos.demo.report import table, write_json
+from mininet_topos.demo.results import Results
+from mininet_topos.demo.stage import Stage
+from mininet_topos.lab import Lab
+from mininet_topos.plan import preset
+
+__all__ = ["play", "write_json"]
+
+LEAST_FILE = 8_000_000
+
+
+def play(args: argparse.Namespace) -> Results:
+    """Run every scene on one lab. Raises LabError."""
+    plan = replace(preset("small"), racks=args.racks)
+    with Lab(plan) as lab, Client(lab.thrift) as client:
+        stage = Stage(lab, client, Results(plan.summary))
+        stage.say(f"Blast demo: {plan.summary}")
+        stage.wait_devices()
+        path = args.file or _standard_library(lab.directory / "stdlib.tar")
+        _scenes(stage, args, path)
+        stage.say("")
+        for line in table(stage.results):
+            stage.say(line)
+        stage.say(f"\npicture of the lit fabric: {args.svg}")
+        return stage.results
+
+
+def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
+    latency.play(stage, args.requests)
+    with Receivers(stage, stage.first_hosts()) as receivers:
+        iterations.play(stage, receivers, path, args.iterations)
+        contention.play(stage, receivers)
+    changes.play(stage)
+    iperf.play(stage)
+    one_way.play(stage)
+    _picture(stage, args.svg)
+
+
+def _picture(stage: Stage, path: Path) -> None:
+    stage.wait_dark()
+    sender, *others = stage.first_hosts()[: iterations.MOST_RECEIVERS + 1]
+    with stage.granted(stage.new_request(sender, others, 1_000_000, "picture")):
+        path.write_text(fabric_svg(stage.client.fabric()))
+
+
+def _standard_library(path: Path) -> Path:
+    """A real file that every machine has: the Python standard library as one archive of at least 8 MB."""
+    with tarfile.open(path, "w") as archive:
+        for source in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+            if "site-packages" not in source.parts:
+                archive.add(source, recursive=False)
+            if archive.offset >= LEAST_FILE:
+                break
+    return path
