@@ -1,0 +1,142 @@
+"""The OpenFlow part in a process of its own: commands in and events out as JSON lines on standard input and output.
+
+    python -m blast_controller.openflow --listen 127.0.0.1:6653 --config config.json
+
+The configuration is one JSON object with the fields of `Configuration`. A command is one SetForwarding, e.g.
+
+    {"datapath": 1, "changes": [{"reservation": 7, "step": 1, "add": [
+        {"in_port": 1, "source": "10.0.0.1", "group": "239.77.0.1", "outputs": [9]}]}]}
+
+and an event is one object with its kind under "event", first of all {"event": "Listening", "port": 6653}. A line
+that is no command is answered by {"event": "NotACommand", "reason": …}. The process ends with its standard input:
+exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
+"""
+
+# ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
+from __future__ import annotations
+
+from blast_controller.openflow import framework
+
+import argparse
+import json
+import logging
+import os
+import select
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from blast_controller.core.commands import SetForwarding
+from blast_controller.openflow.driver import OpenFlowDriver
+from blast_controller.openflow.rules import RuleSettings
+from blast_controller.openflow.steps import Event
+
+STDIN = 0
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """`optical_ports` by datapath id in decimal; times in seconds."""
+
+    optical_ports: dict[int, list[int]]
+    group_network: str
+    settings: RuleSettings = field(default_factory=RuleSettings)
+    step_timeout: float = 2.0
+    echo_interval: float = 3.0
+    echo_unanswered: int = 5
+
+
+_CONFIGURATION = TypeAdapter(Configuration)
+_COMMAND = TypeAdapter(SetForwarding)
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until standard input ends; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m blast_controller.openflow", description=__doc__.splitlines()[0])
+    parser.add_argument("--listen", type=_address, default=("127.0.0.1", 6653), metavar="ADDRESS:PORT")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    try:
+        driver = _driver(options.listen, _CONFIGURATION.validate_json(options.config.read_bytes()))
+    except ValueError as error:  # a pydantic ValidationError is one
+        return _refuse(f"{options.config}: {error}", 2)
+    except OSError as error:
+        return _refuse(str(error), 1)
+    driver.start()
+    _write({"event": "Listening", "port": driver.port})
+    try:
+        # A copy, because eventlet's select never reports descriptor 0.
+        for line in _lines(os.dup(STDIN)):
+            _command(driver, line)
+    finally:
+        driver.stop()
+    return 0
+
+
+def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDriver:
+    return OpenFlowDriver(
+        listen,
+        configuration.settings,
+        configuration.optical_ports,
+        configuration.group_network,
+        _report,
+        _end_process,
+        configuration.step_timeout,
+        framework.EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
+    )
+
+
+def _command(driver: OpenFlowDriver, line: bytes) -> None:
+    try:
+        command = _COMMAND.validate_json(line)
+    except ValidationError as error:
+        _write({"event": "NotACommand", "reason": str(error)})
+    else:
+        driver.apply(command)
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """Complete lines. Waits in `select`, which lets the green threads of eventlet run; reading would stop them all."""
+    rest = b""
+    while True:
+        select.select([descriptor], [], [])
+        chunk = os.read(descriptor, 65_536)
+        if not chunk:
+            return
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line for line in lines if line.strip())
+
+
+def _report(event: Event) -> None:
+    _write({"event": type(event).__name__, **_EVENT.dump_python(event, mode="json")})
+
+
+def _write(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _refuse(sentence: str, status: int) -> int:
+    sys.stderr.write(sentence + "\n")
+    return status
+
+
+def _end_process(_: BaseException) -> None:
+    os._exit(1)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not ADDRESS:PORT")
+    return host, int(port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""What a ToR's flow table must hold: pure translation of the core's forwards, and of the guards, into rules.
+
+Theory of operation
+-------------------
+A **forward** (priority `priority`) steers one group from one sender: IPv4 packets from the sender's port *and* address
+to the group's address leave by exactly the given ports, marked with a DSCP. A **guard** (lower `guard_priority`) drops
+everything else that could use the light: the whole range of group addresses, whoever sends to it, and whatever arrives
+on an optical port. Guards are there before the first forward and stay after the last, so a stranger reaches no one at
+any time.
+
+Every rule carries a cookie: magic 0xb1a5 (16 bit), epoch (16), reservation (32; 0 is a guard). Rules without the magic
+belong to somebody else and are never named in a deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+from blast_controller.core.commands import Forward, ForwardingChange
+
+MAGIC = 0xB1A5 << 48
+MAGIC_MASK = 0xFFFF << 48
+RESERVATION_MASK = 0xFFFF_FFFF
+OWNER_MASK = MAGIC_MASK | RESERVATION_MASK
+"""The bits of a cookie that say whose rule it is. The epoch only tells which run of the controller wrote it."""
+HIGHEST_PORT = 0xFFFF_FF00
+"""OFPP_MAX: the highest number of a physical port (OpenFlow 1.3.5, section A.2.1)."""
+
+
+class InvalidForward(ValueError):
+    """Our side asked for a forward that no rule can express; the message is a sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    """Where Blast's rules live on a ToR, so that they get along with other rules there.
+
+    Parameters
+    ----------
+    table : OpenFlow table of all our rules, 0 to 254.
+    priority, guard_priority : of forwards and of guards; above whatever the packet network's own rules use.
+    dscp : differentiated services code point written into forwarded packets, 0 to 63; None leaves them as they are.
+    queue : queue of the output ports for forwarded packets; None leaves the default queue.
+    epoch : 16-bit number of this run of the controller, kept in every cookie.
+
+    Raises ValueError for settings out of range.
+    """
+
+    table: int = 0
+    priority: int = 40_000
+    guard_priority: int = 30_000
+    dscp: int | None = 46
+    queue: int | None = None
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        _check("table", self.table, 0, 254)
+        _check("guard_priority", self.guard_priority, 1, 0xFFFE)
+        _check("priority", self.priority, self.guard_priority + 1, 0xFFFF)
+        _check("epoch", self.epoch, 0, 0xFFFF)
+        if self.dscp is not None:
+            _check("dscp", self.dscp, 0, 63)
+        if self.queue is not None:
+            _check("queue", self.queue, 0, 0xFFFF_FFFE)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The packets that a rule applies to; None matches anything. `source` and `destination` imply IPv4."""
+
+    in_port: int | None = None
+    source: IPv4Address | None = None
+    destination: IPv4Network | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of a flow table: matching packets are marked, queued and sent to `outputs`; none means dropped."""
+
+    table: int
+    priority: int
+    cookie: int
+    match: Match
+    outputs: tuple[int, ...] = ()
+    dscp: int | None = None
+    queue: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddRule:
+    """Add a rule; one with the same table, priority and match is replaced without a gap (OFPFC_ADD)."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRule:
+    """Delete the rule with exactly this match and priority if it has the same owner (OFPFC_DELETE_STRICT)."""
+
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAllOurs:
+    """Delete every rule with our magic in `table`, whatever run of the controller wrote it."""
+
+    table: int
+
+
+Operation = AddRule | DeleteRule | DeleteAllOurs
+
+
+def cookie(epoch: int, reservation: int) -> int:
+    """The cookie of a rule of `reservation` (0: a guard). Raises InvalidForward if it does not fit in 32 bits."""
+    if not 0 <= reservation <= RESERVATION_MASK:
+        raise InvalidForward(f"reservation {reservation} does not fit in the 32 bits of a cookie")
+    return MAGIC | epoch << 32 | reservation
+
+
+def guards(settings: RuleSettings, optical_ports: Sequence[int], group_network: IPv4Network) -> list[Rule]:
+    """The rules that every ToR holds from connection on: no group without a forward, no light without a forward."""
+    matches = [Match(destination=group_network), *(Match(in_port=port) for port in optical_ports)]
+    return [Rule(settings.table, settings.guard_priority, cookie(settings.epoch, 0), match) for match in matches]
+
+
+def forward_rule(settings: RuleSettings, reservation: int, forward: Forward) -> Rule:
+    """The rule that does `forward` for `reservation`. Raises InvalidForward if no rule can."""
+    if reservation == 0:
+        raise InvalidForward("reservation 0 is kept for the guards")
+    return Rule(
+        table=settings.table,
+        priority=settings.priority,
+        cookie=cookie(settings.epoch, reservation),
+        match=_match(forward),
+        outputs=_outputs(forward),
+        dscp=settings.dscp,
+        queue=settings.queue,
+    )
+
+
+def operations(settings: RuleSettings, change: ForwardingChange) -> Iterator[Operation]:
+    """What one change does to the table, additions first so that light never pauses where both old and new carry it.
+
+    A key that is removed and added is only added, which replaces the rule. A deletion names the reservation, so it
+    never takes away what another reservation has put in the same place meanwhile. Raises InvalidForward.
+    """
+    added = {forward.key for forward in change.add}
+    for forward in change.add:
+        yield AddRule(forward_rule(settings, change.reservation, forward))
+    for forward in change.remove:
+        if forward.key not in added:
+            yield DeleteRule(forward_rule(settings, change.reservation, forward))
+
+
+def _match(forward: Forward) -> Match:
+    try:
+        source, group = IPv4Address(forward.source), IPv4Address(forward.group)
+    except ValueError as error:
+        raise InvalidForward(f"{forward}: {error}") from error
+    if not group.is_multicast:
+        raise InvalidForward(f"{forward}: {group} is not a multicast address")
+    if not 1 <= forward.in_port <= HIGHEST_PORT:
+        raise InvalidForward(f"{forward}: {forward.in_port} is not a port number")
+    return Match(forward.in_port, source, IPv4Network(group))
+
+
+def _outputs(forward: Forward) -> tuple[int, ...]:
+    if forward.in_port in forward.outputs:
+        raise InvalidForward(f"{forward}: a switch never sends a packet back by the port that it arrived on")
+    if len(set(forward.outputs)) < len(forward.outputs):
+        raise InvalidForward(f"{forward}: an output named twice would send every packet twice")
+    if not all(1 <= port <= HIGHEST_PORT for port in forward.outputs):
+        raise InvalidForward(f"{forward}: outputs must be port numbers")
+    return forward.outputs
+
+
+def _check(name: str, value: int, lowest: int, highest: int) -> None:
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} is {value}, but must be from {lowest} to {highest}")

@@ -1,0 +1,390 @@
+"""What the OpenFlow integration tests share: the controller in a process, Open vSwitch bridges, and a fake switch."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import queue
+import random
+import re
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPS = "239.77.0.0/16"
+DEADLINE = 15.0
+FRAMEWORKS = [pytest.param("os-ken", id="os-ken"), pytest.param("ryu", id="ryu", marks=pytest.mark.ryu)]
+
+Event = dict[str, Any]
+
+
+def interpreter(framework: str) -> str:
+    """The Python that has `framework`; the ryu environment is made when it is not there."""
+    if framework == "os-ken":
+        return sys.executable
+    environment = ROOT / ".venv-ryu"
+    with (ROOT / ".setup-ryu.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (environment / "bin" / "python").exists():
+            shutil.rmtree(environment, ignore_errors=True)
+            subprocess.run([ROOT / "scripts" / "ryu-environment", environment], check=True)
+    return str(environment / "bin" / "python")
+
+
+class ControllerProcess:
+    """`python -m blast_controller.openflow` on either framework: commands in, events out."""
+
+    def __init__(self, framework: str, config: Path, content: Mapping[str, Any], listen: str = "127.0.0.1:0") -> None:
+        config.write_text(json.dumps({"group_network": GROUPS, **content}))
+        arguments = ["-m", "blast_controller.openflow", "--listen", listen, "--config", str(config)]
+        self.process = subprocess.Popen(
+            [interpreter(framework), "-W", "ignore", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "BLAST_OPENFLOW_FRAMEWORK": framework},
+        )
+        self._events: queue.Queue[Event] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._kept: list[Event] = []
+        try:
+            self.port: int = self.expect(event="Listening")["port"]
+        except BaseException:
+            self.close()
+            raise
+
+    def apply(self, datapath: int, *changes: Mapping[str, Any]) -> None:
+        self.write(json.dumps({"datapath": datapath, "changes": changes}))
+
+    def write(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def expect(self, timeout: float = DEADLINE, **fields: Any) -> Event:
+        """The first event with these fields, taken out; others stay."""
+        limit = time.monotonic() + timeout
+        while True:
+            for event in self._kept:
+                if fields.items() <= event.items():
+                    self._kept.remove(event)
+                    return event
+            try:
+                self._kept.append(self._events.get(timeout=max(0.0, limit - time.monotonic())))
+            except queue.Empty:
+                pytest.fail(f"no event {fields} within {timeout} s; there were {self._kept}")
+
+    def expect_none(self, seconds: float, **fields: Any) -> None:
+        """Nothing with these fields has come or comes in the next `seconds`."""
+        time.sleep(seconds)
+        while not self._events.empty():
+            self._kept.append(self._events.get())
+        assert not [event for event in self._kept if fields.items() <= event.items()]
+
+    def confirm(self, datapath: int, *changes: Mapping[str, Any]) -> None:
+        """Apply, and see every step confirmed."""
+        self.apply(datapath, *changes)
+        for change in changes:
+            self.expect(event="StepConfirmed", device=datapath, reservation=change["reservation"], step=change["step"])
+
+    def close(self) -> int:
+        """End its input, as its user does; its exit status."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        try:
+            return self.process.wait(DEADLINE)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join(DEADLINE)
+            self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._events.put(json.loads(line))
+
+
+@contextmanager
+def controller(
+    framework: str, folder: Path, optical_ports: Mapping[int, Sequence[int]], **content: Any
+) -> Iterator[ControllerProcess]:
+    process = ControllerProcess(framework, folder / "openflow.json", {"optical_ports": optical_ports, **content})
+    try:
+        yield process
+    finally:
+        status = process.close()
+    assert status == 0
+
+
+def change(reservation: int, step: int, add: Sequence[Any] = (), remove: Sequence[Any] = ()) -> dict[str, Any]:
+    return {"reservation": reservation, "step": step, "add": add, "remove": remove}
+
+
+def forward(in_port: int, source: str, group: str, *outputs: int) -> dict[str, Any]:
+    return {"in_port": in_port, "source": source, "group": group, "outputs": outputs}
+
+
+def new_datapath() -> int:
+    return random.SystemRandom().randrange(1, 1 << 47)
+
+
+# ---------------------------------------------------------------------------------------------------- Open vSwitch
+
+FENCE = 0x88B5
+FOREIGN_COOKIE = 0x51
+
+
+def _run(*command: str, stdin: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
+
+
+@dataclass
+class Bridge:
+    """A user-space bridge whose ports 1 to `ports` end in veth pairs that the test holds the other ends of.
+
+    The foreign rules on it stand for the packet network: one that floods frames of a type of our own (the fence).
+    """
+
+    controller_port: int
+    datapath: int
+    ports: int
+    prefix: str = field(default_factory=lambda: f"b{os.getpid() % 100_000:05d}{random.randrange(10_000):04d}")
+    sockets: dict[int, socket.socket] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.prefix}s"
+
+    def make(self) -> None:
+        pairs = [(f"{self.prefix}p{n}", f"{self.prefix}h{n}") for n in range(1, self.ports + 1)]
+        _run("ip", "-batch", "-", stdin="".join(f"link add {a} type veth peer name {b}\n" for a, b in pairs))
+        for name in [name for pair in pairs for name in pair]:
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        _run("ip", "-batch", "-", stdin="".join(f"link set {name} up\n" for pair in pairs for name in pair))
+        self.make_bridge()
+        for number, (_, outer) in enumerate(pairs, 1):
+            self.sockets[number] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0003))
+            self.sockets[number].bind((outer, 0))
+
+    def make_bridge(self) -> None:
+        """Bridge, controller and secure mode in one transaction: adding a controller later would clear the rules."""
+        command = ["ovs-vsctl", "--timeout=30", "--", "add-br", self.name, "--", "set", "Bridge", self.name]
+        command += ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
+        command += [f"other-config:datapath-id={self.datapath:016x}", "other-config:disable-in-band=true"]
+        target = f'target="tcp:127.0.0.1:{self.controller_port}"'
+        command += ["--", "--id=@c", "create", "Controller", target, "max_backoff=1000", "connection_mode=out-of-band"]
+        command += ["--", "set", "Bridge", self.name, "controller=@c"]
+        for n in range(1, self.ports + 1):
+            port = f"{self.prefix}p{n}"
+            command += ["--", "add-port", self.name, port, "--", "set", "Interface", port, f"ofport_request={n}"]
+        _run(*command)
+        self.add_rule(f"cookie={FOREIGN_COOKIE:#x},priority=65535,dl_type={FENCE:#06x},actions=ALL")
+
+    def delete_bridge(self) -> None:
+        _run("ovs-vsctl", "--timeout=30", "--if-exists", "del-br", self.name)
+
+    def close(self) -> None:
+        for sock in self.sockets.values():
+            sock.close()
+        subprocess.run(["ovs-vsctl", "--timeout=30", "--if-exists", "del-br", self.name], check=False)
+        for n in range(1, self.ports + 1):
+            subprocess.run(["ip", "link", "del", f"{self.prefix}p{n}"], check=False, capture_output=True)
+
+    def add_rule(self, text: str) -> None:
+        _run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", self.name, text)
+
+    def rules(self) -> list[str]:
+        """Every rule as Open vSwitch prints it, without its statistics, sorted."""
+        dump = _run("ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", self.name)
+        return sorted(line.strip() for line in dump.splitlines() if "actions=" in line)
+
+    def our_rules(self) -> list[str]:
+        return [rule for rule in self.rules() if "cookie=0xb1a5" in rule]
+
+    def send(self, port: int, frame: bytes) -> dict[int, bytes]:
+        """What comes out of each other port when `frame` enters `port`; proven by a fence sent after it."""
+        self._drain()
+        mark = os.urandom(8)
+        self.sockets[port].send(frame)
+        time.sleep(0.002)
+        self.sockets[port].send(b"\xff" * 6 + b"\x02" + b"\0" * 5 + struct.pack("!H", FENCE) + mark + b"\0" * 40)
+        others = set(self.sockets) - {port}
+        frames = {number: list(self._until_fence(number, mark)) for number in others}
+        time.sleep(0.02)
+        copies = {n: [got for got in frames[n] + self._pending(n) if got[34:] == frame[34:]] for n in others}
+        assert all(len(same) <= 1 for same in copies.values()), "a packet left by the same port twice"
+        return {number: same[0] for number, same in copies.items() if same}
+
+    def reach(self, port: int, source: str, destination: str) -> set[int]:
+        """The ports that one UDP packet from `source` to `destination`, entering `port`, leaves by."""
+        return set(self.send(port, udp_frame(source, destination)))
+
+    def settle(self, port: int, source: str, destination: str, expected: set[int]) -> None:
+        """Wait until packets reach `expected`, and see that it stays so.
+
+        Open vSwitch answers a barrier before its cache of recent decisions is revalidated, milliseconds later.
+        """
+        limit = time.monotonic() + 5.0
+        while (reached := self.reach(port, source, destination)) != expected and time.monotonic() < limit:
+            pass
+        assert reached == expected
+        assert self.reach(port, source, destination) == expected
+
+    def _drain(self) -> None:
+        for number in self.sockets:
+            self._pending(number)
+
+    def _pending(self, number: int) -> list[bytes]:
+        frames = []
+        while select.select([self.sockets[number]], [], [], 0)[0]:
+            frames.append(self.sockets[number].recv(4096))
+        return frames
+
+    def _until_fence(self, number: int, mark: bytes) -> Iterator[bytes]:
+        limit = time.monotonic() + 5.0
+        while select.select([self.sockets[number]], [], [], max(0.0, limit - time.monotonic()))[0]:
+            frame = self.sockets[number].recv(4096)
+            if frame[14:22] == mark:
+                return
+            yield frame
+        pytest.fail(f"the fence never left port {number}")
+
+
+@contextmanager
+def bridges(*wanted: Bridge) -> Iterator[None]:
+    try:
+        for bridge in wanted:
+            bridge.make()
+        yield
+    finally:
+        for bridge in wanted:
+            bridge.close()
+
+
+def udp_frame(source: str, destination: str) -> bytes:
+    """An Ethernet frame with a UDP packet of its own payload; a group's address gives a group's MAC (RFC 1112)."""
+    address = IPv4Address(destination)
+    low = int(address) & 0x7FFFFF
+    mac = struct.pack("!HI", 0x0100, 0x5E00_0000 | low) if address.is_multicast else b"\x02\0\0\0\0\x22"
+    payload = os.urandom(32)
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 28 + len(payload), 1, 0, 8, 17, 0)
+    header += IPv4Address(source).packed + address.packed
+    header = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
+    udp = struct.pack("!HHHH", 5000, 5000, 8 + len(payload), 0)
+    return mac + b"\x02\0\0\0\0\x11" + b"\x08\0" + header + udp + payload
+
+
+def arp_frame() -> bytes:
+    body = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + os.urandom(20)
+    return b"\xff" * 6 + b"\x02\0\0\0\0\x11" + b"\x08\x06" + body + b"\0" * 18
+
+
+def dscp(frame: bytes) -> int:
+    """The DSCP of a received frame, whose IPv4 header checksum must be right."""
+    assert _checksum(frame[14:34]) == 0
+    return frame[15] >> 2
+
+
+def _checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+# ----------------------------------------------------------------------------------------------------- a fake switch
+
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 14, 18, 19, 20, 21
+
+
+class FakeSwitch:
+    """An OpenFlow 1.3 switch that does the handshake and answers as a test wants, or not at all."""
+
+    def __init__(self, port: int, datapath: int, answers_echo: bool = True) -> None:
+        self.datapath = datapath
+        self.answers_echo = answers_echo
+        self.stream = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+        self._rest = b""
+        self.send(HELLO, 1)
+
+    def __enter__(self) -> FakeSwitch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+    def send(self, kind: int, xid: int, body: bytes = b"") -> None:
+        self.stream.sendall(struct.pack("!BBHI", 4, kind, 8 + len(body), xid) + body)
+
+    def next(self, kinds: Iterable[int] = (FLOW_MOD, BARRIER_REQUEST)) -> tuple[int, int, bytes]:
+        """(kind, xid, body) of the next message of these kinds; handshake and echo are answered on the way."""
+        while True:
+            kind, xid, body = self._receive()
+            match kind:
+                case 5:
+                    self.send(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.datapath, 0, 254, 0, 0, 0))
+                case 18:
+                    self.send(MULTIPART_REPLY, xid, body[:8])
+                case 2 if self.answers_echo:
+                    self.send(ECHO_REPLY, xid, body)
+            if kind in kinds:
+                return kind, xid, body
+
+    def until_barrier(self) -> tuple[list[tuple[int, bytes]], int]:
+        """The flow mods, (xid, body) each, up to the next barrier request, and that request's xid."""
+        mods = []
+        while True:
+            kind, xid, body = self.next()
+            if kind == BARRIER_REQUEST:
+                return mods, xid
+            mods.append((xid, body))
+
+    def prepare(self) -> list[tuple[int, bytes]]:
+        """Take the guards and confirm them."""
+        mods, barrier = self.until_barrier()
+        self.send(BARRIER_REPLY, barrier)
+        return mods
+
+    def _receive(self) -> tuple[int, int, bytes]:
+        while len(self._rest) < 8 or len(self._rest) < struct.unpack_from("!H", self._rest, 2)[0]:
+            data = self.stream.recv(65_536)
+            if not data:
+                raise EOFError
+            self._rest += data
+        _, kind, length, xid = struct.unpack_from("!BBHI", self._rest)
+        body, self._rest = self._rest[8:length], self._rest[length:]
+        return kind, xid, body
+
+
+def eventually(condition: Callable[[], Any], timeout: float = DEADLINE) -> Any:
+    limit = time.monotonic() + timeout
+    while not (result := condition()) and time.monotonic() < limit:
+        time.sleep(0.02)
+    return result
+
+
+def cookie_of(rule: str) -> int:
+    found = re.search(r"cookie=(0x[0-9a-f]+)", rule)
+    assert found
+    return int(found.group(1), 16)

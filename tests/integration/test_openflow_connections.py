@@ -1,0 +1,185 @@
+"""Switches that vanish, freeze, come back early or talk nonsense; on os-ken and on ryu, against fake switches."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.integration.openflow_harness import (
+    BARRIER_REPLY,
+    BARRIER_REQUEST,
+    ECHO_REQUEST,
+    ERROR,
+    FLOW_MOD,
+    FRAMEWORKS,
+    ControllerProcess,
+    FakeSwitch,
+    change,
+    controller,
+    forward,
+)
+
+pytestmark = [pytest.mark.timeout(60), pytest.mark.parametrize("framework", FRAMEWORKS, scope="module")]
+
+ADD, DELETE, DELETE_STRICT = 0, 3, 4
+STEP = change(7, 1, add=[forward(1, "10.0.0.1", "239.77.0.1", 9)])
+
+
+@pytest.fixture(scope="module")
+def process(framework: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    """Knows datapaths 1 to 999; probes every 0.2 s, so that five unanswered ones are 1.2 s."""
+    known = {datapath: [9] for datapath in range(1, 1000)}
+    folder = tmp_path_factory.mktemp("openflow")
+    with controller(framework, folder, known, step_timeout=0.4, echo_interval=0.2, echo_unanswered=5) as running:
+        yield running
+
+
+_numbers = itertools.count(101)
+
+
+@pytest.fixture
+def tor() -> int:
+    """A datapath that no other test uses."""
+    return next(_numbers)
+
+
+def _commands(mods: list[tuple[int, bytes]]) -> list[int]:
+    return [struct.unpack_from("!QQBB", body)[3] for _, body in mods]
+
+
+def test_a_closed_connection_is_down_at_once_and_its_steps_fail(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        process.apply(tor, STEP)
+        switch.until_barrier()
+    process.expect(event="DeviceDown", device=tor, timeout=0.35)
+    assert "was lost" in process.expect(event="StepFailed", device=tor, reservation=7, timeout=0.35)["reason"]
+    process.expect_none(0.6, device=tor, reservation=7)
+
+
+def test_a_frozen_switch_fails_steps_in_time_and_is_down_after_the_probe(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor, answers_echo=False) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        asked = time.monotonic()
+        process.apply(tor, STEP)
+        assert "did not confirm within 0.4 s" in process.expect(event="StepFailed", device=tor, reservation=7)["reason"]
+        assert 0.35 < time.monotonic() - asked < 1.2
+        process.expect(event="DeviceDown", device=tor, timeout=5.0)
+        process.expect_none(0.1, device=tor, reservation=7)
+
+
+def test_a_late_barrier_reply_changes_nothing_and_the_next_step_works(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        process.apply(tor, STEP)
+        _, late = switch.until_barrier()
+        process.expect(event="StepFailed", device=tor, reservation=7, step=1)
+        process.apply(tor, change(8, 1, add=STEP["add"]))
+        _, barrier = switch.until_barrier()
+        switch.send(BARRIER_REPLY, late)
+        switch.send(BARRIER_REPLY, barrier)
+        process.expect(event="StepConfirmed", device=tor, reservation=8)
+        process.expect_none(0.1, device=tor, reservation=7)
+
+
+def test_errors_fail_the_step_whose_rule_they_name(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        process.apply(tor, STEP, change(8, 1, add=[forward(2, "10.0.0.1", "239.77.0.1", 9)]))
+        mods, barrier = switch.until_barrier()
+        assert _commands(mods) == [ADD, ADD]
+        experimenter = struct.pack("!HHI", 0xFFFF, 3, 0x2320)
+        switch.send(ERROR, mods[1][0], experimenter + mods[1][1][:56])
+        switch.send(BARRIER_REPLY, barrier)
+        assert "OFPET_EXPERIMENTER" in process.expect(event="StepFailed", device=tor, reservation=8)["reason"]
+        confirmed = process.expect(event="StepConfirmed", device=tor, reservation=7)
+        assert 0 < confirmed["elapsed"] < 0.4
+        process.expect_none(0.1, device=tor, reservation=8)
+
+
+def test_a_switch_that_comes_back_before_its_old_connection_is_dead(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor) as old:
+        assert _commands(old.prepare()) == [DELETE, ADD, ADD]
+        process.expect(event="DeviceUp", device=tor)
+        process.apply(tor, STEP)
+        old.until_barrier()
+        with FakeSwitch(process.port, tor) as new:
+            # In the same run nothing is wiped: what the switch kept goes on working.
+            assert _commands(new.prepare()) == [ADD, ADD]
+            assert process.expect(event="DeviceDown", device=tor)["reason"] == "the switch opened a new connection"
+            process.expect(event="StepFailed", device=tor, reservation=7)
+            process.expect(event="DeviceUp", device=tor)
+            with pytest.raises((EOFError, ConnectionError)):
+                old.until_barrier()
+            process.expect_none(0.3, event="DeviceDown", device=tor)
+            process.apply(tor, change(8, 1, add=STEP["add"]))
+            _, barrier = new.until_barrier()
+            new.send(BARRIER_REPLY, barrier)
+            process.expect(event="StepConfirmed", device=tor, reservation=8)
+
+
+NONSENSE = {
+    "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+    "length 0": b"\x04\x00\x00\x00" * 4,
+    "unknown version": b"\xff" * 64,
+    "features cut short": b"\x04\x06\x00\x0a\x00\x00\x00\x01\x00\x00",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_harms_nobody_else(process: ControllerProcess, tor: int, nonsense: bytes) -> None:
+    with FakeSwitch(process.port, tor) as good, FakeSwitch(process.port, 1000) as bad:
+        good.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        bad.stream.sendall(nonsense)
+        bad.stream.close()
+        process.apply(tor, STEP)
+        _, barrier = good.until_barrier()
+        good.send(BARRIER_REPLY, barrier)
+        process.expect(event="StepConfirmed", device=tor, reservation=7)
+
+
+def test_nonsense_from_a_prepared_switch_ends_only_its_connection(process: ControllerProcess, tor: int) -> None:
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+        switch.send(19, 5, b"\x00\x00\x00\x00\x00\x00\x00\x00\x01")  # a flow statistics reply cut short
+        process.expect(event="DeviceDown", device=tor)
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+
+
+def test_an_unknown_datapath_is_never_written_to(process: ControllerProcess) -> None:
+    with FakeSwitch(process.port, 1000) as switch:
+        for _ in range(4):
+            kind, _, _ = switch.next((FLOW_MOD, BARRIER_REQUEST, ECHO_REQUEST))
+            assert kind == ECHO_REQUEST
+        process.expect_none(0.0, device=1000)
+
+
+def test_many_switches_that_connect_at_once_are_all_accepted(framework: str, tmp_path: Path) -> None:
+    datapaths = range(1, 101)
+    with controller(framework, tmp_path, {datapath: [9] for datapath in datapaths}) as own, ExitStack() as stack:
+        switches = [stack.enter_context(FakeSwitch(own.port, datapath)) for datapath in datapaths]
+        for switch in switches:
+            switch.prepare()
+        for datapath in datapaths:
+            own.expect(event="DeviceUp", device=datapath)
+
+
+def test_a_line_that_is_no_command_is_answered(process: ControllerProcess) -> None:
+    for line in ("{}", "nonsense", '{"datapath": 1, "changes": [{"reservation": 7}]}'):
+        process.write(line)
+        assert process.expect(event="NotACommand")["reason"]

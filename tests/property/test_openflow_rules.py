@@ -1,0 +1,140 @@
+"""Whatever changes come, a flow table that keeps OpenFlow 1.3 semantics forwards exactly what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.commands import Forward, ForwardingChange
+from blast_controller.openflow.rules import (
+    MAGIC,
+    MAGIC_MASK,
+    OWNER_MASK,
+    AddRule,
+    DeleteAllOurs,
+    DeleteRule,
+    Match,
+    Operation,
+    Rule,
+    RuleSettings,
+    guards,
+    operations,
+)
+
+GROUPS = IPv4Network("239.77.0.0/16")
+OPTICAL = (8, 9)
+PORTS = range(1, 10)
+SOURCES = ("10.0.0.1", "10.0.0.2")
+ADDRESSES = ("239.77.0.1", "239.77.0.2")
+SETTINGS = RuleSettings(epoch=3)
+FOREIGN = Rule(table=0, priority=100, cookie=0x1234, match=Match(), outputs=(7,))
+
+
+@dataclass
+class FlowTable:
+    """OpenFlow 1.3.5 sections 5.2 and 6.4: a rule is identified by match and priority; the highest priority wins."""
+
+    rules: dict[tuple[int, Match], Rule] = field(default_factory=dict)
+
+    def apply(self, operation: Operation) -> None:
+        match operation:
+            case AddRule(rule):
+                self.rules[rule.priority, rule.match] = rule
+            case DeleteRule(rule):
+                found = self.rules.get((rule.priority, rule.match))
+                if found and found.cookie & OWNER_MASK == rule.cookie & OWNER_MASK:
+                    del self.rules[rule.priority, rule.match]
+            case DeleteAllOurs():
+                self.rules = {k: r for k, r in self.rules.items() if r.cookie & MAGIC_MASK != MAGIC}
+
+    def outputs(self, in_port: int, source: str, group: str) -> tuple[int, ...]:
+        hits = [rule for rule in self.rules.values() if _matches(rule.match, in_port, source, group)]
+        best = max(hits, key=lambda rule: rule.priority, default=None)
+        return best.outputs if best else ()
+
+
+def _matches(match: Match, in_port: int, source: str, group: str) -> bool:
+    return (
+        match.in_port in (None, in_port)
+        and match.source in (None, IPv4Address(source))
+        and (match.destination is None or IPv4Address(group) in match.destination)
+    )
+
+
+@st.composite
+def forwards(draw: st.DrawFn) -> Forward:
+    in_port = draw(st.sampled_from(PORTS))
+    others = [port for port in PORTS if port != in_port]
+    outputs = draw(st.lists(st.sampled_from(others), unique=True, max_size=3))
+    return Forward(in_port, draw(st.sampled_from(SOURCES)), draw(st.sampled_from(ADDRESSES)), tuple(outputs))
+
+
+changes = st.builds(
+    ForwardingChange,
+    reservation=st.integers(1, 3),
+    step=st.just(1),
+    remove=st.lists(forwards(), max_size=3).map(tuple),
+    add=st.lists(forwards(), max_size=3, unique_by=lambda forward: forward.key).map(tuple),
+)
+
+
+def _prepared_table() -> FlowTable:
+    table = FlowTable()
+    for rule in (FOREIGN, *guards(SETTINGS, OPTICAL, GROUPS)):
+        table.apply(AddRule(rule))
+    return table
+
+
+@given(st.lists(changes, max_size=12))
+def test_the_table_forwards_exactly_what_is_wanted(sequence: list[ForwardingChange]) -> None:
+    table = _prepared_table()
+    wanted: dict[tuple[int, str, str], tuple[int, Forward]] = {}
+    for change in sequence:
+        for forward in change.remove:
+            if wanted.get(forward.key, (0,))[0] == change.reservation:
+                del wanted[forward.key]
+        for forward in change.add:
+            wanted[forward.key] = (change.reservation, forward)
+        for operation in operations(SETTINGS, change):
+            table.apply(operation)
+        for in_port in PORTS:
+            for source in SOURCES:
+                for group in ADDRESSES:
+                    held = wanted.get((in_port, source, group))
+                    assert table.outputs(in_port, source, group) == (held[1].outputs if held else ())
+
+
+@given(st.lists(changes, max_size=8))
+def test_nothing_else_ever_leaves_or_changes(sequence: list[ForwardingChange]) -> None:
+    table = _prepared_table()
+    for change in sequence:
+        for operation in operations(SETTINGS, change):
+            table.apply(operation)
+            # A stranger to the group, light without a forward, and packets that are none of ours, at every moment.
+            assert table.outputs(1, "10.9.9.9", ADDRESSES[0]) == ()
+            assert table.outputs(OPTICAL[0], "10.0.0.1", "10.0.0.7") == ()
+            assert table.outputs(1, "10.0.0.1", "10.0.0.7") == FOREIGN.outputs
+    table.apply(DeleteAllOurs(0))
+    assert list(table.rules.values()) == [FOREIGN]
+
+
+@given(forwards(), forwards(), st.integers(1, 2), st.integers(1, 2))
+def test_replacing_a_forward_never_passes_through_a_moment_without_one(
+    old: Forward, new: Forward, owner: int, taker: int
+) -> None:
+    new = Forward(*old.key, tuple(port for port in new.outputs if port != old.in_port))
+    table = _prepared_table()
+    for operation in operations(SETTINGS, ForwardingChange(owner, 1, add=(old,))):
+        table.apply(operation)
+    for operation in operations(SETTINGS, ForwardingChange(taker, 2, remove=(old,), add=(new,))):
+        table.apply(operation)
+        assert table.outputs(*old.key) in {old.outputs, new.outputs}
+        assert (SETTINGS.priority, _key_match(old)) in table.rules
+    assert table.outputs(*old.key) == new.outputs
+
+
+def _key_match(forward: Forward) -> Match:
+    return Match(forward.in_port, IPv4Address(forward.source), IPv4Network(forward.group))

@@ -1,0 +1,101 @@
+"""Translation of forwards and guards into rules, and what is refused."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+
+import pytest
+
+from blast_controller.core.commands import Forward, ForwardingChange
+from blast_controller.openflow.rules import (
+    AddRule,
+    DeleteRule,
+    InvalidForward,
+    Match,
+    Rule,
+    RuleSettings,
+    cookie,
+    forward_rule,
+    guards,
+    operations,
+)
+
+FORWARD = Forward(1, "10.0.0.1", "239.77.0.1", (2, 9))
+
+
+def test_a_forward_becomes_one_rule() -> None:
+    settings = RuleSettings(table=3, priority=500, guard_priority=400, dscp=10, queue=2, epoch=0xABC)
+    assert forward_rule(settings, 7, FORWARD) == Rule(
+        table=3,
+        priority=500,
+        cookie=0xB1A5_0ABC_0000_0007,
+        match=Match(1, IPv4Address("10.0.0.1"), IPv4Network("239.77.0.1/32")),
+        outputs=(2, 9),
+        dscp=10,
+        queue=2,
+    )
+
+
+def test_guards_cover_the_groups_and_every_optical_port() -> None:
+    rules = guards(RuleSettings(epoch=1), [8, 9], IPv4Network("239.77.0.0/16"))
+    assert [rule.match for rule in rules] == [
+        Match(destination=IPv4Network("239.77.0.0/16")),
+        Match(in_port=8),
+        Match(in_port=9),
+    ]
+    assert {(rule.cookie, rule.priority, rule.outputs) for rule in rules} == {(0xB1A5_0001_0000_0000, 30_000, ())}
+
+
+def test_what_is_removed_and_added_is_only_added_and_additions_come_first() -> None:
+    settings = RuleSettings()
+    other, replaced = Forward(3, "10.0.0.1", "239.77.0.1", ()), Forward(*FORWARD.key, (5,))
+    change = ForwardingChange(7, 1, remove=(FORWARD, other), add=(replaced,))
+    assert list(operations(settings, change)) == [
+        AddRule(forward_rule(settings, 7, replaced)),
+        DeleteRule(forward_rule(settings, 7, other)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("forward", "says"),
+    [
+        (Forward(1, "10.0.0.1", "10.0.0.2", (2,)), "not a multicast address"),
+        (Forward(1, "10.0.0", "239.77.0.1", (2,)), "Expected 4 octets"),
+        (Forward(1, "10.0.0.1", "ff02::1", (2,)), "Only decimal digits|Expected 4 octets"),
+        (Forward(0, "10.0.0.1", "239.77.0.1", (2,)), "0 is not a port number"),
+        (Forward(1, "10.0.0.1", "239.77.0.1", (1,)), "arrived on"),
+        (Forward(1, "10.0.0.1", "239.77.0.1", (2, 2)), "twice"),
+        (Forward(1, "10.0.0.1", "239.77.0.1", (0xFFFF_FFFB,)), "outputs must be port numbers"),
+    ],
+)
+def test_a_forward_that_no_rule_can_express_is_refused(forward: Forward, says: str) -> None:
+    with pytest.raises(InvalidForward, match=says):
+        forward_rule(RuleSettings(), 7, forward)
+
+
+@pytest.mark.parametrize("reservation", [-1, 0, 1 << 32])
+def test_a_reservation_must_fit_in_the_cookie_and_is_not_the_guards(reservation: int) -> None:
+    with pytest.raises(InvalidForward, match="reservation"):
+        forward_rule(RuleSettings(), reservation, FORWARD)
+
+
+def test_cookies_are_injective_at_their_limits() -> None:
+    assert cookie(0xFFFF, 0xFFFF_FFFF) == 0xB1A5_FFFF_FFFF_FFFF
+    assert cookie(0, 0) == 0xB1A5 << 48
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"table": 255},
+        {"priority": 30_000},
+        {"priority": 0x1_0000},
+        {"guard_priority": 0},
+        {"dscp": 64},
+        {"queue": -1},
+        {"epoch": 0x1_0000},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
+        RuleSettings(**wrong)
