@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -222,6 +223,29 @@ def test_an_optical_switch_that_is_away_makes_requests_wait(stage: Stage) -> Non
     event = stage.client.await_event(request.key, 0, 20)
     assert event.grant is not None
     stage.client.finish(request.key)
+
+
+def test_a_client_that_vanishes_before_its_grant_is_given_up(stage: Stage) -> None:
+    blocker = stage.new_request("r1h1", ["r2h1"], 10**6)
+    waiting = stage.new_request("r1h2", ["r2h2"], 10**6)
+    with stage.granted(blocker):
+        ghost = subprocess.Popen(
+            [sys.executable, "-c", GHOST, stage.lab.thrift, waiting.key], stderr=subprocess.DEVNULL
+        )
+        try:
+            stage.wait_for(lambda f: f.pendingRequests == 1, "the ghost's request")
+        finally:
+            ghost.kill()
+            ghost.wait()
+        event = stage.client.await_event(waiting.key, 0, 10)
+        assert event.state == PartState.WITHDRAWN and "vanished" in event.reason
+
+
+GHOST = """
+import sys
+from blast_client import Client, MulticastRequest
+Client(sys.argv[1]).request(MulticastRequest(sys.argv[2], "r1h2", ["r2h2"], 10**6), 60)
+"""
 
 
 def test_several_racks_on_one_datapath() -> None:

@@ -1,0 +1,34 @@
+"""The one place that imports Mininet, which is a Debian package and warns about distutils on the way in."""
+
+from __future__ import annotations
+
+import warnings
+
+from mininet_topos.errors import HostError
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        from mininet.cli import CLI
+        from mininet.link import Intf, Link
+        from mininet.log import info, setLogLevel
+        from mininet.net import Mininet
+        from mininet.node import Host, Node, OVSSwitch, RemoteController, Switch
+        from mininet.topo import Topo
+    except ModuleNotFoundError as missing:
+        raise HostError(f"Mininet cannot be imported ({missing}): run `make setup` on Debian 12") from None
+
+__all__ = [
+    "CLI",
+    "Host",
+    "Intf",
+    "Link",
+    "Mininet",
+    "Node",
+    "OVSSwitch",
+    "RemoteController",
+    "Switch",
+    "Topo",
+    "info",
+    "setLogLevel",
+]

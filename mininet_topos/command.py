@@ -1,0 +1,164 @@
+"""`blast lab up|down|demo` on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+from mininet_topos.demo.command import register as register_demo
+from mininet_topos.errors import LabError, PlanError
+from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+_UP_EXAMPLE = """\
+example:
+  blast lab up --preset small --racks 4 --splitters 4x1,8x1
+      four racks of two hosts, one splitter 1:4 and one 1:8, the controller running, Mininet's prompt
+  sleep infinity | blast lab up --preset paper-testbed --json
+      for scripts: one JSON line when ready, then until SIGTERM or end of input"""
+_DOWN_EXAMPLE = """\
+example:
+  blast lab down b3f2      remove one lab, also after its owner crashed
+  blast lab down           remove every lab on this machine"""
+
+Subparsers = Any
+"""argparse's own type for this is private."""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add `lab` and its sub-commands; each sets `run`, a function from the parsed options to the exit status."""
+    lab = subparsers.add_parser("lab", help="Mininet with an emulated optical fabric (root)")
+    commands = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _register_up(commands)
+    _register_down(commands)
+    register_demo(commands)
+
+
+def add_plan_options(parser: argparse.ArgumentParser) -> None:
+    """The options that choose a plan; `plan_from` reads them."""
+    parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="what to start from (small)")
+    parser.add_argument("--racks", type=int, metavar="N", help="racks, 2 to 32")
+    parser.add_argument("--hosts", type=int, metavar="N", dest="hosts_per_rack", help="hosts in each rack")
+    parser.add_argument("--optical-ports", type=int, metavar="N", dest="optical_ports_per_rack", help="1 or 2 per rack")
+    parser.add_argument("--splitters", metavar="WAYSxCOUNT,…", help="for example 4x2,8x1")
+    parser.add_argument("--light-rate", type=float, metavar="MBPS", dest="light_rate_mbps", help="of an optical port")
+    parser.add_argument("--access-rate", type=float, metavar="MBPS", dest="access_rate_mbps", help="of a host's link")
+    parser.add_argument("--oversubscription", type=float, metavar="F", help="hosts times access rate, over the uplink")
+    parser.add_argument("--shared-datapath", action="store_true", default=None, help="all racks on one bridge")
+    parser.add_argument("--mtu", type=int, metavar="BYTES", help="of every link")
+
+
+def plan_from(options: argparse.Namespace) -> LabPlan:
+    """The plan that the options describe. Raises `PlanError`."""
+    names = ("racks", "hosts_per_rack", "optical_ports_per_rack", "light_rate_mbps", "access_rate_mbps")
+    names += ("oversubscription", "shared_datapath", "mtu")  # type: ignore[assignment]
+    changes = {name: value for name in names if (value := getattr(options, name)) is not None}
+    if options.splitters is not None:
+        changes["splitters"] = parse_splitters(options.splitters)
+    return replace(preset(options.preset), **changes)
+
+
+def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """`action` with the lab's errors as one sentence on standard error: status 2 for wrong input, 1 for the rest."""
+
+    def run(options: argparse.Namespace) -> int:
+        try:
+            return action(options)
+        except PlanError as error:
+            sys.stderr.write(f"blast lab: {error}\n")
+            return WRONG_INPUT
+        except LabError as error:
+            sys.stderr.write(f"blast lab: {error}\n")
+            return FAILED
+
+    return run
+
+
+def _register_up(commands: Subparsers) -> None:
+    up = commands.add_parser(
+        "up",
+        help="build a lab, start its controller, give Mininet's prompt",
+        epilog=_UP_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_plan_options(up)
+    up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
+    up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")
+    up.set_defaults(run=guarded(_up))
+
+
+def _register_down(commands: Subparsers) -> None:
+    lower = commands.add_parser(
+        "down",
+        help="remove a lab, or all, also after a crash",
+        epilog=_DOWN_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    lower.add_argument("lab", nargs="?", metavar="ID", help="the lab's id (all labs)")
+    lower.add_argument("--json", action="store_true", help="what was removed, as JSON")
+    lower.set_defaults(run=guarded(_down))
+
+
+def _up(options: argparse.Namespace) -> int:
+    plan = plan_from(options)
+    # Mininet is a Debian package and the lab needs root: every other command must work without either.
+    from mininet_topos._mininet import CLI
+    from mininet_topos.lab import Lab, blast_controller, require_root
+
+    require_root()
+    signal.signal(signal.SIGTERM, _leave)
+    with Lab(plan, controller=None if options.no_controller else blast_controller) as lab:
+        if options.json:
+            sys.stdout.write(json.dumps(lab.describe()) + "\n")
+            sys.stdout.flush()
+            _wait_for_end_of_input()
+        else:
+            sys.stdout.write(_greeting(lab.describe(), plan))
+            CLI(lab.net)
+    return DONE
+
+
+def _leave(_number: int, _frame: object) -> None:
+    raise SystemExit(DONE)
+
+
+def _wait_for_end_of_input() -> None:
+    while os.read(sys.stdin.fileno(), 65536):
+        pass
+
+
+def _greeting(lab: dict[str, Any], plan: LabPlan) -> str:
+    serves = f"controller at {lab['thrift']}" if lab["thrift"] else f"no controller; ToRs try {lab['openflow']}"
+    return (
+        f"lab {lab['lab']}: {plan.summary}\n"
+        f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
+        f"leave with `exit`; after a crash: blast lab down {lab['lab']}\n"
+    )
+
+
+def _down(options: argparse.Namespace) -> int:
+    from mininet_topos.cleanup import down, found_labs
+    from mininet_topos.lab import require_root
+
+    require_root()
+    known = found_labs()
+    if options.lab is not None and options.lab not in known:
+        raise PlanError(f"there is no lab {options.lab!r}; this machine has {', '.join(known) or 'none'}")
+    removed = [asdict(down(lab)) for lab in ([options.lab] if options.lab else known)]
+    if options.json:
+        sys.stdout.write(json.dumps({"removed": removed}) + "\n")
+        return DONE
+    for lab in removed:
+        sys.stdout.write(
+            "lab {lab} removed: {processes} processes, {bridges} bridges, {links} interfaces\n".format(**lab)
+        )
+    if not removed:
+        sys.stdout.write("there is no lab on this machine\n")
+    return DONE

@@ -1,0 +1,88 @@
+"""The controller's configuration for a lab: what an operator would write by hand for a machine room, as TOML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mininet_topos.plan import OPTICAL_SWITCH, LabPlan, RackPlan
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """Where things listen, each `address:port`."""
+
+    thrift: str
+    openflow: str
+    tl1: str
+
+
+def render(plan: LabPlan, endpoints: Endpoints) -> str:
+    """The text of the controller's configuration file."""
+    return "\n".join((*_settings(plan, endpoints), *_racks(plan), *_splitters(plan))) + "\n"
+
+
+def _settings(plan: LabPlan, endpoints: Endpoints) -> Iterator[str]:
+    yield f"# {plan.summary}"
+    yield from _table("[controller]", thrift=json.dumps(endpoints.thrift), openflow=json.dumps(endpoints.openflow))
+    yield from _table("[policy]", name='"paper"')
+    yield from _table(
+        "[openflow]",
+        group_network='"239.77.0.0/16"',
+        group_port=5001,
+        dscp=46,
+        priority=40000,
+        guard_priority=30000,
+        step_timeout_ms=2000,
+    )
+    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000)
+    yield from _table(
+        "[[optical_switch]]",
+        name=json.dumps(OPTICAL_SWITCH),
+        address=json.dumps(endpoints.tl1),
+        dialect='"glimmerglass"',
+        inputs=plan.ocs_ports,
+        outputs=plan.ocs_ports,
+    )
+
+
+def _racks(plan: LabPlan) -> Iterator[str]:
+    for rack in plan.rack_plans:
+        yield from _table(
+            "[[rack]]",
+            name=json.dumps(rack.name),
+            datapath=f'"{rack.datapath:016x}"',
+            optical_ports=_optical_ports(rack),
+            hosts=_hosts(rack),
+        )
+
+
+def _splitters(plan: LabPlan) -> Iterator[str]:
+    for splitter in plan.splitter_plans:
+        yield from _table(
+            "[[splitter]]",
+            name=json.dumps(splitter.name),
+            optical_switch=json.dumps(OPTICAL_SWITCH),
+            input=splitter.input,
+            outputs=list(splitter.outputs),
+        )
+
+
+def _optical_ports(rack: RackPlan) -> str:
+    ports = (
+        f'{{ port = {p.port}, optical_switch = "{OPTICAL_SWITCH}", input = {p.ocs}, output = {p.ocs} }}'
+        for p in rack.optical_ports
+    )
+    return f"[{', '.join(ports)}]"
+
+
+def _hosts(rack: RackPlan) -> str:
+    hosts = (f'    {{ name = "{h.name}", port = {h.port}, ip = "{h.ip}" }},' for h in rack.hosts)
+    return "\n".join(("[", *hosts, "]"))
+
+
+def _table(header: str, **values: object) -> Iterator[str]:
+    yield ""
+    yield header
+    yield from (f"{key} = {value}" for key, value in values.items())

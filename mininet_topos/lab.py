@@ -1,0 +1,222 @@
+"""A running lab: the emulated network, the TL1 agent of its optical switch, and the controller.
+
+    with Lab(preset("small")) as lab:
+        lab.host("r1h1").cmd("ping -c1 10.0.2.1")
+
+Whatever becomes of the process that holds a lab, `cleanup.down(lab.id)` removes all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sysconfig
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mininet_topos import registry
+from mininet_topos._mininet import Mininet, setLogLevel
+from mininet_topos.cleanup import down
+from mininet_topos.controller_config import Endpoints, render
+from mininet_topos.counters import Counters
+from mininet_topos.errors import HostError
+from mininet_topos.namespace import open_socket
+from mininet_topos.netdev import query, require_commands
+from mininet_topos.network import ControllerTarget
+from mininet_topos.optical_node import OpticalSwitch
+from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
+from mininet_topos.process import LabProcess
+from mininet_topos.socket_buffers import raise_receive_default, widen_send_buffer
+from mininet_topos.topology import CORE, BlastTopo, Build
+
+_COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-ofctl", "ifconfig")
+_CONTROLLER_SECONDS = 30.0
+_CORE_SECONDS = 10.0
+_LOOPBACK = "127.0.0.1"
+
+ControllerCommand = Callable[[Path], list[str]]
+"""From the path of a configuration file to the command that runs a controller with it."""
+
+
+def blast_controller(config: Path) -> list[str]:
+    """The controller of this installation."""
+    return [str(Path(sysconfig.get_path("scripts")) / "blast"), "controller", "run", "--config", str(config)]
+
+
+class Lab:
+    """A lab built from `plan`.
+
+    `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
+    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere).
+    """
+
+    def __init__(
+        self,
+        plan: LabPlan,
+        *,
+        controller: ControllerCommand | None = blast_controller,
+        agent: str | None = f"{_LOOPBACK}:0",
+    ) -> None:
+        self.plan = plan
+        self._controller_command, self._agent = controller, agent
+        self._controller: LabProcess | None = None
+        self.net: Any = None
+
+    def start(self) -> None:
+        """Build the network and start everything; what was built is removed again if that fails.
+
+        Raises `HostError` where this machine lacks something, `ProcessFault` when agent or controller do not start.
+        """
+        require_root()
+        require_commands(*_COMMANDS)
+        self.names = registry.claim()
+        try:
+            self._start_network()
+            self._write_config()
+            if self._controller_command is not None:
+                self.start_controller(self._controller_command)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop everything and remove it from the machine; a second time there is nothing to do."""
+        network, self.net = self.net, None
+        try:
+            self.stop_controller()
+            if network is not None:
+                network.stop()
+        finally:
+            down(self.id)
+
+    def start_controller(self, command: ControllerCommand = blast_controller) -> None:
+        """Start the controller and wait until it serves; sets `thrift`. Raises `ProcessFault`."""
+        log = self.directory / "controller.log"
+        self._controller = LabProcess("controller", command(self.config), self.id, log)
+        ready = self._controller.wait_ready(_CONTROLLER_SECONDS)
+        self.thrift = str(ready["thrift"])
+        registry.write_state(self.id, self.describe())
+
+    def stop_controller(self) -> None:
+        """Stop the controller, if one was started; rules and circuits stay."""
+        if self._controller is not None:
+            self._controller.stop()
+            self._controller = None
+
+    @property
+    def id(self) -> str:
+        """The lab's id, the prefix of all its names."""
+        return self.names.lab
+
+    @property
+    def directory(self) -> Path:
+        """Where state, configuration and logs are."""
+        return registry.directory(self.id)
+
+    @property
+    def config(self) -> Path:
+        """The controller's configuration file."""
+        return self.directory / "controller.toml"
+
+    @property
+    def tl1(self) -> str:
+        """Where the optical switch serves TL1, `address:port`."""
+        return self.optical_switch.tl1
+
+    @property
+    def controller_pid(self) -> int | None:
+        """The controller's process id, if one was started."""
+        return self._controller.pid if self._controller is not None else None
+
+    @property
+    def optical_switch(self) -> OpticalSwitch:
+        """The optical switch's node."""
+        node: OpticalSwitch = self.net[OPTICAL_SWITCH]
+        return node
+
+    @property
+    def counters(self) -> Counters:
+        """Interface counters."""
+        return Counters(self.plan, self.names)
+
+    def host(self, name: str) -> Any:
+        """A host's Mininet node. Raises `KeyError`."""
+        return self.net[name]
+
+    def open_socket(
+        self, host: str, family: socket.AddressFamily, kind: socket.SocketKind, protocol: int = 0
+    ) -> socket.socket:
+        """A socket inside a host, held by this process."""
+        return open_socket(self.host(host).pid, family, kind, protocol)
+
+    def describe(self) -> dict[str, Any]:
+        """What a user needs to find their way: id, addresses, files, sizes."""
+        return {
+            "lab": self.id,
+            "thrift": self.thrift if self._controller is not None else None,
+            "openflow": self.openflow,
+            "tl1": self.tl1 or None,
+            "config": str(self.config),
+            "plan": asdict(self.plan),
+            "rate_factor": self.plan.rate_factor,
+        }
+
+    def __enter__(self) -> Lab:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _start_network(self) -> None:
+        setLogLevel("warning")
+        raise_receive_default()
+        self.openflow, self.thrift = free_address(), free_address()
+        self.net = Mininet(topo=None, controller=None, build=False)
+        self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
+        host, port = self.openflow.split(":")
+        self.net.addController("c0", ControllerTarget, ip=host, port=int(port), lab=self.id)
+        self.net.build()
+        self.net.start()
+        if not widen_send_buffer():
+            self._send_a_first_packet()
+            widen_send_buffer()
+        self._wait_for_the_core()
+
+    def _wait_for_the_core(self) -> None:
+        deadline = time.monotonic() + _CORE_SECONDS
+        while not self.net[CORE].connected():
+            if time.monotonic() > deadline:
+                raise HostError(f"the packet core does not forward on all uplinks after {_CORE_SECONDS:g} s")
+            time.sleep(0.01)
+
+    def _send_a_first_packet(self) -> None:
+        """To an address that bridges never forward, out of the first rack's uplink."""
+        rack = self.plan.rack_plans[0]
+        frame = f"0180c200000e{rack.hosts[0].mac.replace(':', '')}88cc".ljust(120, "0")
+        order = f"in_port=controller packet={frame} actions=output:{rack.uplink_port}"
+        query(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", self.names.bridge(rack.datapath), order])
+
+    def _write_config(self) -> None:
+        endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
+        self.config.write_text(render(self.plan, endpoints))
+        registry.write_state(self.id, self.describe())
+
+
+def require_root() -> None:
+    """Raise `HostError` unless the process may make namespaces and interfaces."""
+    if os.geteuid() != 0:
+        raise HostError("a lab makes network namespaces and bridges: run it as root")
+
+
+def free_address() -> str:
+    """An address on the loopback where nothing listened a moment ago."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((_LOOPBACK, 0))
+        return f"{_LOOPBACK}:{probe.getsockname()[1]}"

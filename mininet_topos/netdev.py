@@ -1,0 +1,62 @@
+"""Network devices by `ip` and `tc` in batches, in any process's network namespace. Standard library only."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mininet_topos.errors import HostError
+
+
+def batch(tool: str, lines: Iterable[str], namespace_pid: int | None = None) -> None:
+    """Run `ip` or `tc` once on all `lines`, in the network namespace of a process (None: the caller's own).
+
+    Raises `HostError` when the tool says anything at all: both print complaints and still exit with status 0.
+    """
+    script = "\n".join(lines)
+    if script:
+        run([tool, "-batch", "-"], script + "\n", namespace_pid)
+
+
+def run(command: Sequence[str], stdin: str = "", namespace_pid: int | None = None) -> None:
+    """Run a command that has nothing to say. Raises `HostError` when it says something or fails."""
+    said = query(command, stdin, namespace_pid)
+    if said:
+        raise HostError(f"{command[0]} said: {said}")
+
+
+def query(command: Sequence[str], stdin: str = "", namespace_pid: int | None = None) -> str:
+    """What a command prints, without the white space around it. Raises `HostError` when it fails or complains."""
+    enter = [] if namespace_pid is None else ["mnexec", "-a", str(namespace_pid)]
+    try:
+        done = subprocess.run([*enter, *command], input=stdin, capture_output=True, text=True, check=False)
+    except FileNotFoundError as missing:
+        raise HostError(f"the command {missing.filename!r} is not installed") from None
+    if done.returncode or done.stderr.strip():
+        said = (done.stderr + done.stdout).strip()
+        raise HostError(f"{command[0]} said: {said or f'exit status {done.returncode}'}")
+    return done.stdout.strip()
+
+
+def require_commands(*commands: str) -> None:
+    """Raise `HostError` naming every command that this machine lacks."""
+    missing = [command for command in commands if shutil.which(command) is None]
+    if missing:
+        raise HostError(f"this machine lacks {', '.join(missing)}: install the Debian packages named in the quickstart")
+
+
+def veth_pair(near: str, far: str, mtu: int, near_options: str = "", far_options: str = "") -> str:
+    """The `ip -batch` line that makes a veth pair; options are `netns PID`, `address MAC`."""
+    return f"link add name {near} mtu {mtu} {near_options} type veth peer name {far} mtu {mtu} {far_options}"
+
+
+def silence_ipv6(interface: str) -> None:
+    """Switch IPv6 off on an interface (or on `all`, `default`) of the calling thread's network namespace.
+
+    Otherwise neighbour discovery would talk into the fibres as soon as an interface comes up.
+    """
+    switch = Path("/proc/sys/net/ipv6/conf") / interface / "disable_ipv6"
+    if switch.exists():
+        switch.write_text("1")

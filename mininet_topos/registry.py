@@ -1,0 +1,83 @@
+"""Which labs exist on this machine: one directory each under /run/blast-lab, which is also the claim on the id."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mininet_topos.errors import HostError
+from mininet_topos.names import Names, is_lab_id, owner
+
+ROOT = Path("/run/blast-lab")
+_STATE = "lab.json"
+_ATTEMPTS = 1000
+
+
+def claim() -> Names:
+    """A lab id that nobody uses, now ours: its directory exists. Raises `HostError` when none can be had."""
+    taken = {owner(entry.name) for entry in Path("/sys/class/net").iterdir()}
+    for _ in range(_ATTEMPTS):
+        names = Names(f"b{secrets.token_hex(2)[:3]}")
+        if names.lab not in taken and _claimed(directory(names.lab)):
+            write_state(names.lab, {})
+            return names
+    raise HostError(f"no lab id is free: remove old labs (`blast lab down`) or clear {ROOT}")
+
+
+def directory(lab: str) -> Path:
+    """Where a lab keeps its state and logs."""
+    return ROOT / lab
+
+
+def known_labs() -> list[str]:
+    """The ids that have a directory."""
+    return sorted(entry.name for entry in ROOT.iterdir() if is_lab_id(entry.name)) if ROOT.is_dir() else []
+
+
+def write_state(lab: str, state: Mapping[str, object]) -> None:
+    """Write down what the lab is, and which process owns it (the caller's)."""
+    pid = os.getpid()
+    text = json.dumps({"lab": lab, "owner": {"pid": pid, "started": started(pid)}, **state}, indent=2)
+    temporary = directory(lab) / f"{_STATE}.new"
+    temporary.write_text(text + "\n")
+    temporary.rename(directory(lab) / _STATE)
+
+
+def read_state(lab: str) -> dict[str, Any]:
+    """What `write_state` wrote, or nothing if it never came to that."""
+    try:
+        state: dict[str, Any] = json.loads((directory(lab) / _STATE).read_text())
+    except FileNotFoundError:
+        return {}
+    return state
+
+
+def owner_process(lab: str) -> int | None:
+    """The living process that owns the lab; a process that only got its number later is not it."""
+    process = read_state(lab).get("owner")
+    if process is None or started(process["pid"]) != process["started"]:
+        return None
+    pid: int = process["pid"]
+    return pid
+
+
+def started(pid: int) -> int | None:
+    """When a process began, in clock ticks since the machine did (proc(5), field 22); None when it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = status.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def _claimed(place: Path) -> bool:
+    try:
+        place.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True

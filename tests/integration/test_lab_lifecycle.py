@@ -1,0 +1,273 @@
+"""Labs come, stand side by side, crash and go, and leave nothing behind."""
+
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import bridges_of, down, found_labs, links_of, marked_processes
+from mininet_topos.errors import PlanError, ProcessFault
+from mininet_topos.plan import LabPlan, preset
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).parents[2]
+SMALL = LabPlan(racks=2, hosts_per_rack=1, splitters={2: 1})
+LAB_IN_A_PROCESS = """
+import time
+from mininet_topos.lab import Lab
+from mininet_topos.plan import LabPlan
+lab = Lab(LabPlan(racks=4, hosts_per_rack=2), controller=None)
+lab.start()
+lab.host("r1h1").cmd("sleep 1000 &")
+lab.host("r1h2").popen(["sleep", "1000"])
+print(lab.id, flush=True)
+time.sleep(1000)
+"""
+
+
+def remains(lab):
+    return [*marked_processes(lab), *bridges_of(lab), *links_of(lab), *(x for x in registry.known_labs() if x == lab)]
+
+
+def namespaces():
+    seen = set()
+    for entry in Path("/proc").glob("[0-9]*/ns/net"):
+        try:
+            seen.add(entry.readlink())
+        except OSError:
+            continue
+    return seen
+
+
+@pytest.fixture
+def lab_process():
+    """A lab in a process of its own, to be killed."""
+    processes = []
+
+    def start():
+        process = subprocess.Popen([sys.executable, "-c", LAB_IN_A_PROCESS], stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        labs = labs_of(process.pid)
+        process.kill()
+        process.communicate()
+        for lab in labs:
+            down(lab)
+
+
+def labs_of(pid):
+    return [lab for lab in registry.known_labs() if registry.read_state(lab).get("owner", {}).get("pid") == pid]
+
+
+def test_a_killed_lab_is_removed_exactly(lab_process, make_lab):
+    bystander = make_lab(SMALL)
+    process = lab_process()
+    lab = process.stdout.readline().strip()
+    assert lab, "the lab did not start"
+    theirs = {Path(f"/proc/{pid}/ns/net").readlink() for pid in marked_processes(lab)} - {
+        Path("/proc/self/ns/net").readlink()
+    }
+    assert len(theirs) == 8 + 2
+    process.kill()
+    process.wait()
+    removed = down(lab)
+    assert removed.bridges == 4
+    assert remains(lab) == []
+    assert not theirs & namespaces()
+    assert bystander.net.pingAll(timeout="2") == 0
+
+
+@pytest.mark.parametrize("seconds", [0.25, 0.45, 0.65, 0.85, 1.05])
+def test_a_lab_killed_while_it_is_built_is_removed(lab_process, seconds):
+    process = lab_process()
+    time.sleep(seconds * random.uniform(0.9, 1.1))
+    process.kill()
+    process.wait()
+    for lab in labs_of(process.pid):
+        down(lab)
+        assert remains(lab) == []
+
+
+def test_down_ends_a_living_owner(lab_process):
+    process = lab_process()
+    lab = process.stdout.readline().strip()
+    assert lab in found_labs()
+    down(lab)
+    assert process.wait(5) != 0
+    assert remains(lab) == []
+
+
+def test_down_twice_is_harmless(lab_process):
+    process = lab_process()
+    lab = process.stdout.readline().strip()
+    down(lab)
+    again = down(lab)
+    assert (again.processes, again.bridges, again.links) == (0, 0, 0)
+
+
+def test_two_labs_side_by_side(make_lab):
+    first, second = make_lab(SMALL, agent="127.0.0.1:0"), make_lab(SMALL, agent="127.0.0.1:0")
+    assert first.id != second.id
+    assert first.net.pingAll(timeout="2") == second.net.pingAll(timeout="2") == 0
+    first.stop()
+    assert remains(first.id) == []
+    assert second.net.pingAll(timeout="2") == 0
+
+
+def test_a_start_that_fails_leaves_nothing():
+    from mininet_topos.lab import Lab
+
+    lab = Lab(SMALL, agent=None, controller=lambda config: ["sh", "-c", f"test -s {config} && echo no >&2; exit 7"])
+    with pytest.raises(ProcessFault, match="status 7: no"):
+        lab.start()
+    assert remains(lab.id) == []
+
+
+def test_the_controller_is_started_with_the_configuration(make_lab):
+    code = "import json, sys, time, tomllib; c = tomllib.load(open(sys.argv[1], 'rb')); \
+print(json.dumps({'event': 'ready', 'thrift': c['controller']['thrift']}), flush=True); time.sleep(60)"
+    lab = make_lab(SMALL, controller=lambda config: [sys.executable, "-c", code, str(config)])
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", lab.thrift)
+    state = registry.read_state(lab.id)
+    assert (state["lab"], state["thrift"], state["owner"]["pid"]) == (lab.id, lab.thrift, os.getpid())
+    assert lab.controller_pid in marked_processes(lab.id)
+    lab.stop_controller()
+    assert lab.controller_pid is None
+
+
+def test_bridges_are_made_with_their_controller_and_hold_only_the_labs_rules(make_lab):
+    lab = make_lab(SMALL)
+    bridge = lab.names.bridge(1)
+
+    def ask(*words):
+        return subprocess.check_output(["ovs-vsctl", "--bare", *words], text=True).split()
+
+    assert ask("get", "Bridge", bridge, "fail_mode", "datapath_type") == ["secure", "netdev"]
+    assert ask("get-controller", bridge) == [f"tcp:{lab.openflow}"]
+    assert ask("--columns=max_backoff", "find", "Controller", f'target="tcp:{lab.openflow}"') == ["1000", "1000"]
+    rules = subprocess.check_output(["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge], text=True)
+    cookies = re.findall(r"cookie=(0x[0-9a-f]+)", rules)
+    assert set(cookies) == {"0x7061636b65740001"}
+    port = lab.plan.rack_plans[0].optical_ports[0].port
+    assert ask("get", "Interface", lab.names.optical_at_tor(1, 1), "ofport") == [str(port)]
+
+
+def test_thirty_two_racks_are_built_in_time(make_lab):
+    start = time.monotonic()
+    lab = make_lab(preset("wide"))
+    assert time.monotonic() - start < 30
+    assert len(bridges_of(lab.id)) == 32
+    assert "0% packet loss" in lab.host("r1h1").cmd("ping -c2 -i0.2 10.0.32.1")
+
+
+def test_the_tl1_agent_moves_light_and_starts_dark(make_lab):
+    lab = make_lab(SMALL, agent="127.0.0.1:0")
+    answer = tl1(lab.tl1, "ent-crs-fiber::10001,20002:1;")
+    assert "COMPLD" in answer
+    assert light_from_1_to_2(lab) == 20
+    assert "DENY" in tl1(lab.tl1, "ent-crs-fiber::10001,20001:2;")
+    assert light_from_1_to_2(lab) == 20
+    address = lab.tl1
+    lab.optical_switch.stop_agent()
+    assert light_from_1_to_2(lab) == 20
+    lab.optical_switch.start_agent()
+    assert lab.tl1 == address
+    assert light_from_1_to_2(lab) == 0
+
+
+def test_a_taken_tl1_address_is_told():
+    from mininet_topos.lab import Lab
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        lab = Lab(SMALL, agent=f"127.0.0.1:{taken.getsockname()[1]}", controller=None)
+        with pytest.raises(ProcessFault, match="cannot listen"):
+            lab.start()
+    assert remains(lab.id) == []
+
+
+def test_links_refuse_what_needs_netem(make_lab):
+    from mininet_topos.network import BlastLink
+
+    lab = make_lab(SMALL)
+    for option in ("loss", "delay", "jitter", "max_queue_size"):
+        with pytest.raises(PlanError, match=option):
+            BlastLink(lab.host("r1h1"), lab.host("r2h1"), **{option: 1})
+        with pytest.raises(PlanError, match=option):
+            BlastLink(lab.host("r1h1"), lab.host("r2h1"), params1={option: 1})
+
+
+def test_mn_custom_loads_the_topology_with_the_systems_python():
+    command = ["mn", "--custom", "mininet_topos/mn_custom.py", "--controller", "none", "--test", "pingall"]
+    command += ["--topo", "blast,racks=3,hosts_per_rack=1,splitters=2x1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "0% dropped (6/6 received)" in output
+    lab = re.search(r"\*\*\* Lab (b[0-9a-f]{3}):", output)[1]
+    assert remains(lab) == []
+
+
+def test_an_error_under_mn_does_not_clean_the_machine(make_lab):
+    bystander = make_lab(SMALL)
+    command = ["mn", "--custom", "mininet_topos/mn_custom.py", "--controller", "none", "--topo", "blast,racks=1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert "racks is 1, but a lab can have 2 to 32" in done.stdout + done.stderr
+    assert len(bridges_of(bystander.id)) == 2
+    assert bystander.net.pingAll(timeout="2") == 0
+
+
+def test_blast_lab_up_and_down_on_the_command_line():
+    code = """
+import argparse, sys
+from mininet_topos.command import register
+parser = argparse.ArgumentParser(); register(parser.add_subparsers(required=True))
+options = parser.parse_args(); sys.exit(options.run(options))
+"""
+    blast = [sys.executable, "-c", code, "lab"]
+    up = subprocess.Popen(
+        [*blast, "up", "--racks", "2", "--no-controller", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    described = json.loads(up.stdout.readline())
+    lab = described["lab"]
+    assert (described["thrift"], described["rate_factor"]) == (None, 100)
+    assert len(bridges_of(lab)) == 2
+    removed = json.loads(subprocess.check_output([*blast, "down", lab, "--json"]))["removed"]
+    assert [entry["lab"] for entry in removed] == [lab]
+    up.communicate(timeout=10)
+    assert remains(lab) == []
+    assert subprocess.run([*blast, "down", lab], capture_output=True, check=False).returncode == 2
+
+
+def tl1(address, command):
+    host, port = address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as session:
+        session.sendall(command.encode())
+        answer = b""
+        while not re.search(rb"\n;", answer):
+            answer += session.recv(4096)
+    return answer.decode()
+
+
+def light_from_1_to_2(lab, frames=20):
+    before = lab.counters.optical(2).received_packets
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as fibre:
+        fibre.bind((lab.names.optical_at_tor(1, 1), 0))
+        for _ in range(frames):
+            fibre.send(bytes.fromhex("01005e4d000102b1a50001010800") + bytes(200))
+    time.sleep(0.2)
+    return lab.counters.optical(2).received_packets - before

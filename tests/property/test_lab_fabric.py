@@ -1,0 +1,150 @@
+"""The optical fabric against a model, with a kernel that obeys, and one that fails at any line."""
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mininet_topos.errors import FabricFault, FabricRefused, HostError
+from mininet_topos.names import Names
+from mininet_topos.optical_fabric import ACTIONS_PER_FILTER, OpticalFabric, Splitter, mirror_set
+
+NAMES = Names("b000")
+PORTS = 9
+SPLITTERS = (Splitter("s1", 4, (4, 5, 6)), Splitter("s2", 7, (7, 8, 9)))
+
+
+class Kernel:
+    """Executes the subset of `tc -batch` that the fabric uses, and can fail at one line of a call."""
+
+    def __init__(self):
+        self.redirects = {}
+        self.calls = []
+        self.fail_at = None
+
+    def __call__(self, lines):
+        self.calls.append(lines)
+        for number, line in enumerate(lines):
+            if number == self.fail_at:
+                self.fail_at = None
+                raise HostError("tc said: no")
+            self._execute(line)
+
+    def _execute(self, line):
+        if match := re.fullmatch(r"filter replace dev (\S+) .*redirect dev (\S+)", line):
+            self.redirects[match[1]] = match[2]
+        elif match := re.fullmatch(r"filter del dev (\S+) parent ffff: prio 1 protocol all u32", line):
+            if match[1] not in self.redirects:
+                raise HostError("tc said: no such filter")
+            del self.redirects[match[1]]
+        elif match := re.fullmatch(r"filter del dev (\S+) parent ffff:", line):
+            self.redirects.pop(match[1], None)
+        else:
+            assert line.startswith(("qdisc replace", "filter add"))
+
+    def circuits(self):
+        return {int(source[5:]): int(target[5:]) for source, target in self.redirects.items()}
+
+
+port = st.integers(0, PORTS + 1)
+circuits = st.lists(st.tuples(port, port), max_size=4)
+
+
+def model(state, removed, added):
+    """What the state should become, or None where the change is to be refused."""
+    result = dict(state)
+    for source, target in removed:
+        if result.get(source) != target:
+            return None
+        del result[source]
+    for source, target in added:
+        known = 1 <= source <= PORTS and 1 <= target <= PORTS
+        if not known or source in result or target in result.values():
+            return None
+        result[source] = target
+    return None if loops(result) else result
+
+
+def loops(state):
+    """Brute force: follow light from every splitter; it may never come back."""
+    legs = {s.input: s.outputs for s in SPLITTERS}
+
+    def reaches(start, goal, seen):
+        targets = {state[leg] for leg in legs[start] if state.get(leg) in legs}
+        return goal in targets or any(reaches(t, goal, seen | {t}) for t in targets - seen)
+
+    return any(reaches(feed, feed, {feed}) for feed in legs)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_kernel_and_state_follow_the_model(data):
+    kernel = Kernel()
+    fabric = OpticalFabric(NAMES, PORTS, SPLITTERS, kernel)
+    fabric.prepare()
+    state = {}
+    for _ in range(data.draw(st.integers(1, 8))):
+        chosen = [c for c in sorted(state.items()) if data.draw(st.booleans())]
+        removed = chosen + data.draw(
+            st.lists(st.tuples(port, port), max_size=1) if data.draw(st.booleans()) else st.just([])
+        )
+        added = data.draw(circuits)
+        expected = model(state, removed, added)
+        kernel.calls.clear()
+        kernel.fail_at = data.draw(st.none() | st.integers(0, 6))
+        failing = kernel.fail_at is not None and kernel.fail_at < len(removed) + len(added)
+        if not failing:
+            kernel.fail_at = None
+        try:
+            fabric.apply(removed, added)
+            assert expected is not None
+            assert not failing
+            assert len(kernel.calls) == (1 if removed or added else 0)
+            state = expected
+        except FabricRefused:
+            assert expected is None
+            assert kernel.calls == []
+        except FabricFault:
+            assert failing
+            assert expected is not None
+        kernel.fail_at = None
+        assert fabric.circuits == state
+        assert kernel.circuits() == state
+
+
+@given(st.lists(st.tuples(port, port), max_size=3, unique_by=(lambda c: c[0], lambda c: c[1])))
+def test_everything_removed_is_dark_before_anything_is_lit(new):
+    kernel = Kernel()
+    fabric = OpticalFabric(NAMES, PORTS, (), kernel)
+    fabric.apply([], [(1, 2), (2, 3), (3, 1)])
+    kernel.calls.clear()
+    try:
+        fabric.apply([(1, 2), (2, 3), (3, 1)], new)
+    except FabricRefused:
+        return
+    kinds = [line.split()[1] for line in kernel.calls[0]]
+    assert kinds == ["del"] * 3 + ["replace"] * len(new)
+
+
+def test_prepare_forgets_and_darkens():
+    kernel = Kernel()
+    fabric = OpticalFabric(NAMES, PORTS, SPLITTERS, kernel)
+    fabric.apply([], [(1, 2)])
+    fabric.prepare()
+    assert fabric.circuits == kernel.circuits() == {}
+
+
+@given(st.integers(2, 64))
+def test_every_leg_of_a_splitter_gets_exactly_one_copy(ways):
+    lines = mirror_set(Splitter("s", 1, tuple(range(1, ways + 1))), NAMES)[2:]
+    copies = [leg for line in lines for leg in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
+    assert sorted(map(int, copies)) == list(range(1, ways + 1))
+    assert all(line.count("action") <= ACTIONS_PER_FILTER for line in lines)
+    assert [line.endswith(" continue") for line in lines] == [True] * (len(lines) - 1) + [False]
+    assert sum("redirect" in line for line in lines) == 1
+
+
+@given(st.integers(1, 99), st.lists(st.integers(1, 99), min_size=1))
+def test_wiring_survives_the_command_line(feed, legs):
+    splitter = Splitter(f"at {feed}", feed, tuple(legs))
+    assert Splitter.parse(splitter.wiring) == splitter

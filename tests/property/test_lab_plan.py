@@ -1,0 +1,119 @@
+"""Any plan: nothing is numbered twice, names fit the kernel, and the packet network's rules keep their promises."""
+
+import tomllib
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mininet_topos.controller_config import Endpoints, render
+from mininet_topos.names import Names, owner
+from mininet_topos.packet_network import COOKIE, COOKIE_MASK, forwarding_rules
+from mininet_topos.plan import LabPlan
+
+plans = st.builds(
+    LabPlan,
+    racks=st.integers(2, 32),
+    hosts_per_rack=st.integers(1, 80),
+    optical_ports_per_rack=st.integers(1, 2),
+    splitters=st.dictionaries(st.integers(2, 64), st.integers(0, 4), max_size=3),
+    light_rate_mbps=st.sampled_from([1.0, 10.0, 33.3, 100.0]),
+    shared_datapath=st.booleans(),
+)
+small_plans = st.builds(
+    LabPlan,
+    racks=st.integers(2, 4),
+    hosts_per_rack=st.integers(1, 4),
+    optical_ports_per_rack=st.integers(1, 2),
+    shared_datapath=st.booleans(),
+)
+
+
+@given(plans)
+def test_no_number_or_address_is_given_twice(plan):
+    ports = [
+        (rack.datapath, port)
+        for rack in plan.rack_plans
+        for port in (*(h.port for h in rack.hosts), rack.uplink_port, *(p.port for p in rack.optical_ports))
+    ]
+    hosts = [host for rack in plan.rack_plans for host in rack.hosts]
+    ocs = [p.ocs for rack in plan.rack_plans for p in rack.optical_ports]
+    legs = [leg for splitter in plan.splitter_plans for leg in splitter.outputs]
+    for things in (ports, [h.name for h in hosts], [h.ip for h in hosts], [h.mac for h in hosts], ocs + legs):
+        assert max(Counter(things).values()) == 1
+    assert sorted(ocs + legs) == list(range(1, plan.ocs_ports + 1))
+    assert all(splitter.input in splitter.outputs for splitter in plan.splitter_plans)
+
+
+@given(plans)
+def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
+    names = Names("bfff")
+    ports = range(1, plan.ocs_ports + 1)
+    root = [names.bridge(d) for d in plan.datapaths]
+    inner = [names.core_bridge(), *map(names.ocs_port, ports), *map(names.splitter_side, ports)]
+    for rack in plan.rack_plans:
+        r = rack.number
+        root += [names.uplink_at_tor(r), *(names.optical_at_tor(r, p.number) for p in rack.optical_ports)]
+        root += [names.access_at_tor(r, h.number) for h in rack.hosts]
+        inner += [names.uplink_at_core(r), *(names.access_at_host(r, h.number) for h in rack.hosts)]
+    assert len({*root, *inner}) == len(root) + len(inner)
+    assert max(map(len, root + inner)) <= 15
+    assert {owner(name) for name in root + inner} == {"bfff"}
+
+
+@given(plans)
+def test_configuration_is_toml_and_says_what_the_plan_says(plan):
+    config = tomllib.loads(render(plan, Endpoints("a:1", "b:2", "c:3")))
+    assert [rack["name"] for rack in config["rack"]] == [rack.name for rack in plan.rack_plans]
+    assert {int(rack["datapath"], 16) for rack in config["rack"]} == set(plan.datapaths)
+    assert config["fabric"]["light_rate_gbps"] * 1000 == plan.light_rate_mbps
+    assert [s["outputs"] for s in config.get("splitter", [])] == [list(s.outputs) for s in plan.splitter_plans]
+
+
+def forward(rules, in_port, destination):
+    """What a switch with these rules does: the ports of the first match by priority, the input port left out."""
+    is_multicast = int(destination[:2], 16) & 1
+    best = (-1, [])
+    for rule in rules:
+        match, _, actions = rule.partition("actions=")
+        fields = dict(field.split("=", 1) for field in match.rstrip(",").split(","))
+        wanted = fields["dl_dst"]
+        hit = wanted == destination or (wanted.endswith("/01:00:00:00:00:00") and not is_multicast)
+        if int(fields["in_port"]) == in_port and hit and int(fields["priority"]) > best[0]:
+            best = (
+                int(fields["priority"]),
+                [int(action.removeprefix("output:")) for action in actions.split(",") if action],
+            )
+    return sorted(port for port in best[1] if port != in_port)
+
+
+@given(small_plans)
+def test_packets_stay_in_their_rack_or_go_up_and_never_into_light(plan):
+    for racks in plan.datapaths.values():
+        rules = forwarding_rules(racks)
+        for rack in racks:
+            hosts = {h.mac: h.port for h in rack.hosts}
+            strangers = [h.mac for other in plan.rack_plans if other is not rack for h in other.hosts]
+            for port in hosts.values():
+                for mac, home in hosts.items():
+                    assert forward(rules, port, mac) == ([home] if home != port else [rack.uplink_port])
+                for mac in (*strangers, "02:00:00:00:00:99"):
+                    assert forward(rules, port, mac) == [rack.uplink_port]
+                assert forward(rules, port, "ff:ff:ff:ff:ff:ff") == sorted({*hosts.values(), rack.uplink_port} - {port})
+                assert forward(rules, port, "01:00:5e:4d:00:01") == []
+            for mac, home in hosts.items():
+                assert forward(rules, rack.uplink_port, mac) == [home]
+            for mac in strangers:
+                assert forward(rules, rack.uplink_port, mac) == []
+            assert forward(rules, rack.uplink_port, "ff:ff:ff:ff:ff:ff") == sorted(hosts.values())
+            for optical in rack.optical_ports:
+                for mac in (*hosts, *strangers, "ff:ff:ff:ff:ff:ff", "01:00:5e:4d:00:01"):
+                    assert forward(rules, optical.port, mac) == []
+
+
+@given(small_plans)
+def test_rules_carry_the_packet_networks_cookie(plan):
+    for rule in forwarding_rules(plan.rack_plans):
+        cookie = int(rule.partition(",")[0].removeprefix("cookie="), 16)
+        assert cookie & COOKIE_MASK == COOKIE
+        assert cookie >> 48 != 0xB1A5

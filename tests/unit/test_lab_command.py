@@ -1,0 +1,88 @@
+"""`blast lab`: options to plan, and errors as one sentence with the right status."""
+
+import argparse
+import json
+
+import pytest
+
+from mininet_topos import cleanup, command, lab
+from mininet_topos.errors import HostError, PlanError
+
+
+@pytest.fixture
+def parse():
+    parser = argparse.ArgumentParser(prog="blast")
+    command.register(parser.add_subparsers(required=True))
+    return parser.parse_args
+
+
+@pytest.fixture
+def as_root(monkeypatch):
+    monkeypatch.setattr(lab.os, "geteuid", lambda: 0)
+
+
+def test_options_change_the_preset(parse):
+    options = parse(
+        ["lab", "up", "--preset", "paper-testbed", "--hosts", "3", "--splitters", "4x1,8x1", "--light-rate", "50"]
+    )
+    plan = command.plan_from(options)
+    assert (plan.racks, plan.hosts_per_rack, plan.shared_datapath) == (4, 3, True)
+    assert plan.splitters == {4: 1, 8: 1}
+    assert plan.rate_factor == 200
+
+
+def test_without_options_it_is_the_small_lab(parse):
+    assert command.plan_from(parse(["lab", "up"])) == command.preset("small")
+
+
+@pytest.mark.parametrize("arguments", [["--racks", "1"], ["--splitters", "four"], ["--mtu", "9001"]])
+def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
+    options = parse(["lab", "up", *arguments])
+    assert options.run(options) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("blast lab: ")
+    assert message.count("\n") == 1
+
+
+def test_without_root_nothing_is_tried(parse, capsys, monkeypatch):
+    monkeypatch.setattr(lab.os, "geteuid", lambda: 1000)
+    for arguments in (["lab", "up"], ["lab", "down"]):
+        options = parse(arguments)
+        assert options.run(options) == 1
+        assert "root" in capsys.readouterr().err
+
+
+def test_down_of_an_unknown_lab_names_those_there_are(parse, capsys, monkeypatch, as_root):
+    monkeypatch.setattr(cleanup, "found_labs", lambda: ["b111", "b222"])
+    options = parse(["lab", "down", "b333"])
+    assert options.run(options) == 2
+    assert "b111, b222" in capsys.readouterr().err
+
+
+def test_down_without_id_removes_every_lab(parse, capsys, monkeypatch, as_root):
+    monkeypatch.setattr(cleanup, "found_labs", lambda: ["b111", "b222"])
+    monkeypatch.setattr(cleanup, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
+    options = parse(["lab", "down", "--json"])
+    assert options.run(options) == 0
+    assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b222"]
+
+
+@pytest.mark.parametrize(("error", "status"), [(PlanError("no"), 2), (HostError("no"), 1)])
+def test_statuses_say_whose_fault_it_is(error, status, capsys):
+    def fail(_options):
+        raise error
+
+    assert command.guarded(fail)(argparse.Namespace()) == status
+    assert capsys.readouterr().err == "blast lab: no\n"
+
+
+@pytest.mark.parametrize("name", ["up", "down"])
+def test_help_has_an_example(parse, capsys, name):
+    with pytest.raises(SystemExit):
+        parse(["lab", name, "--help"])
+    assert "example:" in capsys.readouterr().out
+
+
+def test_down_refuses_what_is_no_id():
+    with pytest.raises(PlanError, match="no lab's id"):
+        cleanup.down("../etc")

@@ -1,0 +1,92 @@
+"""Processes of a lab: ready, failed, late, stopped; always with the mark and the log."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import marked_processes
+from mininet_topos.errors import HostError, ProcessFault
+from mininet_topos.namespace import run_in_network_of
+from mininet_topos.process import LabProcess
+
+READY = """import json, sys, time
+print("starting"); print(json.dumps({"event": "ready", "thrift": "127.0.0.1:1"}), flush=True); time.sleep(60)"""
+# Not a form that a real lab's id can have: such a process is no lab's.
+MARK = f"test-{os.getpid()}"
+
+
+@pytest.fixture
+def launch(tmp_path):
+    processes = []
+
+    def start(code):
+        process = LabProcess("thing", [sys.executable, "-c", code], MARK, tmp_path / "log")
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.stop()
+
+
+def test_ready_line_is_found_among_other_output(launch, tmp_path):
+    process = launch(READY)
+    assert process.wait_ready(10)["thrift"] == "127.0.0.1:1"
+    assert process.running
+    assert f"BLAST_LAB={MARK}".encode() in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+    process.stop()
+    assert not process.running
+    assert (tmp_path / "log").read_text().startswith("starting\n")
+
+
+def test_death_before_ready_is_told_with_the_last_words(launch):
+    with pytest.raises(ProcessFault, match="status 3: no mirrors today"):
+        launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(10)
+
+
+def test_silence_is_told_after_the_deadline(launch):
+    with pytest.raises(ProcessFault, match=r"not ready after 0\.2 s"):
+        launch("import time; time.sleep(60)").wait_ready(0.2)
+
+
+def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
+    monkeypatch.setattr("mininet_topos.process._STOP_SECONDS", 0.2)
+    process = launch(f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}")
+    process.wait_ready(10)
+    process.stop()
+    assert not process.running
+
+
+def test_missing_command(tmp_path):
+    with pytest.raises(ProcessFault, match="does not start"):
+        LabProcess("thing", [str(tmp_path / "nothing")], MARK, tmp_path / "log")
+
+
+def test_processes_of_other_labs_are_not_found(launch):
+    launch(READY).wait_ready(10)
+    assert marked_processes("b000") == set()
+
+
+def test_claims_are_exclusive_and_know_their_owner(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "ROOT", tmp_path / "labs")
+    tokens = iter(["abcd", "abce", "1234"])
+    monkeypatch.setattr(registry.secrets, "token_hex", lambda _size: next(tokens))
+    first, second = registry.claim(), registry.claim()
+    assert (first.lab, second.lab) == ("babc", "b123")
+    assert registry.known_labs() == ["b123", "babc"]
+    assert registry.owner_process("babc") == os.getpid()
+
+
+def test_a_recycled_process_number_is_not_the_owner(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "ROOT", tmp_path / "labs")
+    lab = registry.claim().lab
+    monkeypatch.setattr(registry, "started", lambda pid: 1)
+    assert registry.owner_process(lab) is None
+
+
+def test_a_dead_process_has_no_namespace_to_enter():
+    with pytest.raises(HostError, match="cannot enter"):
+        run_in_network_of(2**22 + 1, lambda: None)

@@ -1,0 +1,43 @@
+"""Shaping and rate arithmetic."""
+
+import pytest
+
+from mininet_topos.errors import RateTooHigh
+from mininet_topos.rate_check import RateCheck, fitting_factor
+from mininet_topos.shaping import access_shaping, host_shaping, light_queue, light_shaping, packet_queue, uplink_shaping
+
+
+def test_marked_packets_have_a_class_of_their_own():
+    lines = access_shaping("x1", 100, 9000)
+    assert any("match ip tos 0xb8 0xfc flowid 1:2" in line for line in lines)
+    assert any("classid 1:2 htb prio 0 rate 98000kbit ceil 100000kbit" in line for line in lines)
+    assert any("classid 1:3 htb prio 1 rate 2000kbit ceil 100000kbit" in line for line in lines)
+
+
+def test_single_queues_have_the_rate():
+    for shaping in (host_shaping, uplink_shaping, light_shaping):
+        assert "tbf rate 12500kbit" in shaping("x1", 12.5, 1500)[0]
+
+
+def test_queues_are_short_for_packets_long_for_light_and_hold_some_frames():
+    assert packet_queue(100, 1500) == 125_000
+    assert light_queue(100, 1500) == 1_250_000
+    assert packet_queue(1, 9000) == light_queue(1, 9000) == 4 * 9014
+
+
+@pytest.mark.parametrize(
+    ("carried", "factor"), [(100, 200), (112, 100), (556, 20), (1000, 20), (2300, 5), (0.5, 50_000)]
+)
+def test_fitting_factor_leaves_a_tenth(carried, factor):
+    assert fitting_factor(carried) == factor
+    assert 10_000 / factor <= 0.9 * carried
+
+
+def test_loss_is_that_of_the_worst_receiver():
+    assert RateCheck(1000, {"a": 1000, "b": 990}, 100.0).loss == pytest.approx(0.01)
+
+
+def test_refusal_names_the_factor():
+    refusal = RateTooHigh(0.25, 500, 50)
+    assert "1:50" in str(refusal)
+    assert "--light-rate 200" in str(refusal)
