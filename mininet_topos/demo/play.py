@@ -20,7 +20,7 @@ from mininet_topos.plan import preset
 
 __all__ = ["play", "write_json"]
 
-LEAST_FILE = 8_000_000
+LEAST_FILE = 9_000_000
 
 
 def play(args: argparse.Namespace) -> Results:
