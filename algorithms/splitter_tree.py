@@ -74,6 +74,7 @@ class Shape:
 def shallowest(leaves: int, ways: Sequence[int]) -> Shape:
     """The tree of least depth: the largest splitters on top, each on the shallowest open leg, then the leaves.
 
+    All splitters are hung; the depth is the least possible where none of them is superfluous.
     Raises ValueError when the splitters do not offer `leaves` legs.
     """
     sizes = sorted(ways, reverse=True)

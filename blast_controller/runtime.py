@@ -20,6 +20,9 @@ from blast_controller.core.requests import RequestEvent, RequestKey
 from blast_controller.waiting import WaitingRoom
 
 T = TypeVar("T")
+
+LONGEST_SLEEP = 3600.0
+"""Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
 log = logging.getLogger(__name__)
 
 
@@ -120,14 +123,18 @@ class Runtime:
             self._fatal(error)
 
     def _next(self) -> Callable[[], None] | None:
+        left = self._time_left()
+        if left == 0:
+            # Before more work, which may never end.
+            return self._tick
         try:
-            return self._inbox.get(timeout=self._time_left())
+            return self._inbox.get(timeout=left)
         except queue.Empty:
             return self._tick
 
     def _time_left(self) -> float | None:
         moments = [moment for moment in (self.core.next_timer(), self.waiting.next_deadline()) if moment is not None]
-        return max(0.0, min(moments) - time.monotonic()) if moments else None
+        return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
         self.handle(Tick())

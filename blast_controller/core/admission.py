@@ -22,12 +22,19 @@ def check_request(request: MulticastRequest, fabric: Fabric) -> None:
         raise Rejected("bad_key", f"A key has 1 to {LONGEST_KEY} printable characters; choose another.")
     _check_host(request.sender, fabric)
     check_receivers(request.sender, request.receivers, fabric)
-    if not 0 < request.bytes < LARGEST_SIZE:
-        raise Rejected("bad_bytes", f"The size must be a positive number of bytes, not {request.bytes}.")
+    check_size(request.bytes)
     if request.highest_rate is not None and not request.highest_rate > 0:
         raise Rejected("bad_rate", f"The highest rate must be positive, not {request.highest_rate:g} bit/s.")
     if request.patience is not None and not request.patience >= 0:
         raise Rejected("bad_time", "The patience must not be negative.")
+
+
+def check_size(size: int) -> None:
+    """Raise Rejected unless `size`, in bytes, is positive and not absurd."""
+    if size <= 0:
+        raise Rejected("bad_bytes", f"The size must be a positive number of bytes, not {size}.")
+    if size > LARGEST_SIZE:
+        raise Rejected("bad_bytes", f"The size must be at most {LARGEST_SIZE} bytes, not {size}.")
 
 
 def check_receivers(sender: str, receivers: Sequence[str], fabric: Fabric) -> None:
@@ -55,6 +62,7 @@ def check_extension(request: MulticastRequest, extension: Extension, fabric: Fab
     kept = tuple(host for host in request.receivers if host not in extension.remove_receivers)
     receivers = kept + extension.add_receivers
     check_receivers(request.sender, receivers, fabric)
+    check_size(request.bytes + extension.add_bytes)
     return MulticastRequest(
         request.key,
         request.tenant,

@@ -173,7 +173,7 @@ class Core:
         if known is not None:
             if known.content != wanted:
                 raise KeyReused(wanted.key)
-            known.orphaned = False
+            known.vanished_at = None
             return
         self._admit(wanted)
         part = Part(0, wanted.receivers)
@@ -214,7 +214,7 @@ class Core:
 
     def _lit_reservation(self, part: Part) -> Reservation:
         reservation = self._reservations.live[part.reservation] if part.reservation is not None else None
-        if reservation is None or reservation.state is not ReservationState.LIT:
+        if reservation is None or reservation.busy:
             raise Rejected(
                 "busy", "The light tree is being set up or changed at this moment; ask again when it is done."
             )
@@ -243,7 +243,7 @@ class Core:
     def _on_vanished(self, event: ClientVanished, now: float) -> None:
         request = self.requests.get(event.request)
         if request is not None and self._ungranted(request):
-            request.orphaned = True
+            request.vanished_at = now
             self._timers.add(now + self.settings.orphan_grace, GraceEnd(event.request))
 
     @staticmethod
@@ -281,7 +281,7 @@ class Core:
 
     def _on_quarantined(self, event: ElementQuarantined, now: float) -> None:
         self._check_element(event.element)
-        self.ledger.quarantined[event.element] = event.reason
+        self.ledger.quarantined[event.element] = event.reason or "quarantined"
 
     def _on_element_released(self, event: ElementReleased, now: float) -> None:
         self._check_element(event.element)
@@ -303,16 +303,14 @@ class Core:
         if isinstance(event.device, str):
             self._look_at_circuits(event, now)
         else:
-            for reservation in self._reservations.live.values():
-                held = reservation.state in (ReservationState.LIT, ReservationState.CHANGING)
-                if held and event.device in reservation.layout.forwards:
-                    self._reservations.restore_forwards(reservation, event.device)
+            self._reservations.restore_forwards(event.device)
         for reservation in self._reservations.stuck_on(event.device):
             self._reservations.retry(reservation)
 
     def _look_at_circuits(self, event: DeviceUp, now: float) -> None:
         switch = str(event.device)
         self.ledger.note_foreign(switch, event.circuits - self._reservations.circuits(switch))
+        self._reservations.doubt(switch, event.circuits)
         for reservation in self._reservations.dark(switch, event.circuits):
             request = self.requests[reservation.request]
             part = request.parts[reservation.part]
@@ -346,7 +344,7 @@ class Core:
     def _on_lit(self, outcome: Lit, now: float) -> None:
         request, part = self._part_of(outcome.reservation)
         self._move(request, part, PartEvent.CONFIRMED)
-        part.reason = None
+        part.reason, part.failures = None, 0
         part.grant = self._grant(request, part, outcome.reservation, now)
         self._lease(request, part, now + part.grant.lease)
         self._publish(request, part, EventKind.GRANTED, grant=part.grant)
@@ -364,10 +362,11 @@ class Core:
         request, part = self._part_of(outcome.reservation)
         request.current = outcome.change.request
         part.receivers = outcome.change.request.receivers
-        lease_end = (part.lease_end or now) + outcome.change.extra_lease
         part.extra_lease += outcome.change.extra_lease
+        lease_before = part.grant.lease if part.grant else 0.0
         part.grant = self._grant(request, part, outcome.reservation, now)
-        self._lease(request, part, lease_end)
+        # More bytes lengthen the lease as more time does; both count from the first grant.
+        self._lease(request, part, (part.lease_end or now) + part.grant.lease - lease_before)
         self._publish(request, part, EventKind.CHANGED, grant=part.grant)
         self._decision_due = True
 
@@ -438,7 +437,9 @@ class Core:
 
     def _on_grace_end(self, deadline: GraceEnd, now: float) -> None:
         request = self.requests.get(deadline.request)
-        if request is not None and request.orphaned and self._ungranted(request):
+        if request is None or request.vanished_at is None or not self._ungranted(request):
+            return
+        if request.vanished_at + self.settings.orphan_grace <= now:
             self._end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
 
     def _on_memory_end(self, deadline: MemoryEnd, now: float) -> None:

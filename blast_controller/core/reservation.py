@@ -36,7 +36,8 @@ class Reservation:
     """Ports, splitters, cross-connects, forwards and a group address, held together.
 
     `step` numbers the steps given to devices, `waiting` are the devices that have not answered the latest one, and
-    `failed` those that could not do it.
+    `failed` those that could not do it. `returned` are ToRs that came back during a change and whose rules are to be
+    set once more when it is over.
     """
 
     id: int
@@ -50,6 +51,7 @@ class Reservation:
     current_step: Step | None = None
     waiting: set[Device] = field(default_factory=set)
     failed: dict[Device, str] = field(default_factory=dict)
+    returned: set[int] = field(default_factory=set)
     elapsed: dict[Device, float] = field(default_factory=dict)
     compute: float | None = None
 
@@ -61,6 +63,18 @@ class Reservation:
     def layouts(self) -> list[Layout]:
         """Every layout that devices may hold something of."""
         return [self.layout, *([self.change.target] if self.change else [])]
+
+    @property
+    def in_force(self) -> Layout:
+        """The layout that receivers rely on: the old one until all of the new one is there."""
+        if self.change is not None and self.change.phase is ChangePhase.REMOVING:
+            return self.change.target
+        return self.layout
+
+    @property
+    def busy(self) -> bool:
+        """Whether a device still has to do something for it."""
+        return self.state is not ReservationState.LIT or bool(self.waiting or self.failed)
 
     @property
     def elements(self) -> set[str]:

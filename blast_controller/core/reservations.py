@@ -20,6 +20,9 @@ from blast_controller.core.reservation_states import ReservationEvent, Reservati
 
 _S, _E = ReservationState, ReservationEvent
 
+UNTRACKED = 0
+"""Number of a step whose answer nobody waits for; those that count begin at 1."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lit:
@@ -61,7 +64,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """An undoing step failed and must be tried again: nothing is free before devices confirm."""
+    """A step that cannot be given up failed and must be tried again: undoing, or restoring what a ToR forgot."""
 
     reservation: Reservation
 
@@ -114,10 +117,28 @@ class Reservations:
             del reservation.failed[device]
         reservation.waiting = self._outbox.step(reservation.id, reservation.step, reservation.current_step, present)
 
-    def restore_forwards(self, reservation: Reservation, datapath: int) -> None:
-        """Give a ToR that came back the rules of a lit reservation again; rules that survived are overwritten."""
-        mine = {datapath: reservation.layout.forwards[datapath]}
-        self._outbox.step(reservation.id, reservation.step, Step((), (), {}, mine))
+    def restore_forwards(self, datapath: int) -> None:
+        """Give a ToR that came back all its rules again; rules that survived are overwritten."""
+        for reservation in self.live.values():
+            if any(datapath in layout.forwards for layout in reservation.layouts):
+                self._restore(reservation, datapath)
+
+    def _restore(self, reservation: Reservation, datapath: int) -> None:
+        match reservation.state:
+            case _S.CHANGING:
+                self._restore_amid_change(reservation, datapath)
+            case _S.CONFIGURING | _S.LIT if datapath not in reservation.waiting:
+                reservation.failed.pop(datapath, None)
+                reservation.current_step = lighting(reservation.layout)
+                reservation.waiting |= self._outbox.step(
+                    reservation.id, reservation.step, reservation.current_step, {datapath}
+                )
+
+    def _restore_amid_change(self, reservation: Reservation, datapath: int) -> None:
+        if mine := reservation.in_force.forwards.get(datapath):
+            self._outbox.step(reservation.id, UNTRACKED, Step((), (), {}, {datapath: mine}))
+        reservation.returned.add(datapath)
+        self._doubt(reservation, datapath, f"the ToR {datapath:016x} came back in the middle of the change")
 
     def _begin(self, reservation: Reservation, step: Step) -> None:
         reservation.step += 1
@@ -141,16 +162,19 @@ class Reservations:
         return self._completed(reservation)
 
     def _completed(self, reservation: Reservation) -> list[Outcome]:
-        outcomes: list[Outcome] = []
         # A step without devices completes at once, and the next one may too.
-        while not reservation.waiting and reservation.id in self.live:
+        while not reservation.waiting:
             outcome = self._next(reservation)
             if outcome is not None:
                 return [outcome]
-        return outcomes
+            if reservation.state is _S.LIT:
+                break
+        return []
 
     def _next(self, reservation: Reservation) -> Outcome | None:
         match reservation.state:
+            case _S.LIT:
+                return Stuck(reservation) if reservation.failed else None
             case _S.CONFIGURING:
                 return self._configured(reservation)
             case _S.CHANGING:
@@ -201,6 +225,9 @@ class Reservations:
         reservation.layout, reservation.change = layout, None
         reservation.take(event)
         self._ledger.free(surplus)
+        for datapath in reservation.returned & set(layout.forwards):
+            self._restore(reservation, datapath)
+        reservation.returned.clear()
 
     # ------------------------------------------------------------------------------------------- observed
 
@@ -210,14 +237,30 @@ class Reservations:
         return {c for layout in layouts for c in layout.circuits if c.switch == switch}
 
     def dark(self, switch: str, observed: Collection[CrossConnect]) -> list[Reservation]:
-        """Lit or changing reservations of which `switch` has lost a cross-connect."""
+        """Lit or changing reservations of which `switch` has lost a cross-connect that is in force."""
         return [
             reservation
             for reservation in self.live.values()
-            if reservation.state in (_S.LIT, _S.CHANGING)
-            and any(c.switch == switch and c not in observed for c in reservation.layout.circuits)
+            if reservation.state in (_S.LIT, _S.CHANGING) and _lacking(reservation.in_force, switch, observed)
         ]
 
+    def doubt(self, switch: str, observed: Collection[CrossConnect]) -> None:
+        """Let what is being lit or added fail if `switch` had confirmed its share and has lost some of it since."""
+        for reservation in self.live.values():
+            if _lacking(reservation.layouts[-1], switch, observed):
+                self._doubt(reservation, switch, f"{switch} came back without its cross-connects")
+
+    @staticmethod
+    def _doubt(reservation: Reservation, device: Device, reason: str) -> None:
+        adding = reservation.change is not None and reservation.change.phase is ChangePhase.ADDING
+        still_to_come = isinstance(device, str) and device in reservation.waiting
+        if (reservation.state is _S.CONFIGURING or adding) and not still_to_come:
+            reservation.failed[device] = reason
+
     def stuck_on(self, device: Device) -> list[Reservation]:
-        """Reservations with a failed undoing step on `device`."""
+        """Reservations with a failed step on `device` that is to be tried again."""
         return [r for r in self.live.values() if device in r.failed and not r.waiting]
+
+
+def _lacking(layout: Layout, switch: str, observed: Collection[CrossConnect]) -> bool:
+    return any(c.switch == switch and c not in observed for c in layout.circuits)

@@ -1,0 +1,83 @@
+"""A runtime with devices that confirm at once (or when told), for tests of the shells around the core."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from blast_controller.core.commands import SetCircuits, SetForwarding
+from blast_controller.core.controller import Core
+from blast_controller.core.events import DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.fabric import Fabric
+from blast_controller.core.settings import CoreSettings
+from blast_controller.runtime import Runtime, Turn
+
+PATIENCE = 5.0
+"""Seconds after which a test gives up."""
+
+
+class InstantDevices:
+    """Both drivers: confirms every step at once; while `held`, keeps commands until `release`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.commands: list[SetCircuits | SetForwarding] = []
+        self.held: list[SetCircuits | SetForwarding] | None = None
+        self.denied: str | None = None
+
+    def apply(self, command: SetCircuits | SetForwarding) -> None:
+        self.commands.append(command)
+        if self.held is not None:
+            self.held.append(command)
+        else:
+            self._answer(command)
+
+    def release(self) -> None:
+        held, self.held = self.held or [], None
+        for command in held:
+            self._answer(command)
+
+    def _answer(self, command: SetCircuits | SetForwarding) -> None:
+        device = command.switch if isinstance(command, SetCircuits) else command.datapath
+        for change in command.changes:
+            if self.denied is not None:
+                self._runtime.post(StepFailed(device, change.reservation, change.step, self.denied))
+            else:
+                self._runtime.post(StepConfirmed(device, change.reservation, change.step, 0.001))
+
+
+class Running:
+    """A started runtime; `failures` are what it called fatal."""
+
+    def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
+        self.failures: list[BaseException] = []
+        self.runtime = Runtime(Core(fabric, settings), self.failures.append)
+        self.devices = InstantDevices(self.runtime)
+        self.runtime.start(self.devices, self.devices)
+        for device in [*fabric.switches, *{rack.datapath for rack in fabric.racks.values()}]:
+            self.runtime.post(DeviceUp(device))
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until everything posted so far, and what it caused twice over, is handled."""
+        for _ in range(6):
+            self.runtime.call(lambda turn: None).result(PATIENCE)
+
+    def look(self) -> Core:
+        """The core, with nothing on its way."""
+        self.settle()
+        return self.runtime.call(lambda turn: turn.core).result(PATIENCE)
+
+
+@contextlib.contextmanager
+def running(fabric: Fabric, settings: CoreSettings | None = None) -> Iterator[Running]:
+    """A runtime that must end without having failed."""
+    lab = Running(fabric, settings or CoreSettings())
+    try:
+        yield lab
+    finally:
+        lab.runtime.stop()
+    assert lab.failures == []
+
+
+__all__ = ["PATIENCE", "InstantDevices", "Running", "Turn", "running"]

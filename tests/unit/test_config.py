@@ -1,0 +1,198 @@
+# ruff: noqa: E501 - one case a line
+"""The configuration file: what it means, and one sentence for everything that can be wrong with it."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import blast_controller
+from blast_controller.config import Config, ConfigError, load, parse
+from blast_controller.core.controller import Core
+from blast_controller.core.fabric import OpticalPort
+
+EXAMPLE = Path(blast_controller.__file__).parent / "example.toml"
+
+GOOD = dedent("""
+    [[optical_switch]]
+    name = "ocs1"
+    address = "192.0.2.10:10033"
+    inputs = 16
+    outputs = 16
+
+    [[rack]]
+    name = "r1"
+    datapath = "0000000000000001"
+    optical_ports = [{ port = 49, optical_switch = "ocs1", input = 1, output = 2 }]
+    hosts = [{ name = "h1", port = 1, ip = "10.0.0.1" }]
+
+    [[rack]]
+    name = "r2"
+    datapath = "0000000000000002"
+    optical_ports = [{ port = 49, optical_switch = "ocs1", input = 2, output = 1 }]
+    hosts = [{ name = "h2", port = 1, ip = "10.0.0.2" }]
+
+    [[splitter]]
+    name = "s1"
+    optical_switch = "ocs1"
+    input = 9
+    outputs = [9, 10, 11, 12]
+    """)
+
+
+def with_change(old, new, count=1):
+    assert old in GOOD
+    return GOOD.replace(old, new, count)
+
+
+def sentence(text):
+    with pytest.raises(ConfigError) as error:
+        parse(text)
+    message = str(error.value)
+    assert message.endswith(".") or message.endswith("?"), message
+    assert "\n" not in message, message
+    return message
+
+
+def test_the_example_is_a_good_configuration():
+    config = load(EXAMPLE)
+    fabric = config.build_fabric()
+    Core(fabric, config.core_settings())
+    assert list(fabric.racks) == ["r1", "r2", "r3"]
+    assert fabric.racks["r1"].optical_ports == (OpticalPort("r1", 49, "ocs1", 1, 1),)
+    assert [s.ways for s in fabric.splitters.values()] == [4, 2]
+    assert fabric.light_rate == 10e9
+
+
+def test_the_examples_settings_are_the_defaults():
+    defaults, example = parse(GOOD), load(EXAMPLE)
+    for section in ("controller", "policy", "openflow", "fabric"):
+        assert getattr(example, section) == getattr(defaults, section), section
+
+
+def test_units_are_turned_into_seconds_and_bits():
+    config = parse(
+        "[controller]\nlease_minimum_ms = 1500\nclient_grace_ms = 250\nremember_ended_ms = 60_000\n"
+        "[fabric]\nlight_rate_gbps = 0.1\nmax_splitters_per_tree = 3\nloop_leaf = true\n"
+        '[openflow]\ngroup_network = "239.1.0.0/24"\ngroup_port = 7\n' + GOOD
+    )
+    settings = config.core_settings()
+    assert (settings.lease_minimum, settings.orphan_grace, settings.remember_ended) == (1.5, 0.25, 60.0)
+    assert (settings.most_splitters, settings.loop_leaf, settings.group_port) == (3, True, 7)
+    assert settings.group_network == IPv4Network("239.1.0.0/24")
+    assert config.build_fabric().light_rate == 1e8
+
+
+def test_marking_can_be_switched_off():
+    assert parse("[openflow]\ndscp = false\n" + GOOD).rule_settings(7).dscp is None
+    assert parse("[openflow]\ndscp = 0\n" + GOOD).rule_settings(7).dscp == 0
+    assert parse(GOOD).rule_settings(7).epoch == 7
+
+
+def test_racks_may_share_a_datapath():
+    shared = with_change("0000000000000002", "0000000000000001").replace(
+        'port = 49, optical_switch = "ocs1", input = 2', 'port = 50, optical_switch = "ocs1", input = 2'
+    )
+    config = parse(shared.replace('"h2", port = 1', '"h2", port = 2'))
+    assert config.optical_ports() == {1: (49, 50)}
+
+
+def test_a_configuration_cannot_be_changed():
+    config = parse(GOOD)
+    with pytest.raises(ValueError, match="frozen"):
+        config.policy = config.policy  # type: ignore[misc]
+    assert isinstance(config, Config)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (with_change("inputs =", "input ="), "unknown key optical_switch[1].input; did you mean inputs?"),
+        ("[polcy]\n" + GOOD, "unknown key polcy; did you mean policy?"),
+        ("[controller]\nthirft = 'x'\n" + GOOD, "unknown key controller.thirft; did you mean thrift?"),
+        ("[fabric]\nzzzzzz = 1\n" + GOOD, "unknown key fabric.zzzzzz; remove it."),
+        (with_change('name = "h1",', 'nmae = "h1", name = "h1",'), "unknown key rack[1].hosts[1].nmae; did you mean name?"),
+        (
+            with_change("input = 9", "input = 9\nways = 4"),
+            "unknown key splitter[1].ways; remove it.",
+        ),
+        (with_change('name = "s1"\n', ""), "the key splitter[1].name is missing."),
+        ("", "the key rack is missing."),
+        ("rack = []\n", "rack: tuple should have at least 1 item after validation, not 0 (found [])."),
+        ("[controller]\nthrift = '9090'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found '9090')."),
+        ("[controller]\nthrift = 'h:99999'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found 'h:99999')."),
+        ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of paper (found 'best')."),
+        (with_change('"ocs1"\naddress', '"ocs1"\ndialect = "klingon"\naddress'), "optical_switch[1].dialect: must be one of"),
+        (with_change("0000000000000001", "1"), "rack[1].datapath: must be 16 hexadecimal digits, not all zero (found '1')."),
+        (with_change("0000000000000001", "0" * 16), "rack[1].datapath: must be 16 hexadecimal digits, not all zero"),
+        (with_change('"10.0.0.1"', '"10.0.0.256"'), "rack[1].hosts[1].ip: "),
+        (with_change('"s1"', '"s 1"'), "splitter[1].name: string should match pattern"),
+        (with_change("[9, 10, 11, 12]", "[9]"), "splitter[1].outputs: tuple should have at least 2 items"),
+        (with_change("input = 1,", "input = 0,"), "rack[1].optical_ports[1].input: input should be greater than or equal to 1"),
+        ("[controller]\nlease_minimum_ms = inf\n" + GOOD, "controller.lease_minimum_ms: input should be a finite number"),
+        ("[fabric]\nlight_rate_gbps = nan\n" + GOOD, "fabric.light_rate_gbps: input should be a finite number"),
+        ("[openflow]\nguard_priority = 40_000\n" + GOOD, "openflow.guard_priority must be below openflow.priority."),
+        ("[openflow]\ngroup_network = '10.0.0.0/8'\n" + GOOD, "openflow.group_network 10.0.0.0/8 must be multicast"),
+        ("[openflow]\ngroup_network = '239.0.0.0/31'\n" + GOOD, "must be multicast with at least 2 addresses."),
+        ("[openflow]\ngroup_network = '239.0.0.1/16'\n" + GOOD, "openflow.group_network: "),
+        ('[[splitter]]\nname = "s1"\noptical_switch = "ocs1"\ninput = 10\noutputs = [13, 14]\n' + GOOD, "the splitter s1 is used twice."),
+        (with_change('name = "r2"', 'name = "r1"'), "the rack r1 is used twice."),
+        (with_change('"h2"', '"h1"'), "the host h1 is used twice."),
+        (with_change("10.0.0.2", "10.0.0.1"), "the host address 10.0.0.1 is used twice."),
+        (GOOD + GOOD[: GOOD.index("[[rack]]")], "the optical switch ocs1 is used twice."),
+        (with_change("0000000000000002", "0000000000000001"), "the port 1 of datapath 0000000000000001 is used twice."),
+        (with_change("port = 1,", "port = 49,"), "the port 49 of datapath 0000000000000001 is used twice."),
+        (with_change("input = 2,", "input = 1,"), "input 1 of ocs1 is used twice: by rack r1 port 49 and rack r2 port 49."),
+        (with_change("output = 1 }", "output = 2 }"), "output 2 of ocs1 is used twice: by rack r1 port 49 and rack r2 port 49."),
+        (with_change("[9, 10,", "[9, 9,"), "input 9 of ocs1 is used twice: by splitter s1 and splitter s1."),
+        (with_change("[9, 10,", "[2, 10,"), "input 2 of ocs1 is used twice: by rack r2 port 49 and splitter s1."),
+        (with_change("input = 9", "input = 1"), "output 1 of ocs1 is used twice: by rack r2 port 49 and splitter s1."),
+        (with_change("11, 12]", "11, 17]"), "splitter s1 uses input 17 of ocs1, which has only 16."),
+        (with_change("output = 2 }", "output = 17 }"), "rack r1 port 49 uses output 17 of ocs1, which has only 16."),
+        (with_change('optical_switch = "ocs1"\ninput = 9', 'optical_switch = "ocs2"\ninput = 9'), "splitter s1 names the optical switch 'ocs2', which is not declared."),
+        (with_change("inputs = 16", 'inputs = 16\nuser = "blast"'), "the optical switch ocs1 has a user but no password_file."),
+        ("rack = [\n", "not TOML: "),
+        ("a = " + "[" * 5000, "not TOML"),
+        ("a = " + "1" * 5000, "not TOML: "),
+    ],
+)  # fmt: skip
+def test_every_mistake_has_its_sentence(text, expected):
+    assert expected in sentence(text)
+
+
+@pytest.mark.parametrize("section", ["controller", "rack", "splitter", "optical_switch"])
+@pytest.mark.parametrize("value", ["5", "'x'", "[1]", "[[1]]", "true", "1979-05-27"])
+def test_a_wrong_kind_of_value_is_named(section, value):
+    without = "\n".join(line for line in GOOD.splitlines() if not line.startswith("[["))
+    assert section in sentence(f"{section} = {value}\n") or without
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"blast.toml cannot be read: No such file or directory\."):
+        load(tmp_path / "blast.toml")
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path):
+    file = tmp_path / "blast.toml"
+    file.write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"blast.toml is not UTF-8 text \(byte 5\)"):
+        load(file)
+
+
+def test_a_mistake_in_a_file_names_the_file(tmp_path):
+    file = tmp_path / "blast.toml"
+    file.write_text("[polcy]\n")
+    with pytest.raises(ConfigError, match=r"blast.toml: "):
+        load(file)
+
+
+def test_the_file_is_utf_8_whatever_the_locale(tmp_path, monkeypatch):
+    file = tmp_path / "blast.toml"
+    file.write_bytes(("# Köln\n" + GOOD).encode())
+    monkeypatch.setattr("locale.getpreferredencoding", lambda *_: "ascii")
+    load(file)

@@ -1,0 +1,368 @@
+"""The Thrift methods over a runtime whose devices confirm at once: answers now, answers later, and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_api import ttypes
+from blast_controller.core.events import DeviceDown, DeviceUp
+from blast_controller.core.settings import CoreSettings
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.handler import BlastHandler
+from tests.support.core import key_of, make_fabric
+from tests.support.runtime import PATIENCE, running
+
+CLIENT = Connection(1, "192.0.2.1:5")
+STATE = ttypes.PartState
+
+
+@pytest.fixture
+def lab():
+    with running(make_fabric(4, [4, 4]), CoreSettings(orphan_grace=0.05)) as lab:
+        lab.handler = BlastHandler(lab.runtime, "os-ken")
+        yield lab
+
+
+def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
+    return ttypes.MulticastRequest(key, sender, list(receivers), size, **more)
+
+
+def now(future):
+    return future.result(PATIENCE)
+
+
+def granted(lab, key="a", **more):
+    return now(lab.handler.request(CLIENT, wanted(key, **more), 5000))
+
+
+def hold(lab):
+    """From now on devices do not answer."""
+    lab.devices.held = []
+
+
+# --------------------------------------------------------------------------------------------------- answers
+
+
+def test_submit_answers_at_once(lab):
+    hold(lab)
+    status = now(lab.handler.submit(CLIENT, wanted()))
+    assert (status.key, status.tenant, status.state) == ("a", "default", STATE.CONFIGURING)
+    assert (status.sender, status.receivers, status.bytes) == ("r1h1", ["r2h1", "r3h1"], 10**9)
+    assert status.latestSequence == 0
+    status.validate()
+
+
+def test_request_answers_when_granted(lab):
+    hold(lab)
+    future = lab.handler.request(CLIENT, wanted(), 5000)
+    lab.settle()
+    assert not future.done()
+    lab.devices.release()
+    grant = now(future)
+    assert (grant.key, grant.part, grant.receivers) == ("a", 0, ["r2h1", "r3h1"])
+    assert (grant.estimatedServiceMs, grant.leaseMs, grant.rateBitsPerSecond) == (800, 10_000, 10**10)
+    grant.validate()
+    assert now(lab.handler.request(CLIENT, wanted(), 0)) == grant, "the same again, the same answer"
+
+
+def test_request_that_takes_too_long_says_what_it_waits_for(lab):
+    granted(lab, "first")
+    with pytest.raises(ttypes.NotYet) as refusal:
+        now(lab.handler.request(CLIENT, wanted(), 20))
+    assert refusal.value.sentence == "Waiting for a free optical port of r1, r2, r3."
+    lab.runtime.post(DeviceDown("ocs1", "cable pulled"))
+    with pytest.raises(ttypes.NotYet) as refusal:
+        now(lab.handler.request(CLIENT, wanted(), 0))
+    assert refusal.value.sentence == "Waiting: the optical switch ocs1 is away (cable pulled)."
+
+
+@pytest.mark.parametrize("timeout", [None, -1])
+def test_a_wait_needs_a_time(lab, timeout):
+    with pytest.raises(ttypes.NotYet, match="milliseconds"):
+        lab.handler.awaitEvent(CLIENT, "a", 0, timeout)
+
+
+def test_a_request_withdrawn_meanwhile_is_ended(lab):
+    hold(lab)
+    future = lab.handler.request(CLIENT, wanted(), 5000)
+    now(lab.handler.withdraw(CLIENT, "a"))
+    with pytest.raises(ttypes.Ended) as ended:
+        now(future)
+    assert (ended.value.state, ended.value.reason) == (STATE.WITHDRAWN, "Withdrawn by the client.")
+
+
+def test_events_come_in_order_and_late_comers_miss_none(lab):
+    hold(lab)
+    now(lab.handler.submit(CLIENT, wanted()))
+    waiting = lab.handler.awaitEvent(CLIENT, "a", 0, 5000)
+    lab.settle()
+    assert not waiting.done()
+    lab.devices.release()
+    assert (now(waiting).sequence, now(waiting).kind) == (1, ttypes.EventKind.GRANTED)
+    now(lab.handler.finish(CLIENT, "a", 0, ttypes.TransferReport()))
+    for after, kind in ((None, "GRANTED"), (0, "GRANTED"), (1, "ENDED")):
+        event = now(lab.handler.awaitEvent(CLIENT, "a", after, 0))
+        assert event.kind == getattr(ttypes.EventKind, kind)
+        event.validate()
+    assert now(lab.handler.awaitEvent(CLIENT, "a", 1, 0)).state == STATE.DONE
+    with pytest.raises(ttypes.NotYet):
+        now(lab.handler.awaitEvent(CLIENT, "a", 2, 10))
+    with pytest.raises(ttypes.UnknownRequest):
+        now(lab.handler.awaitEvent(CLIENT, "b", 0, 10))
+
+
+def test_a_revoked_grant_is_told(lab):
+    granted(lab)
+    lab.runtime.post(DeviceUp("ocs1"))
+    event = now(lab.handler.awaitEvent(CLIENT, "a", 1, 5000))
+    assert event.kind == ttypes.EventKind.REVOKED
+    assert "light lost" in event.reason
+
+
+# --------------------------------------------------------------------------------------------------- changes
+
+
+def test_extend_answers_when_the_change_is_in_force(lab):
+    granted(lab)
+    hold(lab)
+    future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"], addMs=1000, addBytes=5))
+    lab.settle()
+    assert not future.done()
+    lab.devices.release()
+    status = now(future)
+    assert status.receivers == ["r2h1", "r3h1", "r4h1"]
+    assert status.bytes == 10**9 + 5
+    assert status.parts[0].grant.leaseMs == 11_000
+    assert 10_000 < status.parts[0].leaseLeftMs <= 11_000
+
+
+def test_extend_that_needs_no_device_answers_at_once(lab):
+    granted(lab)
+    hold(lab)
+    assert now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=1000))).parts[0].grant.leaseMs == 11_000
+
+
+def test_extend_while_pending_answers_at_once(lab):
+    granted(lab, "first")
+    now(lab.handler.submit(CLIENT, wanted()))
+    status = now(lab.handler.extend(CLIENT, "a", ttypes.Extension(removeReceivers=["r3h1"])))
+    assert (status.state, status.receivers) == (STATE.PENDING, ["r2h1"])
+
+
+def test_extend_that_a_device_refuses_is_rejected(lab):
+    granted(lab)
+    hold(lab)
+    future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
+    lab.settle()
+    commands, lab.devices.held = lab.devices.held, None
+    lab.devices.denied = "port is broken"
+    for command in commands:
+        lab.devices._answer(command)
+    lab.devices.denied = None
+    with pytest.raises(ttypes.Rejected) as refusal:
+        now(future)
+    assert refusal.value.code == "device_failed"
+    assert "port is broken" in refusal.value.sentence
+    assert now(lab.handler.status(CLIENT, "a")).receivers == ["r2h1", "r3h1"]
+
+
+@pytest.mark.parametrize("how", ["revoked", "withdrawn"])
+def test_extend_is_answered_whatever_becomes_of_the_request(lab, how):
+    granted(lab)
+    hold(lab)
+    future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
+    lab.settle()
+    if how == "revoked":
+        lab.runtime.post(DeviceUp("ocs1"))
+        with pytest.raises(ttypes.Rejected) as refusal:
+            now(future)
+        assert refusal.value.code == "light_lost"
+    else:
+        now(lab.handler.withdraw(CLIENT, "a"))
+        with pytest.raises(ttypes.Ended):
+            now(future)
+
+
+def test_extend_without_an_extension_is_rejected(lab):
+    granted(lab)
+    for nothing in (None, ttypes.Extension()):
+        with pytest.raises(ttypes.Rejected, match="asks for nothing"):
+            now(lab.handler.extend(CLIENT, "a", nothing))
+
+
+def test_finish(lab):
+    granted(lab)
+    for part in (None, 5, -1):
+        with pytest.raises(ttypes.Rejected) as refusal:
+            now(lab.handler.finish(CLIENT, "a", part, None))
+        assert refusal.value.code == "unknown_part"
+    assert now(lab.handler.finish(CLIENT, "a", 0, None)).state == STATE.DONE
+    assert now(lab.handler.finish(CLIENT, "a", 0, None)).state == STATE.DONE
+    with pytest.raises(ttypes.Ended):
+        now(lab.handler.withdraw(CLIENT, "a"))
+    with pytest.raises(ttypes.UnknownRequest):
+        now(lab.handler.status(CLIENT, None))
+
+
+# ------------------------------------------------------------------------------------------------- rejections
+
+
+def test_a_rejection_carries_its_code_and_the_largest_width(lab):
+    with pytest.raises(ttypes.Rejected) as refusal:
+        now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
+    assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
+    with running(make_fabric(5, [2])) as small:
+        handler = BlastHandler(small.runtime, "os-ken")
+        with pytest.raises(ttypes.Rejected) as refusal:
+            now(handler.submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
+        assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
+
+
+def test_another_content_under_the_same_key(lab):
+    granted(lab)
+    with pytest.raises(ttypes.KeyReused):
+        now(lab.handler.submit(CLIENT, wanted(size=7)))
+
+
+@pytest.mark.parametrize(
+    ("more", "feature"),
+    [
+        ({"deadlineMs": 5}, "deadlines"),
+        ({"priority": 1}, "priorities"),
+        ({"maySplit": True}, "splitting"),
+        ({"mayPause": True}, "pausing"),
+        ({"tenant": "other"}, "tenants"),
+    ],
+)
+def test_fields_that_are_not_served_are_refused(lab, more, feature):
+    with pytest.raises(ttypes.Unsupported) as refusal:
+        lab.handler.submit(CLIENT, wanted(**more))
+    assert refusal.value.feature == feature
+    assert feature not in lab.handler.version(CLIENT).features
+
+
+def test_what_says_nothing_is_not_refused(lab):
+    now(lab.handler.submit(CLIENT, wanted(maySplit=False, mayPause=False, tenant="default")))
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("explain", ("a",)),
+        ("login", ("token",)),
+        ("drain", (True,)),
+        ("reconcile", (True,)),
+        ("verifyFabric", ()),
+        ("journal", (0, 1)),
+    ],
+)
+def test_methods_that_are_not_served_say_so(lab, method, arguments):
+    with pytest.raises(ttypes.Unsupported) as refusal:
+        getattr(lab.handler, method)(CLIENT, *arguments)
+    assert refusal.value.feature not in lab.handler.version(CLIENT).features
+
+
+def test_numbers_beyond_the_interface_are_capped(lab):
+    grant = granted(lab, size=1 << 62, highestBitsPerSecond=1)
+    assert grant.estimatedServiceMs == (1 << 63) - 1
+    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=(1 << 63) - 1)))
+    assert now(lab.handler.status(CLIENT, "a")).parts[0].leaseLeftMs == (1 << 63) - 1
+
+
+# --------------------------------------------------------------------------------------------------- clients
+
+
+def test_a_vanished_client_loses_what_it_waited_for(lab):
+    granted(lab, "first")
+    future = lab.handler.request(CLIENT, wanted(), 5000)
+    lab.settle()
+    future.cancel()
+    lab.handler.disconnected(CLIENT)
+    assert now(lab.handler.awaitEvent(CLIENT, "a", 0, 5000)).state == STATE.WITHDRAWN
+
+
+def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_waiting(lab):
+    granted(lab, "first")
+    old, new = Connection(2, "old"), Connection(3, "new")
+    first = lab.handler.request(old, wanted(), 5000)
+    second = lab.handler.request(new, wanted(), 5000)
+    lab.settle()
+    first.cancel()
+    lab.handler.disconnected(old)
+    with pytest.raises(ttypes.NotYet):
+        now(lab.handler.awaitEvent(new, "a", 0, 150))
+    now(lab.handler.finish(CLIENT, "first", 0, None))
+    assert now(second).receivers == ["r2h1", "r3h1"]
+
+
+def test_what_was_submitted_outlives_the_connection(lab):
+    granted(lab, "first")
+    now(lab.handler.submit(CLIENT, wanted()))
+    lab.handler.disconnected(CLIENT)
+    with pytest.raises(ttypes.NotYet):
+        now(lab.handler.awaitEvent(CLIENT, "a", 0, 150))
+
+
+def test_what_is_granted_outlives_the_connection(lab):
+    granted(lab)
+    lab.handler.disconnected(CLIENT)
+    with pytest.raises(ttypes.NotYet):
+        now(lab.handler.awaitEvent(CLIENT, "a", 1, 150))
+
+
+# ---------------------------------------------------------------------------------------------------- looking
+
+
+def test_pages_of_requests(lab):
+    for number in range(5):
+        now(lab.handler.submit(CLIENT, wanted(f"k{number}", ["r1h2"])))
+    lab.settle()
+    first = now(lab.handler.listRequests(CLIENT, None, 2, None))
+    assert [r.key for r in first.requests] == ["k0", "k1"]
+    second = now(lab.handler.listRequests(CLIENT, None, 2, first.nextCursor))
+    third = now(lab.handler.listRequests(CLIENT, None, 2, second.nextCursor))
+    assert [r.key for r in second.requests + third.requests] == ["k2", "k3", "k4"]
+    assert third.nextCursor is None
+    active = ttypes.RequestFilter(states=[STATE.ACTIVE])
+    assert len(now(lab.handler.listRequests(CLIENT, active, 9, "")).requests) == 5
+    pending = ttypes.RequestFilter(states=[STATE.PENDING])
+    assert now(lab.handler.listRequests(CLIENT, pending, 9, "")).requests == []
+
+
+@pytest.mark.parametrize(("limit", "cursor"), [(0, ""), (1001, ""), (None, ""), (5, "x"), (5, "-1"), (5, "9" * 5000)])
+def test_a_page_that_cannot_be(lab, limit, cursor):
+    with pytest.raises(ttypes.Rejected):
+        lab.handler.listRequests(CLIENT, None, limit, cursor)
+
+
+def test_the_fabric_with_its_lit_tree(lab):
+    granted(lab)
+    status = now(lab.handler.fabric(CLIENT))
+    status.validate()
+    assert [r.name for r in status.racks] == ["r1", "r2", "r3", "r4"]
+    (tree,) = status.lightTrees
+    assert (tree.rootRack, tree.leafRacks, tree.splitters, tree.state) == ("r1", ["r2", "r3"], ["s1"], "lit")
+    assert len(tree.crossConnects) == 3
+    assert status.racks[0].opticalPorts[0].reservation == tree.reservation
+    assert all(rack.connected for rack in status.racks)
+
+
+def test_elements_and_quarantine(lab):
+    granted(lab)
+    now(lab.handler.quarantine(CLIENT, "splitter:s2", "cracked"))
+    lab.runtime.post(DeviceDown(4, "gone"))
+    found = {e.name: e for e in now(lab.handler.elements(CLIENT))}
+    assert (found["splitter:s1"].state, found["splitter:s1"].reservation) == ("reserved", 1)
+    assert (found["splitter:s2"].state, found["splitter:s2"].reason) == ("unusable", "cracked")
+    assert found["port:r4/50"].state == "free"
+    assert (found["tor:0000000000000004"].state, found["switch:ocs1"].state) == ("away", "free")
+    now(lab.handler.releaseElement(CLIENT, "splitter:s2"))
+    for element in ("splitter:s2", "nothing", None):
+        with pytest.raises(ttypes.Rejected):
+            now(lab.handler.releaseElement(CLIENT, element))
+
+
+def test_version_and_ping(lab):
+    assert lab.handler.version(CLIENT).openflowFramework == "os-ken"
+    assert lab.handler.ping(CLIENT) is None
+    assert lab.look().requests.get(key_of("a")) is None

@@ -1,0 +1,133 @@
+"""The runtime: one thread owns the core; work, waits and timers come to it in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from blast_controller.core.controller import Core
+from blast_controller.core.errors import NotYet, UnknownRequest
+from blast_controller.core.events import RequestSubmitted, WithdrawAsked
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import EventKind
+from blast_controller.core.settings import CoreSettings
+from blast_controller.runtime import Runtime
+from tests.support.core import key_of, make_fabric, multicast
+from tests.support.runtime import PATIENCE, running
+
+WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
+
+
+@pytest.fixture
+def lab():
+    with running(make_fabric(4, [4])) as lab:
+        yield lab
+
+
+def grant_of(turn):
+    return turn.wait(
+        key_of("a"), PATIENCE, lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: NotYet("Too late.")
+    )
+
+
+def test_work_is_done_on_one_thread_and_answered(lab):
+    names = {lab.runtime.call(lambda turn: threading.current_thread().name).result(PATIENCE) for _ in range(3)}
+    assert names == {"core"}
+
+
+def test_a_grant_with_the_time_that_each_step_took(lab):
+    def work(turn):
+        turn.handle(RequestSubmitted(WANTED))
+        return grant_of(turn)
+
+    grant = lab.runtime.call(work).result(PATIENCE)
+    assert grant.receivers == ("r2h1", "r3h1")
+    assert grant.timings.compute > 0
+    assert (grant.timings.openflow, grant.timings.optical) == (0.001, 0.001)
+    assert 0 < grant.timings.total < PATIENCE
+
+
+def test_a_refusal_goes_to_who_asked(lab):
+    refused = lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
+    with pytest.raises(UnknownRequest):
+        refused.result(PATIENCE)
+    assert lab.runtime.call(lambda turn: 7).result(PATIENCE) == 7
+
+
+def test_a_wait_that_is_too_long_is_sent_away(lab):
+    lab.devices.held = []
+    lab.runtime.post(RequestSubmitted(WANTED))
+    started = time.monotonic()
+    future = lab.runtime.call(
+        lambda turn: turn.wait(key_of("a"), 0.05, lambda e: True, lambda e: e, lambda: NotYet("Too late."))
+    )
+    with pytest.raises(NotYet, match="Too late"):
+        future.result(PATIENCE)
+    assert time.monotonic() - started >= 0.05
+
+
+def test_deadlines_of_the_core_are_kept_without_any_event(lab):
+    lab.devices.held = []
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], patience=0.05)))
+    deadline = time.monotonic() + PATIENCE
+    while lab.look().request(key_of("a")).state is not PartState.EXPIRED:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_deadlines_are_kept_although_work_never_ends():
+    with running(make_fabric(2)) as lab:
+        stop = threading.Event()
+
+        def again(turn):
+            if not stop.is_set():
+                lab.runtime.call(again)
+
+        try:
+            for _ in range(2):
+                lab.runtime.call(again)
+            future = lab.runtime.call(
+                lambda turn: turn.wait(key_of("x"), 0.02, lambda e: True, lambda e: e, lambda: NotYet("Too late."))
+            )
+            with pytest.raises(NotYet):
+                future.result(PATIENCE)
+        finally:
+            stop.set()
+
+
+@pytest.mark.parametrize("patience", [1e4, 1e10, 9.2e15])
+def test_patience_may_be_longer_than_a_thread_can_sleep(lab, patience):
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], patience=patience)))
+    assert lab.look().request(key_of("a")).state is PartState.ACTIVE
+
+
+def test_who_goes_away_leaves_the_waiting_room(lab):
+    lab.devices.held = []
+    lab.runtime.post(RequestSubmitted(WANTED))
+    future = lab.runtime.call(grant_of)
+    lab.settle()
+    assert future.cancel()
+    lab.devices.release()
+    assert lab.look().request(key_of("a")).state is PartState.ACTIVE
+    assert lab.runtime.waiting.next_deadline() is None
+
+
+def test_who_goes_away_before_the_work_is_begun_is_no_trouble(lab):
+    gate = threading.Event()
+    lab.runtime.call(lambda turn: gate.wait(PATIENCE))
+    futures = [lab.runtime.call(grant_of), lab.runtime.call(lambda turn: 1)]
+    assert all(future.cancel() for future in futures)
+    gate.set()
+    lab.settle()
+
+
+def test_an_error_of_our_own_is_fatal():
+    failures = []
+    happened = threading.Event()
+    runtime = Runtime(Core(make_fabric(1), CoreSettings()), lambda error: (failures.append(error), happened.set()))
+    runtime.start(None, None)  # type: ignore[arg-type]
+    runtime.call(lambda turn: 1 // 0)
+    assert happened.wait(PATIENCE)
+    assert isinstance(failures[0], ZeroDivisionError)

@@ -1,0 +1,75 @@
+"""The waiting room: who is answered by which event, who is sent away, and who has left."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_controller.core.errors import NotYet, RequestEnded
+from blast_controller.core.requests import EventKind, RequestEvent
+from blast_controller.waiting import WaitingRoom
+
+KEY, OTHER = ("default", "a"), ("default", "b")
+GRANTED, ENDED = RequestEvent(1, EventKind.GRANTED, 0), RequestEvent(2, EventKind.ENDED, 0)
+
+
+def park(room, key=KEY, deadline=10.0, wanted=lambda event: True, answer=lambda event: event.sequence):
+    return room.park(key, deadline, wanted, answer, lambda: NotYet("Nothing yet."))
+
+
+def test_an_event_answers_everyone_who_wants_it():
+    room = WaitingRoom()
+    first, second = park(room), park(room, wanted=lambda event: event.kind is EventKind.ENDED)
+    stranger = park(room, key=OTHER)
+    room.notify(KEY, GRANTED)
+    assert first.result(0) == 1
+    assert not second.done()
+    room.notify(KEY, ENDED)
+    assert second.result(0) == 2
+    assert not stranger.done()
+    assert room.next_deadline() == 10.0
+
+
+def test_an_answer_may_be_a_refusal():
+    def refuse(event):
+        raise RequestEnded("done", "It is over.")
+
+    room = WaitingRoom()
+    future = park(room, answer=refuse)
+    room.notify(KEY, ENDED)
+    with pytest.raises(RequestEnded, match="It is over"):
+        future.result(0)
+
+
+def test_time_is_over_for_each_at_its_own_moment():
+    room = WaitingRoom()
+    early, late = park(room, deadline=1.0), park(room, deadline=2.0)
+    assert room.next_deadline() == 1.0
+    room.expire(0.9)
+    assert not early.done()
+    room.expire(1.0)
+    with pytest.raises(NotYet):
+        early.result(0)
+    assert not late.done()
+    assert room.next_deadline() == 2.0
+    room.expire(5.0)
+    assert isinstance(late.exception(0), NotYet)
+    assert room.next_deadline() is None
+
+
+def test_who_has_left_is_neither_answered_nor_kept():
+    room = WaitingRoom()
+    gone, stays = park(room), park(room)
+    assert gone.cancel()
+    room.notify(KEY, GRANTED)
+    assert gone.cancelled()
+    assert stays.result(0) == 1
+    leaving = park(room, deadline=1.0)
+    leaving.cancel()
+    room.expire(0.0)
+    assert room.next_deadline() is None
+
+
+def test_an_event_without_waiters_is_nothing():
+    room = WaitingRoom()
+    room.notify(KEY, GRANTED)
+    assert room.next_deadline() is None
