@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 DARK_BELOW_DBM = -40.0
 """Below this, in dBm, an input has no light: the monitors of a dark port read about -48.5."""
+
+ENTERED = "entered"
+"""The state of a circuit that occupies its ports but carries no light until it is switched on, or removed."""
 
 
 class Circuit(NamedTuple):
@@ -15,11 +18,19 @@ class Circuit(NamedTuple):
     output: int
 
 
+class Port(NamedTuple):
+    """One side of a switch and a number from 1."""
+
+    side: Literal["in", "out"]
+    number: int
+
+
 class CircuitState(NamedTuple):
     """A circuit found on a switch.
 
-    `state` is `steady` or `fault` (or what the firmware calls it), `cause` why; powers are in dBm, None where the
-    switch does not say. `locked` circuits belong to somebody else and are not to be touched.
+    `state` is `steady`, `fault`, `entered` (known to the switch but not switched on) or what the firmware calls it,
+    `cause` why; powers are in dBm, None where the switch does not say. `locked` circuits belong to somebody else,
+    `owner` if the switch says whom, and are not to be touched.
     """
 
     input: int
@@ -29,6 +40,12 @@ class CircuitState(NamedTuple):
     output_power: float | None = None
     cause: str = ""
     locked: bool = False
+    owner: str = ""
+
+    @property
+    def made(self) -> bool:
+        """Whether light that enters leaves again: false for a circuit that is only entered."""
+        return self.state != ENTERED
 
     @property
     def circuit(self) -> Circuit:

@@ -1,7 +1,8 @@
 """The asyncio client of one optical switch.
 
 A thin adapter: the session decides, this writes bytes, sets timers and wakes who waits. Changes go out one at a time,
-since nothing is known of real switches that would allow more; reads may overlap with everything.
+since nothing is known of real switches that would allow more; reads may overlap with everything. After a change whose
+outcome is unknown no other is sent until the circuits were read, since the switch may still be at it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
-from tl1_driver.circuits import Circuit, CircuitState
+from tl1_driver.alarms import Alarm
+from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.errors import (
     Denied,
-    NotConfirmed,
+    MalformedAnswer,
     NotOpen,
+    OutcomeUnknown,
     SessionLost,
     SwitchFault,
     SwitchUnreachable,
@@ -25,16 +30,18 @@ from tl1_driver.errors import (
 )
 from tl1_driver.messages import Autonomous, Command, Response
 from tl1_driver.payload import quote
+from tl1_driver.procedure import Pause, Procedure, Step
 from tl1_driver.session import Answered, Event, Notice, Session
 from tl1_driver.transcript import Mask
 
-__all__ = ["Circuit", "CircuitState", "SwitchClient"]
+__all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 
 log = logging.getLogger(__name__)
 
 LOGIN_NOT_ACTIVE = "PLNA"
 SENT, RECEIVED = "sent", "received"
 
+T = TypeVar("T")
 Outcome = Response | SwitchFault
 Transcript = Callable[[str, bytes], None]
 
@@ -144,8 +151,8 @@ class SwitchClient:
     """One session to one switch.
 
     `timeout` is how long to wait for an answer, in seconds; an acknowledgement extends it as the dialect says.
-    `on_autonomous` is called in the event loop with every message the switch sends by itself. `transcript` is called
-    with "sent" or "received" and the bytes, the password masked.
+    `on_autonomous` is called in the event loop with every message the switch sends by itself; `alarms` says what is
+    in one. `transcript` is called with "sent" or "received" and the bytes, the password masked.
     """
 
     def __init__(  # noqa: PLR0913
@@ -169,7 +176,9 @@ class SwitchClient:
         self._on_autonomous = on_autonomous
         self._transcript = transcript
         self._link: _Link | None = None
+        self._spoken = dialect
         self._changes = asyncio.Lock()
+        self._unsettled = ""
         self._keepalive: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -183,16 +192,17 @@ class SwitchClient:
         self._link = await self._dial()
         try:
             await self._log_in()
+            self._spoken = await _run(self._dialect.introduce(), self._link)
         except Denied:
             await self.close()
             raise
-        except (TimedOut, SessionLost) as error:
+        except (TimedOut, SessionLost, MalformedAnswer) as error:
             await self.close()
             raise SwitchUnreachable(f"optical switch at {self._name} does not complete the login: {error}") from error
         except BaseException:
             self._link.drop("the login was cancelled")
             raise
-        self._changes = asyncio.Lock()
+        self._changes, self._unsettled = asyncio.Lock(), ""
         self._keepalive = asyncio.create_task(self._keep_alive(self._link))
 
     async def close(self) -> None:
@@ -215,30 +225,36 @@ class SwitchClient:
     async def connect(self, circuits: Sequence[Circuit]) -> None:
         """Make `circuits`, in this order, and return when the switch confirms.
 
-        Raises `Denied`, `TimedOut` or `SessionLost`; then the circuits must be read to know what was done, for a list
-        too long for one command may have been made in part.
+        Raises `Denied`, `TimedOut` or `SessionLost`; then the circuits must be read to know what was done, for they
+        may have been made in part. After `TimedOut` the next change raises `OutcomeUnknown` until that is done.
         """
         if circuits:
-            await self._change(self._dialect.connect(circuits))
+            await self._change(lambda: self._spoken.connect(circuits))
 
     async def disconnect(self, circuits: Sequence[Circuit]) -> None:
         """Remove `circuits` and return when the switch confirms. Raises as `connect` does."""
         if circuits:
-            await self._change(self._dialect.disconnect(circuits))
+            await self._change(lambda: self._spoken.disconnect(circuits))
 
     async def circuits(self) -> list[CircuitState]:
         """All circuits on the switch, whoever made them.
 
         Raises `Denied`, `TimedOut`, `SessionLost`, or `MalformedAnswer` if the list cannot be read.
         """
-        command = self._dialect.list_circuits()
-        try:
-            response = await self._read(command)
-        except Denied as error:
-            if not await self._restored_login(error):
-                raise
-            response = await self._read(command)
-        return self._dialect.read_circuits(response.lines)
+        unsettled = self._unsettled
+        found = await self._read(self._spoken.circuits)
+        # Read back; unless another change has failed meanwhile.
+        if self._unsettled is unsettled:
+            self._unsettled = ""
+        return found
+
+    async def powers(self) -> dict[Port, float]:
+        """The power in dBm at every input and output where the switch measures it. Raises as `circuits` does."""
+        return await self._read(self._spoken.powers)
+
+    def alarms(self, message: Autonomous) -> list[Alarm]:
+        """The conditions that an autonomous message reports, and at which ports."""
+        return self._spoken.alarms(message)
 
     async def _dial(self) -> _Link:
         deadlines = replace(self._dialect.deadlines, answer=self._timeout)
@@ -268,24 +284,29 @@ class SwitchClient:
         await self._log_in()
         return True
 
-    async def _read(self, command: Command) -> Response:
-        response = _confirmed(await self._session_link().ask(command))
-        if response.code != "COMPLD":
-            raise NotConfirmed(f"the switch acknowledged {command.verb} and sent nothing")
-        return response
-
-    async def _change(self, commands: Sequence[Command]) -> None:
-        for command in commands:
-            await self._changes.acquire()
-            try:
-                answer = self._session_link().ask(command)
-            except BaseException:
-                self._changes.release()
+    async def _read(self, procedure: Callable[[], Procedure[T]]) -> T:
+        try:
+            return await _run(procedure(), self._session_link())
+        except Denied as error:
+            if not await self._restored_login(error):
                 raise
-            # The next change waits for this answer even if our caller is cancelled meanwhile.
-            answer.add_done_callback(lambda _, lock=self._changes: lock.release())  # type: ignore[misc]
+        return await _run(procedure(), self._session_link())
+
+    async def _change(self, procedure: Callable[[], Procedure[None]]) -> None:
+        # A task of its own: a cancelled caller leaves no change half-way, nor lets the next one begin meanwhile.
+        change = asyncio.create_task(self._change_in_turn(procedure, self._session_link()))
+        change.add_done_callback(_forget)
+        await asyncio.shield(change)
+
+    async def _change_in_turn(self, procedure: Callable[[], Procedure[None]], link: _Link) -> None:
+        async with self._changes:
+            if self._unsettled:
+                raise OutcomeUnknown(f"a change is refused until the circuits are read: {self._unsettled}")
             try:
-                _confirmed(await asyncio.shield(answer))
+                await _run(procedure(), link)
+            except (TimedOut, MalformedAnswer) as error:
+                self._unsettled = str(error)
+                raise
             except Denied as error:
                 # Not repeated, since only the caller knows what else has changed; but the next change can succeed.
                 await self._restored_login(error)
@@ -319,3 +340,28 @@ def _confirmed(outcome: Outcome) -> Response:
     if isinstance(outcome, SwitchFault):
         raise outcome
     return outcome
+
+
+async def _run(procedure: Procedure[T], link: _Link) -> T:
+    """Carry out `procedure` over `link`."""
+    move: Callable[[], Step] = partial(next, procedure)
+    while True:
+        try:
+            step = move()
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            move = partial(procedure.send, None)
+            continue
+        outcome = await link.ask(step)
+        move = (
+            partial(procedure.throw, outcome) if isinstance(outcome, SwitchFault) else partial(procedure.send, outcome)
+        )
+
+
+def _forget(change: asyncio.Task[None]) -> None:
+    """Take note of an error that a cancelled caller no longer waits for."""
+    if not change.cancelled():
+        change.exception()

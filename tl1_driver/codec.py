@@ -7,8 +7,8 @@ Theory of operation. The scanner cuts the stream into segments (`scanner.py`); t
     HEADED    after `SID date time`: the next line says which answer (`M ctag code`) or alarm (`*C atag verb`) it is
     PAYLOAD   lines up to `;` (the end) or a line that is just `>` (another part with the same tag follows)
 
-A header inside a payload means that the terminator before it was lost: the unfinished message is given up and the new
-one begins. Nothing received can make the decoder raise, or hold more than about twice its limit.
+A header inside a payload, also inside a quoted text, means that the end before it was lost: the unfinished message is
+given up and the new one begins. Nothing received can make the decoder raise, or hold more than about twice its limit.
 """
 
 from __future__ import annotations
@@ -166,6 +166,23 @@ class Decoder:
             messages.extend(self._take(segment))
         return messages
 
+    def finish(self) -> list[Message]:
+        """What can still be said once nothing follows: a last line without end, and all that is unfinished."""
+        messages = self.feed(b"\n")
+        rest = self._scanner.rest().strip(_BLANKS + b"\r\n")
+        if self._draft is not None and not self._draft.spoiled:
+            self._complete(self._draft, rest)
+        drafts = [*self._parts.values(), *([self._draft] if self._draft else [])]
+        error = Truncated("the text ends inside a message")
+        messages += [Unparsed(draft.excerpt(), error) for draft in drafts if not draft.spoiled]
+        if self._header is not None:
+            messages.append(_unparsed(" ".join(self._header).encode(), error))
+        if rest and self._draft is None:
+            messages.append(_unparsed(rest, error))
+        self._header = self._draft = self._suspect = None
+        self._parts.clear()
+        return messages
+
     def _next_segment(self) -> Segment | None:
         if self._draft is None or self._draft.spoiled:
             return self._scanner.next_segment(BETWEEN, self._limit)
@@ -175,6 +192,8 @@ class Decoder:
     def _take(self, segment: Segment) -> Iterator[Message]:
         if segment.end is End.TOO_LONG:
             yield from self._give_up(segment.text)
+        elif segment.end is End.UNCLOSED and self._draft is not None:
+            yield from self._abandon(self._draft, segment.text)
         elif self._draft is not None:
             yield from self._payload(self._draft, segment)
         else:
@@ -202,7 +221,8 @@ class Decoder:
             self._header = None
             yield from self._begin(draft, end)
         else:
-            self._header = None
+            header, self._header = " ".join(self._header).encode(), None
+            yield _unparsed(header, Truncated("no message follows the date and time"))
             yield from self._between(line, end)
 
     def _begin(self, draft: _Draft, end: End) -> Iterator[Message]:
@@ -234,9 +254,7 @@ class Decoder:
 
     def _finish(self, draft: _Draft) -> Iterator[Message]:
         self._draft = None
-        if self._suspect is not None:
-            draft.add(self._suspect)
-            self._suspect = None
+        self._complete(draft, b"")
         if earlier := self._parts.pop(draft.key, None):
             draft.continue_from(earlier)
         if not draft.spoiled:
@@ -263,6 +281,18 @@ class Decoder:
             yield Unparsed(draft.excerpt(), Truncated(f"message {draft.tag} has no end: another one began inside it"))
         draft.spoil()
         yield from self._keep(draft)
+
+    def _abandon(self, draft: _Draft, text: bytes) -> Iterator[Message]:
+        self._complete(draft, text.strip(_BLANKS + b"\r\n"))
+        yield from self._truncate(draft)
+
+    def _complete(self, draft: _Draft, last: bytes) -> None:
+        """Add what was held back and the last line, whatever it is."""
+        if self._suspect is not None:
+            draft.add(self._suspect)
+            self._suspect = None
+        if last:
+            draft.add(last)
 
     def _give_up(self, text: bytes) -> Iterator[Message]:
         """Drop all that is held. What is left of the messages is read line by line and not kept."""

@@ -3,7 +3,9 @@
     Tl1Error
     ├── OurFault              we used the driver wrongly
     │   ├── InvalidCommand        the command cannot be written as TL1, or is too long for the switch
-    │   └── NotOpen               the client has no session
+    │   ├── InvalidSetting        a dialect has no such setting, or not with that value
+    │   ├── NotOpen               the client has no session
+    │   └── OutcomeUnknown        a change has no known outcome: read the circuits, or close, before the next
     └── SwitchFault           the switch, or the way to it
         ├── SwitchUnreachable     no session could be had
         ├── SessionLost           the session ended; what was under way is unknown
@@ -11,6 +13,7 @@
         │   └── NotConfirmed          an answer came that promises nothing (NA, DELAY, RTRV)
         ├── Denied                the switch refused
         │   ├── PartlyDone            ... after doing a part of it (PRTL)
+        │   ├── Withheld              ... or would have hit a connection that is not ours: nothing was sent
         │   └── Busy                  ... and said "repeat later" (RL) each time we asked
         └── MalformedText         what arrived is not TL1
             ├── NotTl1                stray text between messages
@@ -38,6 +41,14 @@ class InvalidCommand(OurFault):
 
 class NotOpen(OurFault):
     """The client has no session: it was not opened, or was closed."""
+
+
+class InvalidSetting(OurFault):
+    """The dialect has no such setting, or not with that value."""
+
+
+class OutcomeUnknown(OurFault):
+    """An earlier change ended without an answer: read the circuits, or close the session, before the next change."""
 
 
 class SwitchFault(Tl1Error):
@@ -71,6 +82,10 @@ class Denied(SwitchFault):
 
 class PartlyDone(Denied):
     """The switch did a part of what was asked and refused the rest (PRTL)."""
+
+
+class Withheld(Denied):
+    """What the switch lists speaks against the change: it would hit another connection. Nothing was changed."""
 
 
 class Busy(Denied):

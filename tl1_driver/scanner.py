@@ -5,6 +5,10 @@ stream was chunked. Each mode knows the bytes that matter to it (a regular expre
 skipped at C speed) and where each of them leads; a byte that matters but has no entry is looked at again in the
 mode's fallback. In a payload a quoted text may contain line breaks (`PAYLOAD`); between messages it may not
 (`BETWEEN`), so that a stray quote cannot swallow the messages after it. A comment always ends with its line.
+
+A quoted text that holds a whole message heading (`SID date time` and the line after it) was never closed: no switch
+quotes its own headings. The segment ends before the heading (`UNCLOSED`), and scanning starts afresh there. Whether
+it is so is seen at the end of the second line from what came before, so this too cannot depend on the chunks.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ class End(Enum):
     LINE = auto()
     SEMICOLON = auto()
     TOO_LONG = auto()
+    UNCLOSED = auto()
 
 
 class Segment(NamedTuple):
@@ -47,6 +52,15 @@ class _Rule(NamedTuple):
     fallback: _Mode
 
 
+_FIRST_LINE = re.compile(rb".{0,256}\d\d-\d\d-\d\d[ \t]+\d\d:\d\d:\d\d")
+_SECOND_LINE = re.compile(
+    rb"[ \t]*(?:M[ \t]+\S{1,80}[ \t]+(?:COMPLD|DENY|PRTL|DELAY|RTRV)\b"
+    rb"|(?:\*C|\*\*|\*\^?|A)[ \t]+\S{1,80}[ \t]+REPT\b).{0,256}",
+    re.IGNORECASE,
+)
+_HEADING_SIZE = 800
+"""More than the longest heading that counts as one, in bytes."""
+
 ScanRules = dict[_Mode, _Rule]
 
 
@@ -64,7 +78,7 @@ PAYLOAD: ScanRules = {
     _Mode.SLASH: _rule(rb".", {b"*": _Mode.COMMENT}),
     _Mode.COMMENT: _rule(rb"[*\r\n]", {b"*": _Mode.STAR, b"\r\n": _Mode.CUT}),
     _Mode.STAR: _rule(rb".", {b"/": _Mode.PLAIN}, _Mode.COMMENT),
-    _Mode.QUOTE: _rule(rb'["\\]', {b'"': _Mode.PLAIN, b"\\": _Mode.BACKSLASH}),
+    _Mode.QUOTE: _rule(rb'["\\\r\n]', {b'"': _Mode.PLAIN, b"\\": _Mode.BACKSLASH, b"\r\n": _Mode.QUOTE}),
     _Mode.BACKSLASH: _rule(rb".", {b'"\\': _Mode.QUOTE}, _Mode.QUOTE),
     _Mode.ESCAPE: _rule(rb".", {b"[": _Mode.SEQUENCE}),
     _Mode.SEQUENCE: _rule(rb"[^\x20-\x3f]", {bytes(range(0x40, 0x7F)): _Mode.PLAIN}),
@@ -75,6 +89,12 @@ BETWEEN: ScanRules = PAYLOAD | {
     _Mode.QUOTE: _rule(rb'["\\\r\n]', {b'"': _Mode.PLAIN, b"\\": _Mode.BACKSLASH, b"\r\n": _Mode.CUT}),
 }
 """Between messages: a line end also ends quoted text."""
+
+
+COMMAND: ScanRules = PAYLOAD | {
+    _Mode.PLAIN: _rule(rb'[";\r\n\x1b]', {b'"': _Mode.QUOTE, b";\r\n": _Mode.CUT, b"\x1b": _Mode.ESCAPE}),
+}
+"""What a client sends: it has no comments."""
 
 
 class Scanner:
@@ -113,9 +133,35 @@ class Scanner:
             mode = rule.leads.get(byte)
             if mode is _Mode.CUT:
                 return self._cut(End.SEMICOLON if byte == ord(";") else End.LINE)
+            if mode is self._mode is _Mode.QUOTE and (heading := self._heading()) is not None:
+                return self._cut_before(heading)
             self._at += mode is not None
             self._mode = mode or rule.fallback
         return self._cut(End.TOO_LONG) if self._at == last else None
+
+    def _heading(self) -> int | None:
+        """Where the heading begins whose second line ends here, if there is one."""
+        text = bytes(self._buffer[max(self._start, self._at - _HEADING_SIZE) : self._at])
+        second = max(text.rfind(b"\r"), text.rfind(b"\n")) + 1
+        if not second or not _SECOND_LINE.fullmatch(text, second):
+            return None
+        before = text[:second].rstrip()
+        first = max(map(before.rfind, (b"\r", b"\n", b";"))) + 1
+        return self._at - len(text) + first if first and _FIRST_LINE.fullmatch(before, first) else None
+
+    def _cut_before(self, at: int) -> Segment:
+        segment = Segment(bytes(self._buffer[self._start : at]), End.UNCLOSED)
+        self._start = self._at = at
+        self._mode = _Mode.PLAIN
+        return segment
+
+    def rest(self) -> bytes:
+        """What was pushed and not handed out, once nothing follows."""
+        rest = bytes(self._buffer[self._start :])
+        self._buffer.clear()
+        self._start = self._at = 0
+        self._mode = _Mode.PLAIN
+        return rest
 
     def _cut(self, end: End) -> Segment:
         segment = Segment(bytes(self._buffer[self._start : self._at]), end)

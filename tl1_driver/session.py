@@ -11,6 +11,9 @@ Theory of operation. Every command gets a CTAG of its own and becomes an exchang
 `TRANSITIONS` says what each acknowledgement, answer or deadline does in each phase. An exchange that ended without an
 answer is remembered for a while, so that a late answer goes to `late` and never to another command. Autonomous
 messages become `Notice` events and touch no exchange.
+
+A switch that cannot read a command cannot read its CTAG either, and refuses it under CTAG 0. Such a refusal belongs to
+the only command that is outstanding, if there is exactly one and no earlier one still owes its answer.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ from tl1_driver.messages import (
 )
 
 log = logging.getLogger(__name__)
+
+NO_CTAG = "0"
+"""The CTAG of an answer to a command without one, or whose CTAG could not be read."""
 
 REMEMBERED = 1000
 """How many commands that ended without an answer, and how many stray answers, are kept."""
@@ -223,7 +229,7 @@ class Session:
         if isinstance(message, Unparsed):
             log.info("switch sent something else than TL1 (%s): %r", message.error, message.text)
             return []
-        exchange = self._exchanges.get(message.ctag)
+        exchange = self._exchanges.get(message.ctag) or self._refused_unread(message)
         if exchange is None:
             self._set_aside(message)
             return []
@@ -238,6 +244,13 @@ class Session:
         elif isinstance(message, Response):
             log.warning("switch answered CTAG %s (%s) after its deadline", message.ctag, message.code)
             self.late.append(message)
+            del self._expired[message.ctag]
+
+    def _refused_unread(self, message: Response | Acknowledgement) -> _Exchange | None:
+        if message.ctag != NO_CTAG or message.code != "DENY" or self._expired or len(self._exchanges) != 1:
+            return None
+        [exchange] = self._exchanges.values()
+        return exchange
 
     def _missed(self, atag: str) -> int:
         if not (atag.isascii() and atag.isdigit()):

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 MASK = b"********"
+WRAPPING = b" \t\r\n\0\b"
+"""What a terminal puts between the characters of an echo when it wraps a line."""
+
+LONGEST_WRAPPING = 4096
 
 
 class Mask:
-    """Replaces every occurrence of `secret` in a byte stream, also one that is cut across chunks.
+    """Replaces every occurrence of `secret` in a byte stream, also one that is cut across chunks or wrapped.
 
-    A chunk that ends with the beginning of the secret is held back in part until the next one, or `rest()`.
+    Blanks and line ends are ignored in the comparison. A chunk that ends with the beginning of the secret is held
+    back in part until the next one, or `rest()`; a pause of more than `LONGEST_WRAPPING` bytes is no wrapping.
     """
 
     def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+        self._secret = secret.translate(None, WRAPPING)
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
         """`data` as it may be shown, less what could be the beginning of the secret."""
         if not self._secret:
             return data
-        shown = (self._held + data).replace(self._secret, MASK)
-        longest = min(len(self._secret) - 1, len(shown))
-        keep = next((n for n in range(longest, 0, -1) if self._secret.startswith(shown[-n:])), 0)
-        self._held = shown[len(shown) - keep :]
-        return shown[: len(shown) - keep]
+        text, self._held = self._held + data, b""
+        places = [at for at, byte in enumerate(text) if byte not in WRAPPING]
+        plain = bytes(text[at] for at in places)
+        shown, at, after = [], 0, 0
+        while (found := plain.find(self._secret, at)) >= 0:
+            shown += [text[after : places[found]], MASK]
+            at = found + len(self._secret)
+            after = places[at - 1] + 1
+        keep = self._beginning(plain[at:])
+        held = places[len(plain) - keep] if keep else len(text)
+        if len(text) - held <= LONGEST_WRAPPING + len(self._secret):
+            self._held = text[held:]
+            text = text[:held]
+        return b"".join([*shown, text[after:]])
 
     def rest(self) -> bytes:
         """What was held back, once nothing follows."""
         held, self._held = self._held, b""
         return held
+
+    def _beginning(self, plain: bytes) -> int:
+        """How many bytes at the end of `plain` could begin the secret."""
+        longest = min(len(self._secret) - 1, len(plain))
+        return next((count for count in range(longest, 0, -1) if self._secret.startswith(plain[-count:])), 0)

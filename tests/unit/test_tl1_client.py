@@ -6,20 +6,22 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
+from tests.support import tl1
+from tests.support.tl1 import Lab, scripted
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Glimmerglass
-from tl1_driver.emulator.agent import EmulatedSwitch, Port
+from tl1_driver.emulator.agent import Port
 from tl1_driver.errors import (
     Denied,
     MalformedAnswer,
     NotConfirmed,
     NotOpen,
+    OutcomeUnknown,
     SessionLost,
     SwitchUnreachable,
     TimedOut,
@@ -30,73 +32,8 @@ from tl1_driver.session import Deadlines, Wire
 GLIMMERGLASS = replace(Glimmerglass(), deadlines=Deadlines(acknowledged=0.3))
 
 
-class LightPaths:
-    """Stands for the real light paths; fails or dawdles on demand."""
-
-    def __init__(self) -> None:
-        self.lit: set[Circuit] = set()
-        self.calls = 0
-        self.seconds = 0.0
-        self.error: Exception | None = None
-
-    async def apply(self, removed, added) -> None:
-        self.calls += 1
-        await asyncio.sleep(self.seconds)
-        if self.error:
-            raise self.error
-        self.lit = self.lit - set(removed) | set(added)
-
-
-@dataclass
-class Lab:
-    switch: EmulatedSwitch
-    paths: LightPaths
-    port: int
-    client: Callable[..., SwitchClient]
-
-
-@contextlib.asynccontextmanager
-async def emulated(**options) -> AsyncIterator[Lab]:
-    """A switch on an ephemeral port; all clients made by `Lab.client` are closed in the end."""
-    paths = LightPaths()
-    options = {"connect_seconds": 0.0, **options}
-    switch = EmulatedSwitch(8, 8, apply=paths.apply, **options)
-    sock = socket.create_server(("127.0.0.1", 0))
-    port = sock.getsockname()[1]
-    server = await switch.serve(sock)
-    clients: list[SwitchClient] = []
-
-    def client(dialect=GLIMMERGLASS, **settings) -> SwitchClient:
-        clients.append(SwitchClient("127.0.0.1", port, dialect, **{"timeout": 0.5, **settings}))
-        return clients[-1]
-
-    try:
-        yield Lab(switch, paths, port, client)
-    finally:
-        for made in clients:
-            await made.close()
-        switch.cut()
-        server.close()
-        await server.wait_closed()
-
-
-@contextlib.asynccontextmanager
-async def scripted(
-    behave: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
-) -> AsyncIterator[int]:
-    """A server that does what `behave` says with each connection."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            await behave(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        await server.wait_closed()
+def emulated(**options) -> contextlib.AbstractAsyncContextManager[Lab]:
+    return tl1.emulated(GLIMMERGLASS, **options)
 
 
 async def test_connect_list_disconnect() -> None:
@@ -319,10 +256,26 @@ async def test_late_answer_does_not_disturb_the_next_command() -> None:
         with pytest.raises(TimedOut):
             await client.connect([Circuit(1, 1)])
         lab.switch.faults.answer_delay = 0.0
+        with pytest.raises(OutcomeUnknown, match="until the circuits are read"):
+            await client.connect([Circuit(1, 2)])
+        assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
         with pytest.raises(Denied):
             await client.connect([Circuit(1, 2)])
         await asyncio.sleep(0.2)
         assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
+
+
+async def test_changes_that_wait_behind_one_without_outcome_are_not_sent() -> None:
+    async with emulated() as lab:
+        sent: list[bytes] = []
+        client = lab.client(
+            timeout=0.05, transcript=lambda direction, data: sent.append(data) if direction == "sent" else None
+        )
+        await client.open()
+        lab.switch.faults.silent = True
+        outcomes = await asyncio.gather(*(client.connect([Circuit(n, n)]) for n in (1, 2, 3)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [TimedOut, OutcomeUnknown, OutcomeUnknown]
+        assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
 
 
 async def test_faults_that_must_not_matter() -> None:

@@ -149,9 +149,61 @@ def test_message_over_the_limit_is_given_up_and_the_next_one_read() -> None:
 
 
 def test_unclosed_quote_ends_at_the_limit() -> None:
-    messages = decode(answer("1", '"never closed') + answer("2", "y" * 1000) + answer("3"), limit=600)
+    open_quote = HEADER + b'M  1 COMPLD\r\n   "never closed' + b"z" * 700
+    messages = decode(open_quote + answer("3"), limit=600)
     assert isinstance(messages[0].error, MessageTooLong)
-    assert [m.ctag for m in messages[1:]] == ["3"]
+    assert [m.ctag for m in messages if isinstance(m, Response)] == ["3"]
+
+
+@pytest.mark.parametrize("second", ["M  2 COMPLD", "m 2 deny", "*C 2 REPT ALM EQPT", "A  2 REPT EVT", "** 2 REPT ALM"])
+@pytest.mark.parametrize("sid", ["sw1", '"AB0123C"', "( nil )", ""])
+def test_unclosed_quote_ends_where_the_next_message_begins(second: str, sid: str) -> None:
+    following = f'\r\n\n   {sid} 26-11-20 10:00:00\r\n{second}\r\n   "a;b"\r\n;'.encode()
+    messages = decode(answer("1", '"a"', '"never closed') + following + answer("3", '"c"'))
+    assert isinstance(messages[0], Unparsed)
+    assert isinstance(messages[0].error, Truncated)
+    assert messages[1].lines == ('"a;b"',)
+    assert messages[2] == Response("sw1", "3", "COMPLD", ('"c"',), "26-11-20 10:00:00")
+
+
+@pytest.mark.parametrize(
+    "line", ["26-11-20 10:00:00", "M  2 COMPLD", "   sw1 26-11-20 10:00:00\r\nnext", "a\r\nM 2 DENY"]
+)
+def test_half_a_heading_inside_quotes_is_data(line: str) -> None:
+    assert responses(answer("1", f'"x\r\n{line}\r\ny"'))[0].lines == (f'"x\r\n{line}\r\ny"',)
+
+
+def test_date_and_time_without_a_message_are_reported() -> None:
+    messages = decode(HEADER + b"rtrv-hdr:::1;" + answer("1"))
+    assert isinstance(messages[0].error, Truncated)
+    assert [m.ctag for m in messages[1:]] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("data", "texts"),
+    [
+        (b"", []),
+        (answer("1") + b"\r\n<", []),
+        (HEADER + b"M  1 COMPLD\r\n   a\r\n   b", ["a\nb"]),
+        (HEADER + b'M  1 COMPLD\r\n   "a\r\nb', ['"a\r\nb']),
+        (answer("1", "a", end=">\r\n") + answer("2", "b", end=">\r\n"), ["a", "b"]),
+        (HEADER, ["sw1 26-11-20 10:00:00"]),
+        (b'say "what', ['say "what']),
+    ],
+)
+def test_what_is_unfinished_at_the_end_is_reported(data: bytes, texts: list[str]) -> None:
+    decoder = Decoder()
+    for at in range(len(data)):
+        decoder.feed(data[at : at + 1])
+    unfinished = decoder.finish()
+    assert [message.text for message in unfinished] == texts
+    assert decoder.finish() == []
+
+
+def test_last_line_needs_no_end() -> None:
+    decoder = Decoder()
+    assert decoder.feed(b"<IP 5") == []
+    assert decoder.finish() == [Acknowledgement("IP", "5")]
 
 
 def test_end_of_a_quoted_text_over_the_limit_does_not_open_another() -> None:

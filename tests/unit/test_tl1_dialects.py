@@ -1,67 +1,98 @@
+"""What each dialect writes and reads, without a switch: procedures driven by hand."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
 
-from tl1_driver.circuits import Circuit, CircuitState
+from tests.support.tl1 import drive
+from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.codec import encode_command
-from tl1_driver.dialects import DIALECTS, Dialect, Glimmerglass
-from tl1_driver.errors import InvalidCommand, MalformedAnswer
+from tl1_driver.dialects import DIALECTS, Calient, Dialect, Glimmerglass, Polatis, configured
+from tl1_driver.errors import (
+    Denied,
+    InvalidCommand,
+    InvalidSetting,
+    MalformedAnswer,
+    PartlyDone,
+    TimedOut,
+    Withheld,
+)
+from tl1_driver.messages import Autonomous, Command, Severity
+from tl1_driver.procedure import Pause
 from tl1_driver.session import Wire
 
-GLIMMERGLASS = DIALECTS["glimmerglass"]
+GLIMMERGLASS = Glimmerglass()
+CALIENT = Calient()
+POLATIS = Polatis(inputs=8, outputs=8)
+SIZED: dict[str, Dialect] = DIALECTS | {
+    name: replace(dialect, inputs=8, outputs=8, tid="ocs 7")
+    for name, dialect in DIALECTS.items()
+    if isinstance(dialect, Polatis)
+}
+PAIR = [Circuit(1, 5), Circuit(2, 6)]
+REFUSED = Denied("SROF", "mirror failed")
 
 
-def wires(dialect: Dialect, commands: list) -> list[bytes]:
-    return [encode_command(command, "ctag", limit=dialect.wire.send_limit) for command in commands]
+def wires(steps: list[Command | Pause]) -> list[str]:
+    return [encode_command(step, "ctag", limit=8192).decode() for step in steps if isinstance(step, Command)]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_dialect_names_itself_and_writes_its_commands(name: str) -> None:
-    dialect = DIALECTS[name]
+    dialect = SIZED[name]
     assert dialect.name == name
     assert 0 < dialect.port < 65536
-    circuits = [Circuit(1, 2), Circuit(3, 4)]
-    commands = [*dialect.connect(circuits), *dialect.disconnect(circuits), dialect.list_circuits()]
-    commands += [dialect.login("user", "p;w"), dialect.logout("user"), dialect.sign_of_life()]
-    assert all(wire.endswith(b";") for wire in wires(dialect, commands))
+    commands = [dialect.login("user", "p;w"), dialect.logout("user"), dialect.sign_of_life()]
+    assert all(wire.endswith(";") for wire in wires(list(commands)))
+    for number in (1, 8):
+        assert Port("in", number) in dialect.ports_named(dialect.input_name(number))
+        assert Port("out", number) in dialect.ports_named(dialect.output_name(number))
+    assert dialect.ports_named("CHASSIS") == dialect.ports_named("") == dialect.ports_named("99999") == []
 
 
 def test_glimmerglass_commands() -> None:
-    circuits = [Circuit(1, 5), Circuit(2, 6)]
-    assert wires(GLIMMERGLASS, GLIMMERGLASS.connect(circuits)) == [
-        b"ent-crs-fiber::10001&10002,20005&20006:ctag:::opmode=sync;"
-    ]
-    assert wires(GLIMMERGLASS, GLIMMERGLASS.disconnect(circuits)) == [b"dlt-crs-fiber::10001&10002,20005&20006:ctag;"]
-    assert wires(GLIMMERGLASS, [GLIMMERGLASS.list_circuits()]) == [b"rtrv-crs-fiber::all:ctag;"]
-    assert wires(GLIMMERGLASS, [GLIMMERGLASS.login("admin", "a b")]) == [b'ACT-USER::admin:ctag::"a b";']
+    _, steps = drive(GLIMMERGLASS.connect(PAIR), [()])
+    assert wires(steps) == ["ent-crs-fiber::10001&10002,20005&20006:ctag:::opmode=sync;"]
+    _, steps = drive(GLIMMERGLASS.disconnect(PAIR), [()])
+    assert wires(steps) == ["dlt-crs-fiber::10001&10002,20005&20006:ctag;"]
+    _, steps = drive(GLIMMERGLASS.circuits(), [()])
+    assert wires(steps) == ["rtrv-crs-fiber::all:ctag;"]
+    assert wires([GLIMMERGLASS.login("admin", "a b")]) == ['ACT-USER::admin:ctag::"a b";']
 
 
 def test_bulk_is_split_only_when_too_long_and_keeps_its_order() -> None:
     circuits = [Circuit(n, 320 - n) for n in range(1, 320)]
-    assert len(GLIMMERGLASS.connect(circuits)) == 1
+    assert len(drive(GLIMMERGLASS.connect(circuits), [()])[1]) == 1
     narrow = replace(GLIMMERGLASS, wire=Wire(send_limit=500))
-    commands = wires(narrow, narrow.connect(circuits))
+    commands = wires(drive(narrow.connect(circuits), [()] * 100)[1])
     assert len(commands) > 1
-    names = [wire.split(b":")[2].split(b",")[0] for wire in commands]
-    assert b"&".join(names) == b"&".join(str(10000 + c.input).encode() for c in circuits)
+    names = [wire.split(":")[2].split(",")[0] for wire in commands]
+    assert "&".join(names) == "&".join(str(10000 + c.input) for c in circuits)
 
 
-def test_one_circuit_that_does_not_fit_is_an_error() -> None:
-    with pytest.raises(InvalidCommand):
-        replace(GLIMMERGLASS, wire=Wire(send_limit=10)).connect([Circuit(1, 1)])
+@pytest.mark.parametrize("name", DIALECTS)
+def test_one_circuit_that_does_not_fit_is_an_error_before_anything_is_sent(name: str) -> None:
+    narrow = replace(SIZED[name], wire=Wire(send_limit=10))
+    if isinstance(narrow, Glimmerglass | Calient):
+        with pytest.raises(InvalidCommand):
+            next(narrow.connect(PAIR))
+    else:
+        with pytest.raises(InvalidCommand):
+            next(narrow.disconnect(PAIR))
 
 
+@pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("number", [0, -1, 10000])
-def test_port_numbers_outside_the_naming_scheme(number: int) -> None:
-    with pytest.raises(InvalidCommand):
-        GLIMMERGLASS.connect([Circuit(number, 1)])
-    with pytest.raises(InvalidCommand):
-        GLIMMERGLASS.disconnect([Circuit(1, number)])
+def test_port_numbers_outside_the_naming_scheme(name: str, number: int) -> None:
+    for change in (SIZED[name].connect, SIZED[name].disconnect):
+        for circuit in (Circuit(number, 1), Circuit(1, number)):
+            with pytest.raises(InvalidCommand):
+                next(change([circuit]))
 
 
-def test_rows_are_read_by_name_in_any_order_and_case() -> None:
+def test_glimmerglass_rows_are_read_by_name_in_any_order_and_case() -> None:
     rows = [
         '"GGN:OUTPWR=-14.277,INPWR=-12.618,connstate=STEADY,OPORTID=20058,IPORTNAME=a, b;c,IPORTID=10042"',
         '"GGN:IPORTID=10001,OPORTID=0,CONNSTATE=single"',
@@ -69,21 +100,21 @@ def test_rows_are_read_by_name_in_any_order_and_case() -> None:
         '"GGN:IPORTID=10004,OPORTID=20004,CONNSTATE=single"',
         "/* a remark */",
     ]
-    assert GLIMMERGLASS.read_circuits(rows) == [CircuitState(42, 58, "steady", -12.618, -14.277)]
+    assert drive(GLIMMERGLASS.circuits(), [rows])[0] == [CircuitState(42, 58, "steady", -12.618, -14.277)]
 
 
 def test_a_dark_connection_is_made_and_waits_for_light() -> None:
     base = "IPORTID=10001,OPORTID=20001,CONNSTATE=fault,CONNCAUSE=initial_connection_timer_expired"
-    [dark] = GLIMMERGLASS.read_circuits([f"{base},INPWR=-48.549"])
-    [lit] = GLIMMERGLASS.read_circuits([f"{base},INPWR=-3.1"])
-    [unmeasured] = GLIMMERGLASS.read_circuits([f"{base},INPWR=NONE"])
+    rows = [f"{base},INPWR=-48.549", f"{base},INPWR=-3.1", f"{base},INPWR=NONE", f"{base},INPWR=inf"]
+    dark, lit, unmeasured, endless = drive(GLIMMERGLASS.circuits(), [rows])[0]
     assert (dark.waits_for_light, lit.waits_for_light, unmeasured.waits_for_light) == (True, False, False)
-    assert unmeasured.input_power is None
+    assert unmeasured.input_power is endless.input_power is None
 
 
 def test_locked_connection() -> None:
-    [state] = GLIMMERGLASS.read_circuits(["IPORTID=10001,OPORTID=20001,CONNSTATE=steady,CONNLOCK=1,CONNLOCKUSER=noc"])
-    assert state.locked
+    row = "IPORTID=10001,OPORTID=20001,CONNSTATE=steady,CONNLOCK=1,CONNLOCKUSER=noc"
+    [state] = drive(GLIMMERGLASS.circuits(), [[row]])[0]
+    assert (state.locked, state.owner) == (True, "noc")
     assert state.circuit == Circuit(1, 1)
 
 
@@ -99,6 +130,188 @@ def test_locked_connection() -> None:
         "IPORTID=10001,OPORTID=" + "9" * 5000,
     ],
 )
-def test_rows_that_promise_nothing_are_refused(row: str) -> None:
+def test_glimmerglass_rows_that_promise_nothing_are_refused(row: str) -> None:
+    for procedure in (GLIMMERGLASS.circuits(), GLIMMERGLASS.powers()):
+        with pytest.raises(MalformedAnswer):
+            drive(procedure, [[row]])
+
+
+def test_calient_enters_and_activates_one() -> None:
+    _, steps = drive(CALIENT.connect([Circuit(1, 65)]), [(), ()])
+    assert wires(steps) == ["ENT-CRS::1.1.1,2.1.1:ctag::BLAST,1WAY;", "ACT-CRS::1.1.1,2.1.1:ctag::1.1.1>2.1.1,BLAST;"]
+    _, steps = drive(CALIENT.disconnect([Circuit(1, 65)]), [(), ()])
+    assert wires(steps) == ["CANC-CRS:::ctag::1.1.1>2.1.1;", "DLT-CRS:::ctag::1.1.1>2.1.1;"]
+
+
+def test_calient_takes_back_what_it_cannot_activate() -> None:
+    with pytest.raises(Denied) as caught:
+        drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, ()])
+    assert caught.value is REFUSED
+    with pytest.raises(PartlyDone, match="stays entered") as stuck:
+        drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, Denied("SLOC")])
+    assert stuck.value.code == "SROF"
+
+
+def test_calient_removes_what_is_only_entered() -> None:
+    _, steps = drive(CALIENT.disconnect([Circuit(1, 2)]), [Denied("SDNC", "not active"), ()])
+    assert wires(steps)[1].startswith("DLT-CRS")
+    with pytest.raises(Denied, match="not active"):
+        drive(CALIENT.disconnect([Circuit(1, 2)]), [Denied("SDNC", "not active"), Denied("SDNC", "none")])
+
+
+def test_calient_polls_a_bulk_until_it_is_done() -> None:
+    status = ['"STATUS=InProgress,PROGRESS=40%"'], ["Completed"]
+    _, steps = drive(CALIENT.connect(PAIR), [(), (), (), *status])
+    assert wires(steps) == [
+        "RTRV-CRS:::ctag::ALL;",
+        "RTRV-PORT-SUM::0:ctag;",
+        "ent-crs-bulk::1.1.1>1.1.5&1.1.2>1.1.6:ctag;",
+        "RTRV-SAVERECALL:::ctag;",
+        "RTRV-SAVERECALL:::ctag;",
+    ]
+    assert steps[4] == Pause(CALIENT.poll_seconds)
+    _, steps = drive(CALIENT.disconnect(PAIR), [(), ["Completed"]])
+    assert wires(steps)[0] == "dlt-crs-bulk::1.1.1>1.1.5&1.1.2>1.1.6:ctag;"
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(["Failed"], PartlyDone), (["Completed, 2 connections failed"], PartlyDone), (["?"], MalformedAnswer)],
+)
+def test_calient_bulk_that_does_not_complete(status: list[str], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        drive(CALIENT.disconnect(PAIR), [(), status])
+
+
+def test_calient_bulk_that_goes_on_and_on() -> None:
+    with pytest.raises(TimedOut):
+        drive(replace(CALIENT, polls=3).disconnect(PAIR), [(), *[["in progress"]] * 3])
+
+
+@pytest.mark.parametrize("other", ["1.1.1>1.1.7", "1.1.7>1.1.6", "1.1.7-1.1.2", "1.1.5-1.1.8"])
+def test_calient_sends_no_bulk_that_would_push_another_connection_aside(other: str) -> None:
+    source, target = other.replace("-", ">").split(">")
+    row = f"{other}:SRCPORT={source},DSTPORT={target},GRPNAME=SYSTEM,CONNNAME={other}"
+    row += ",CONNTYPE=2WAY" if "-" in other else ""
+    if other == "1.1.5-1.1.8":
+        # Input 5 and output 5 are different fibres; only one way of it is in our way.
+        with pytest.raises(Withheld):
+            drive(CALIENT.connect([Circuit(1, 5), Circuit(2, 6)]), [[row], ()])
+        return
+    with pytest.raises(Withheld, match="in use"):
+        drive(CALIENT.connect(PAIR), [[row], ()])
+
+
+@pytest.mark.parametrize("twice", [[Circuit(1, 2), Circuit(1, 3)], [Circuit(1, 2), Circuit(3, 2)]])
+def test_calient_bulk_with_one_port_twice(twice: list[Circuit]) -> None:
+    with pytest.raises(Withheld):
+        drive(CALIENT.connect(twice), [(), ()])
+
+
+def test_calient_port_names_of_older_frames() -> None:
+    older = configured("calient", {"names": ["10.13a.1", "10.13A.2"], "group": "lab"})
+    _, steps = drive(older.connect([Circuit(1, 2)]), [(), ()])
+    assert wires(steps)[0] == "ENT-CRS::10.13a.1,10.13A.2:ctag::lab,1WAY;"
+    row = "10.13A.1>10.13a.2:SRCPORT=10.13A.1,DSTPORT=10.13a.2,GRPNAME=LAB,CONNTYPE=1WAY"
+    assert drive(older.circuits(), [[row], ()])[0] == [CircuitState(1, 2, "steady", owner="LAB")]
+    with pytest.raises(InvalidCommand):
+        older.input_name(3)
+
+
+@pytest.mark.parametrize(
+    ("listed", "ports"),
+    [
+        (["garbage"], []),
+        (["1.1.1>9.9.9:GRPNAME=x"], []),
+        (["SRCPORT=1.1.1"], []),
+        ([], ["no name"]),
+        ([], ["1 1:INPWR=1"]),
+    ],
+)
+def test_calient_rows_that_promise_nothing_are_refused(listed: list[str], ports: list[str]) -> None:
     with pytest.raises(MalformedAnswer):
-        Glimmerglass().read_circuits([row])
+        drive(CALIENT.circuits(), [listed, ports])
+
+
+@pytest.mark.parametrize(("direction", "side"), [("RCV", "in"), ("TRMT", "out"), ("", "in")])
+def test_calient_alarms_say_which_fibre(direction: str, side: str) -> None:
+    row = f'"1.1.3,PORT:MJ,LOS,SA,11-20,10-00-00,,{direction}"'
+    [alarm] = CALIENT.alarms(Autonomous("sw1", Severity.MAJOR, "1", "REPT ALM PORT", (row, '"no colon"', '"x:y"')))
+    assert alarm.port == Port(side, 3)
+
+
+def test_polatis_commands() -> None:
+    done = [(), (), ['"1,13"', '"2,14"']]
+    _, steps = drive(POLATIS.connect(PAIR), done)
+    assert wires(steps) == ["ENT-PATCH::1,13:ctag;", "ENT-PATCH::2,14:ctag;", "RTRV-PATCH:::ctag;"]
+    _, steps = drive(POLATIS.disconnect(PAIR), [['"13,1"', '"2,14"'], ()])
+    assert wires(steps) == ["RTRV-PATCH:::ctag;", "DLT-PATCH::1&2:ctag;"]
+    _, steps = drive(POLATIS.powers(), [()])
+    assert wires(steps) == ["RTRV-PORT-POWER::1&&16:ctag;"]
+    _, steps = drive(Polatis().introduce(), [['"SYSTEM:SIZE=8x8"']])
+    assert wires(steps) == ["RTRV-EQPT::SYSTEM:ctag:::PARAMETER=SIZE;"]
+
+
+def test_polatis_order_and_name_are_settings() -> None:
+    other, steps = drive(DIALECTS["polatis-output-first"].introduce(), [['"SYSTEM:SIZE=8X8"']])
+    assert isinstance(other, Polatis)
+    _, steps = drive(other.connect(PAIR[:1]), [(), ['"13,1"']])
+    assert wires(steps) == ['ENT-PATCH:"sw1":13,1:ctag;', 'RTRV-PATCH:"sw1"::ctag;']
+    assert wires(drive(replace(other, tid="rack 7; ocs").powers(), [()])[1]) == [
+        'RTRV-PORT-POWER:"rack 7; ocs":1&&16:ctag;'
+    ]
+
+
+def test_polatis_asks_for_nothing_that_is_set() -> None:
+    assert drive(POLATIS.introduce(), []) == (POLATIS, [])
+
+
+@pytest.mark.parametrize("size", [[], ["SYSTEM:SIZE=0x8"], ["SYSTEM:SIZE=8"], ["SYSTEM:SIZE=999999x1"]])
+def test_polatis_that_does_not_tell_its_size(size: list[str]) -> None:
+    with pytest.raises(MalformedAnswer):
+        drive(Polatis().introduce(), [size])
+
+
+def test_polatis_that_lost_a_patch_or_took_the_order_for_the_other() -> None:
+    with pytest.raises(PartlyDone, match="2 to 6"):
+        drive(POLATIS.connect(PAIR), [(), (), ['"1,13"']])
+    with pytest.raises(PartlyDone, match="1 to 5"):
+        drive(POLATIS.connect(PAIR[:1]), [(), ['"5,9"']])
+
+
+def test_polatis_removes_nothing_if_another_patch_would_go() -> None:
+    with pytest.raises(Withheld, match="2 to 6"):
+        drive(POLATIS.disconnect(PAIR), [['"1,13"', '"2,15"']])
+
+
+@pytest.mark.parametrize("row", ["1", "1,2", "9,10", "1,17", "0,9", "a,b", "1,9,3"])
+def test_polatis_rows_that_promise_nothing_are_refused(row: str) -> None:
+    with pytest.raises(MalformedAnswer):
+        drive(POLATIS.circuits(), [[row]])
+
+
+def test_polatis_powers_leave_out_what_is_no_reading() -> None:
+    rows = ['"1:-2.5"', '"2:---"', '"99:-1"', '"x:-1"', '"9:-3.5,dBm"', '"3:nan"']
+    assert drive(POLATIS.powers(), [rows])[0] == {Port("in", 1): -2.5, Port("out", 1): -3.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("siemens", {}),
+        ("calient", {"colour": "red"}),
+        ("calient", {"group": 1}),
+        ("calient", {"names": [1]}),
+        ("calient", {"polls": True}),
+        ("calient", {"poll_seconds": "1"}),
+        ("polatis", {"name": "x"}),
+        ("polatis", {"output_first": 1}),
+    ],
+)
+def test_settings_that_do_not_exist_or_do_not_fit(name: str, settings: dict[str, object]) -> None:
+    with pytest.raises(InvalidSetting):
+        configured(name, settings)
+
+
+def test_settings() -> None:
+    assert configured("polatis", {"output_first": True, "keepalive": 5}) == Polatis(output_first=True, keepalive=5)

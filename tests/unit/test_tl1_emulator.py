@@ -12,8 +12,7 @@ import pytest
 
 from tl1_driver.circuits import Circuit
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.crossbar import Crossbar, Refusal
-from tl1_driver.emulator.requests import COMMAND_LIMIT, RequestReader, circuits_to_delete, ports
+from tl1_driver.emulator.requests import COMMAND_LIMIT, RequestReader
 from tl1_driver.emulator.timing import Clock, Estimate
 
 DATE = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
@@ -41,13 +40,19 @@ async def at_once(_removed, _added) -> None:
 
 @contextlib.asynccontextmanager
 async def terminal(switch: EmulatedSwitch) -> AsyncIterator[Terminal]:
+    async with connected(switch) as (reader, writer):
+        assert await reader.readexactly(1) == b"<"
+        yield Terminal(reader, writer)
+
+
+@contextlib.asynccontextmanager
+async def connected(switch: EmulatedSwitch) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     sock = socket.create_server(("127.0.0.1", 0))
     server = await switch.serve(sock)
     reader, writer = await asyncio.open_connection(*sock.getsockname())
-    assert await reader.readexactly(1) == b"<"
     try:
         async with asyncio.timeout(5):
-            yield Terminal(reader, writer)
+            yield reader, writer
     finally:
         writer.close()
         switch.cut()
@@ -149,6 +154,47 @@ async def test_logging_in_and_out() -> None:
         assert "PLNA" in await user.says("rtrv-hdr:::6;")
 
 
+async def test_session_time_out_ends_the_login() -> None:
+    virtual = VirtualTime()
+    async with terminal(switch(user="admin", password="x", session_seconds=60.0, clock=virtual.clock)) as user:
+        await user.type("act-user::admin:1::x;")
+        virtual.time += 59
+        assert "COMPLD" in await user.says("rtrv-hdr:::2;")
+        virtual.time += 61
+        assert "PLNA" in await user.says("rtrv-hdr:::3;")
+
+
+async def test_bulk_that_must_free_ports_takes_two_and_a_half_times_as_long() -> None:
+    virtual = VirtualTime()
+    device = switch(dialect="calient", clock=virtual.clock, connect_seconds=None)
+    taken: list[float] = []
+    async with connected(device) as (reader, writer):
+
+        async def say(text: str) -> str:
+            writer.write(text.encode())
+            return (await reader.readuntil(b"\r\n;")).decode()
+
+        for bulk in ("1.1.1>1.1.1&1.1.2>1.1.2", "1.1.1>1.1.2&1.1.2>1.1.1"):
+            began = virtual.time
+            assert "COMPLD" in await say(f"ent-crs-bulk::{bulk}:1;")
+            while "Completed" not in await say("rtrv-saverecall:::2;"):
+                pass
+            taken.append(virtual.time - began)
+    assert device.circuits == (Circuit(1, 2), Circuit(2, 1))
+    assert taken == pytest.approx([0.2, 0.5], abs=0.01)
+
+
+async def test_slow_mirror() -> None:
+    virtual = VirtualTime()
+    device = switch(clock=virtual.clock, connect_seconds=0.01)
+    device.faults.slow_inputs[2] = 3.0
+    async with terminal(device) as user:
+        for name, expected in ((10001, 0.01), (10002, 3.01)):
+            asked = virtual.time
+            await user.type(f"ent-crs-fiber::{name},{name + 10000}:1;")
+            assert virtual.time - asked == pytest.approx(expected, abs=0.001)
+
+
 async def test_async_mode_answers_first_and_works_after() -> None:
     device = switch(connect_seconds=0.25)
     async with terminal(device) as user:
@@ -166,6 +212,10 @@ async def test_overlong_command_is_denied_and_the_next_one_served() -> None:
         assert "M  2 COMPLD" in await user.says("rtrv-hdr:::2;")
 
 
+def test_a_command_has_no_comments() -> None:
+    assert [request.aid for request in RequestReader().feed(b"ed-x::/*:1;ed-x::a:2;")] == ["/*", "a"]
+
+
 def test_requests_do_not_depend_on_chunking() -> None:
     data = b'ACT-USER::admin:1::"p;w";\r\n\r\nENT-crs-fiber::10001,\r\n20001:x:::OPMODE=Async;rtrv-hdr;'
     whole = list(RequestReader().feed(data))
@@ -179,13 +229,13 @@ def test_requests_do_not_depend_on_chunking() -> None:
     assert whole[1].settings == {"OPMODE": "Async"}
 
 
-def test_all_names_every_port_and_every_circuit() -> None:
-    crossbar = Crossbar(2, 1)
-    crossbar.change([], [Circuit(2, 1)])
-    assert [port.name for port in ports("ALL", crossbar)] == ["10001", "10002", "20001"]
-    assert circuits_to_delete("all", crossbar) == [Circuit(2, 1)]
-    with pytest.raises(Refusal):
-        ports("", crossbar)
+async def test_all_names_every_port_and_every_circuit() -> None:
+    async with terminal(switch()) as user:
+        await user.type("ent-crs-fiber::10003,20001:1;")
+        rows = await user.says("RTRV-CFG-FIBER::ALL:2;")
+        assert [f"PORTID={name}" in rows for name in (10001, 10004, 20001, 20003)] == [True] * 4
+        assert "COMPLD" in await user.says("dlt-crs-fiber::all:3;")
+        assert "IIAC" in await user.says("rtrv-cfg-fiber:::4;")
 
 
 class VirtualTime:

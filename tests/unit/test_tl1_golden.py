@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tl1 import drive
+from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.codec import Decoder
-from tl1_driver.messages import Message, Unparsed
+from tl1_driver.dialects import Calient, Glimmerglass, Polatis
+from tl1_driver.messages import Autonomous, Message, Response, Unparsed
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
 TRANSCRIPTS = sorted(path.stem for path in DATA.glob("*.txt"))
@@ -42,3 +45,83 @@ def test_golden_transcript(name: str, size: int) -> None:
 
 def test_there_are_transcripts() -> None:
     assert len(TRANSCRIPTS) >= 10
+    for dialect in ("glimmerglass", "calient", "polatis"):
+        assert any(name.startswith(dialect) for name in TRANSCRIPTS)
+
+
+def answered(name: str, *ctags: str) -> list[tuple[str, ...]]:
+    """The lines of the answers with these CTAGs."""
+    messages = Decoder().feed(stream(name))
+    lines = {message.ctag: message.lines for message in messages if isinstance(message, Response)}
+    return [lines[ctag] for ctag in ctags]
+
+
+def reported(name: str) -> Autonomous:
+    return next(message for message in Decoder().feed(stream(name)) if isinstance(message, Autonomous))
+
+
+def test_what_a_glimmerglass_lists() -> None:
+    found, _ = drive(Glimmerglass().circuits(), answered("glimmerglass-list", "17"))
+    dark = "initial_connection_timer_expired"
+    assert found == [
+        CircuitState(42, 58, "steady", -12.618, -14.277, "none", owner="admin"),
+        CircuitState(43, 59, "fault", -48.549, -49.354, dark),
+    ]
+    powers, _ = drive(Glimmerglass().powers(), answered("glimmerglass-list", "17"))
+    assert powers == {
+        Port("in", 1): -49.162,
+        Port("in", 42): -12.618,
+        Port("out", 58): -14.277,
+        Port("in", 43): -48.549,
+        Port("out", 59): -49.354,
+    }
+    [alarm] = Glimmerglass().alarms(reported("glimmerglass-session"))
+    assert (alarm.port, alarm.aid, alarm.condition) == (None, "CHASSIS", "PWR")
+
+
+def test_what_a_calient_lists() -> None:
+    found, _ = drive(Calient().circuits(), answered("calient-list", "7", "8"))
+    assert found == [
+        CircuitState(3, 13, "steady", -1.25, -3.0, locked=True, owner="SYSTEM"),
+        CircuitState(13, 3, "steady", -5.0, -7.0, locked=True, owner="SYSTEM"),
+        CircuitState(1, 2, "fault", -48.5, -48.5, owner="BLAST"),
+        CircuitState(9, 65, "entered", -2.0, None, owner="BLAST"),
+    ]
+    assert [state.made for state in found] == [True, True, True, False]
+    assert [state.waits_for_light for state in found] == [False, False, True, False]
+    powers, _ = drive(Calient().powers(), answered("calient-list", "8"))
+    assert powers == {
+        Port("in", 1): -48.5,
+        Port("out", 2): -48.5,
+        Port("in", 3): -1.25,
+        Port("out", 3): -7.0,
+        Port("in", 13): -5.0,
+        Port("out", 13): -3.0,
+        Port("in", 9): -2.0,
+    }
+    [alarm] = Calient().alarms(reported("calient-session"))
+    assert (alarm.port, alarm.condition, alarm.notification, alarm.cleared) == (Port("in", 1), "LOS", "CR", False)
+
+
+def test_how_a_calient_does_a_bulk() -> None:
+    answers = answered("calient-bulk", "5", "6", "7")
+    _, steps = drive(Calient().connect([Circuit(1, 2), Circuit(3, 4)]), [(), (), *answers])
+    assert [type(step).__name__ for step in steps] == [*["Command"] * 4, "Pause", "Command"]
+
+
+def test_what_a_polatis_lists() -> None:
+    size, patches, readings = answered("polatis-session", "2", "4", "5")
+    polatis, _ = drive(Polatis().introduce(), [size])
+    assert isinstance(polatis, Polatis)
+    assert (polatis.inputs, polatis.outputs) == (8, 8)
+    found, _ = drive(polatis.circuits(), [patches])
+    assert found == [CircuitState(1, 4, "steady"), CircuitState(3, 1, "steady")]
+    powers, _ = drive(polatis.powers(), [readings])
+    assert powers == {
+        Port("in", 1): -2.53,
+        Port("in", 3): -48.5,
+        Port("out", 1): -48.5,
+        Port("out", 4): -3.91,
+    }
+    [alarm] = polatis.alarms(reported("polatis-session"))
+    assert (alarm.port, alarm.condition, alarm.notification) == (Port("in", 3), "LOS", "MN")

@@ -91,10 +91,36 @@ def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Sessio
 
 def test_unknown_and_second_answers_are_kept_apart(session: Session) -> None:
     ctag = sent(session)
-    assert session.receive(message("M  0 DENY", "IICM") + message("M  manual COMPLD") + b"IP 99\r\n", 0.1) == []
+    assert session.receive(message("M  0 COMPLD") + message("M  manual COMPLD") + b"IP 99\r\n", 0.1) == []
     session.receive(message(f"M  {ctag} COMPLD") * 2, 0.2)
     assert [stray.ctag for stray in session.unknown] == ["0", "manual", "99", ctag]
     assert not session.late
+
+
+def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Session) -> None:
+    ctag = sent(session)
+    [event] = session.receive(message("M  0 DENY", "IICM"), 0.1)
+    assert isinstance(event, Failed)
+    assert event.ctag == ctag
+    assert isinstance(event.error, Denied)
+    assert event.error.code == "IICM"
+
+
+def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Session) -> None:
+    sent(session)
+    sent(session)
+    assert session.receive(message("M  0 DENY", "IICM"), 0.1) == []
+    assert [stray.ctag for stray in session.unknown] == ["0"]
+
+
+def test_refusal_under_ctag_0_belongs_to_nobody_while_an_earlier_command_owes_its_answer(session: Session) -> None:
+    late = sent(session)
+    session.handle_timer(2.0)
+    sent(session, 2.0)
+    assert session.receive(message("M  0 DENY", "IICM"), 2.1) == []
+    session.receive(message(f"M  {late} COMPLD"), 2.2)
+    [event] = session.receive(message("M  0 DENY", "IICM"), 2.3)
+    assert isinstance(event, Failed)
 
 
 def test_acknowledgement_extends_the_deadline_up_to_a_limit(session: Session) -> None:

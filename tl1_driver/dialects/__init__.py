@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
-from tl1_driver.dialects.base import Dialect
-from tl1_driver.dialects.glimmerglass import Glimmerglass
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Glimmerglass(),)}
+from tl1_driver.dialects.base import Dialect
+from tl1_driver.dialects.calient import Calient
+from tl1_driver.dialects.glimmerglass import Glimmerglass
+from tl1_driver.dialects.polatis import Polatis
+from tl1_driver.errors import InvalidSetting
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Glimmerglass(),
+        Calient(),
+        Polatis(),
+        Polatis(name="polatis-output-first", output_first=True, quoted_tid=True),
+    )
+}
 """Every dialect this package speaks, by the name used in configurations."""
 
-__all__ = ["DIALECTS", "Dialect", "Glimmerglass"]
+__all__ = ["DIALECTS", "Calient", "Dialect", "Glimmerglass", "Polatis", "configured"]
+
+
+def configured(name: str, settings: Mapping[str, Any]) -> Dialect:
+    """The dialect `name` with `settings`, such as Calient's `names` and `group`.
+
+    A list stands for a tuple. Raises `InvalidSetting` if there is no such dialect or setting, or not of that type.
+    """
+    if name not in DIALECTS:
+        raise InvalidSetting(f"there is no dialect {name}: {', '.join(DIALECTS)}")
+    dialect = DIALECTS[name]
+    known = {field.name: getattr(dialect, field.name) for field in fields(dialect) if field.name not in _FIXED}
+    changes: dict[str, Any] = {}
+    for setting, value in settings.items():
+        value = tuple(value) if isinstance(value, list) else value  # noqa: PLW2901
+        if setting not in known:
+            raise InvalidSetting(f"dialect {name} has no setting {setting}: {', '.join(sorted(known))}")
+        if not _fits(value, known[setting]):
+            raise InvalidSetting(f"{setting} of dialect {name} is not {value!r}")
+        changes[setting] = value
+    return replace(dialect, **changes)
+
+
+_FIXED = ("name", "port", "wire", "deadlines")
+"""What is no setting of a configuration: it has these elsewhere, or not at all."""
+
+
+def _fits(value: object, default: object) -> bool:
+    if isinstance(default, tuple):
+        return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+    if isinstance(default, float):
+        return type(value) in (int, float)
+    return type(value) is type(default)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tl1_driver.circuits import Circuit, CircuitState
+from tl1_driver.alarms import LEAVING, Alarm, Row, read_rows
+from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.codec import encode_command
 from tl1_driver.errors import InvalidCommand
-from tl1_driver.messages import Command
+from tl1_driver.messages import Autonomous, Command
 from tl1_driver.payload import quote
+from tl1_driver.procedure import Procedure
 from tl1_driver.session import Deadlines, Wire
 
 _LONGEST_CTAG = "9" * 9
@@ -20,8 +23,8 @@ _LONGEST_CTAG = "9" * 9
 class Dialect(ABC):
     """One vendor's TL1. `port` is the TCP port, `keepalive` the seconds of silence after which to ask for a sign.
 
-    The commands for many circuits come as a list because a switch limits their length: normally one, more only when
-    it would be too long; the order of the circuits is kept.
+    What takes commands is a procedure (`procedure.py`). A switch limits the length of commands: circuits go out in
+    as few as fit, in the order in which they were given.
     """
 
     name: str
@@ -39,20 +42,29 @@ class Dialect(ABC):
         """The switch's name of output `number`. Raises `InvalidCommand` if there can be none."""
 
     @abstractmethod
-    def connect(self, circuits: Sequence[Circuit]) -> list[Command]:
-        """The commands that make `circuits`, answered when the light paths are set."""
+    def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
+        """Make `circuits`; over when the light paths are set. Raises `Denied`, of which some may be made then."""
 
     @abstractmethod
-    def disconnect(self, circuits: Sequence[Circuit]) -> list[Command]:
-        """The commands that remove `circuits`."""
+    def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
+        """Remove `circuits`, and no other. Raises `Denied`, of which some may be removed then."""
 
     @abstractmethod
-    def list_circuits(self) -> Command:
-        """The command that lists all circuits."""
+    def circuits(self) -> Procedure[list[CircuitState]]:
+        """All circuits on the switch. Raises `MalformedAnswer`."""
 
     @abstractmethod
-    def read_circuits(self, lines: Sequence[str]) -> list[CircuitState]:
-        """The circuits in the answer to `list_circuits`. Raises `MalformedAnswer`."""
+    def powers(self) -> Procedure[dict[Port, float]]:
+        """The power in dBm at every port where the switch measures it. Raises `MalformedAnswer`."""
+
+    @abstractmethod
+    def ports_named(self, aid: str) -> list[Port]:
+        """The ports that the switch calls `aid`: none, one, or an input and an output that share a name."""
+
+    def introduce(self) -> Procedure[Dialect]:
+        """Ask the switch what must be known to speak with it. Returns this dialect with that filled in."""
+        yield from ()
+        return self
 
     def login(self, user: str, password: str) -> Command:
         """The command that logs `user` in."""
@@ -67,6 +79,10 @@ class Dialect(ABC):
         """A command that changes nothing and is always answered."""
         return Command("RTRV-HDR")
 
+    def alarms(self, message: Autonomous) -> list[Alarm]:
+        """What `message` says about which ports."""
+        return [Alarm(self._place(row), row.aid, row.condition, row.notification) for row in read_rows(message.lines)]
+
     def in_as_few_as_fit(
         self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Command]
     ) -> list[Command]:
@@ -80,3 +96,19 @@ class Dialect(ABC):
             middle = len(circuits) // 2
             return self.in_as_few_as_fit(circuits[:middle], command) + self.in_as_few_as_fit(circuits[middle:], command)
         return [whole]
+
+    def _place(self, row: Row) -> Port | None:
+        ports = self.ports_named(row.aid)
+        if len(ports) < 2:
+            return ports[0] if ports else None
+        side = "out" if row.direction == LEAVING else "in"
+        return next(port for port in ports if port.side == side)
+
+
+def power(text: str) -> float | None:
+    """A reading in dBm, None if the switch gives none."""
+    try:
+        reading = float(text)
+    except ValueError:
+        return None
+    return reading if math.isfinite(reading) else None

@@ -6,15 +6,15 @@ public clients of these switches.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tl1_driver.circuits import Circuit, CircuitState
-from tl1_driver.dialects.base import Dialect
+from tl1_driver.circuits import Circuit, CircuitState, Port
+from tl1_driver.dialects.base import Dialect, power
 from tl1_driver.errors import InvalidCommand, MalformedAnswer
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters
+from tl1_driver.procedure import Procedure, all_confirmed, rows
 from tl1_driver.session import Wire
 
 FIRST_INPUT = 10000
@@ -40,14 +40,6 @@ def _number(base: int, row: dict[str, str], key: str) -> int | None:
     return name - base if name else None
 
 
-def _power(row: dict[str, str], key: str) -> float | None:
-    try:
-        power = float(row[key])
-    except (KeyError, ValueError):
-        return None
-    return power if math.isfinite(power) else None
-
-
 @dataclass(frozen=True)
 class Glimmerglass(Dialect):
     """The dialect of Glimmerglass System 100/300."""
@@ -64,26 +56,47 @@ class Glimmerglass(Dialect):
         """20000 + `number`."""
         return _name(FIRST_OUTPUT, number)
 
-    def connect(self, circuits: Sequence[Circuit]) -> list[Command]:
+    def ports_named(self, aid: str) -> list[Port]:
+        """10001 is input 1, 20001 output 1."""
+        name = int(aid) if aid.isascii() and aid.isdigit() and len(aid) == 5 else 0
+        sides = (Port("in", name - FIRST_INPUT), Port("out", name - FIRST_OUTPUT))
+        return [port for port in sides if 1 <= port.number <= PORTS_PER_SIDE]
+
+    def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """`ent-crs-fiber::in&in,out&out:ctag:::opmode=sync;`: sync answers when the mirrors have settled."""
-        return self.in_as_few_as_fit(
-            circuits, lambda some: Command("ent-crs-fiber", self._pairs(some), ("", "", "opmode=sync"))
+        return all_confirmed(
+            self.in_as_few_as_fit(
+                circuits, lambda some: Command("ent-crs-fiber", self._pairs(some), ("", "", "opmode=sync"))
+            )
         )
 
-    def disconnect(self, circuits: Sequence[Circuit]) -> list[Command]:
+    def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """`dlt-crs-fiber::in&in,out&out:ctag;`: both ports are named, so that no other circuit can be hit."""
-        return self.in_as_few_as_fit(circuits, lambda some: Command("dlt-crs-fiber", self._pairs(some)))
+        return all_confirmed(self.in_as_few_as_fit(circuits, lambda some: Command("dlt-crs-fiber", self._pairs(some))))
 
-    def list_circuits(self) -> Command:
-        """`rtrv-crs-fiber::all:ctag;`."""
-        return Command("rtrv-crs-fiber", "all")
+    def circuits(self) -> Procedure[list[CircuitState]]:
+        """`rtrv-crs-fiber::all:ctag;`: the rows that join two ports."""
+        found = map(self._circuit, (yield from self._connection_rows()))
+        return [circuit for circuit in found if circuit is not None]
 
-    def read_circuits(self, lines: Sequence[str]) -> list[CircuitState]:
-        """The rows that join two ports, read by name, since firmware versions differ in their columns."""
-        rows = [parameters(line) for line in lines if not line.startswith("/*")]
-        if not all(rows):
+    def powers(self) -> Procedure[dict[Port, float]]:
+        """`rtrv-crs-fiber::all:ctag;`, which has the powers of every port, connected or not."""
+        powers: dict[Port, float] = {}
+        for row in (yield from self._connection_rows()):
+            source, target = _number(FIRST_INPUT, row, "IPORTID"), _number(FIRST_OUTPUT, row, "OPORTID")
+            entering, leaving = power(row.get("INPWR", "")), power(row.get("OUTPWR", ""))
+            if source is not None and entering is not None:
+                powers[Port("in", source)] = entering
+            if target is not None and leaving is not None:
+                powers[Port("out", target)] = leaving
+        return powers
+
+    def _connection_rows(self) -> Procedure[list[dict[str, str]]]:
+        """The rows by name, since firmware versions differ in their columns."""
+        found = [parameters(line) for line in (yield from rows(Command("rtrv-crs-fiber", "all")))]
+        if not all(found):
             raise MalformedAnswer("the list of connections has a row without any NAME=value")
-        return [circuit for circuit in map(self._circuit, rows) if circuit is not None]
+        return found
 
     def _pairs(self, circuits: Sequence[Circuit]) -> str:
         inputs = "&".join(self.input_name(circuit.input) for circuit in circuits)
@@ -100,8 +113,9 @@ class Glimmerglass(Dialect):
             source,
             target,
             state,
-            _power(row, "INPWR"),
-            _power(row, "OUTPWR"),
+            power(row.get("INPWR", "")),
+            power(row.get("OUTPWR", "")),
             row.get("CONNCAUSE", "").lower(),
             locked=row.get("CONNLOCK", "0") not in ("", "0"),
+            owner=row.get("CONNLOCKUSER", ""),
         )

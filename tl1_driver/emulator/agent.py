@@ -1,4 +1,4 @@
-"""The TL1 agent of an emulated optical switch: Glimmerglass commands over TCP, with the switch's own delays.
+"""The TL1 agent of an emulated optical switch: a vendor's commands over TCP, with the switch's own delays.
 
 Theory of operation. Each command is a task of its own, so that reads are answered while a change is under way; changes
 take turns. A change is checked against the crossbar first and denied whole or done whole. Setting the light paths
@@ -12,31 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 
-from tl1_driver.circuits import Circuit
+from tl1_driver.circuits import Circuit, Port
+from tl1_driver.emulator.bench import FAILED, Bench, Change
 from tl1_driver.emulator.connection import Connection
 from tl1_driver.emulator.crossbar import Crossbar, Refusal
 from tl1_driver.emulator.faults import Faults
-from tl1_driver.emulator.replies import (
-    answer,
-    connection_rows,
-    denial,
-    message,
-    port_rows,
-    power_rows,
-    system_rows,
-)
-from tl1_driver.emulator.requests import (
-    BAD_PARAMETER,
-    NOT_A_COMMAND,
-    Port,
-    Request,
-    circuits_named,
-    circuits_to_delete,
-    ports,
-)
+from tl1_driver.emulator.languages import LANGUAGES
+from tl1_driver.emulator.light import Light, PowerModel, no_light
+from tl1_driver.emulator.replies import answer, denial, message
+from tl1_driver.emulator.requests import NOT_A_COMMAND, Request
 from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, Estimate
 from tl1_driver.messages import Severity
 from tl1_driver.payload import unquote
@@ -48,35 +34,18 @@ log = logging.getLogger(__name__)
 FIRST_ESTIMATE = 0.003
 NOT_LOGGED_IN = "PLNA"
 WRONG_USER = "PIUI"
-FAILED = "SROF"
+NO_CTAG = "0"
 
 Apply = Callable[[Sequence[Circuit], Sequence[Circuit]], Awaitable[None]]
 """`apply(removed, added)` sets the real light paths and returns when they are set."""
-
-PowerModel = Callable[[Sequence[Circuit]], Mapping[Port, float]]
-"""The power at each lit port in dBm, given the circuits; ports left out are dark."""
-
-
-def _dark(_circuits: Sequence[Circuit]) -> Mapping[Port, float]:
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What a command asks of the crossbar. `refusal` follows once the circuits here are set."""
-
-    removed: tuple[Circuit, ...]
-    added: tuple[Circuit, ...]
-    seconds: float
-    waits: bool = True
-    refusal: Refusal | None = None
 
 
 class EmulatedSwitch:
     """An optical circuit switch with ports 1..`inputs` and 1..`outputs`, as a TL1 agent shows it.
 
-    `apply` sets the light paths. A connect is answered `connect_seconds` after it arrived, a disconnect
-    `disconnect_seconds` after, later only if `apply` takes longer. A login is needed only if `user` is given.
+    It speaks `dialect`, one of `LANGUAGES`. `apply` sets the light paths. A connect takes `connect_seconds` (the
+    vendor's figure by default) from when it arrived, a disconnect `disconnect_seconds`, longer only if `apply` takes
+    longer. A login is needed only if `user` is given, and again after `session_seconds` of silence unless that is 0.
     `faults` can be changed while the switch runs.
     """
 
@@ -86,35 +55,34 @@ class EmulatedSwitch:
         outputs: int,
         *,
         apply: Apply,
-        connect_seconds: float = 0.014172,
+        dialect: str = "glimmerglass",
+        connect_seconds: float | None = None,
         disconnect_seconds: float = 0.0,
         user: str = "",
         password: str = "",
         sid: str = "ocs",
         faults: Faults | None = None,
-        power: PowerModel = _dark,
+        power: PowerModel = no_light,
         clock: Clock | None = None,
+        session_seconds: float = 0.0,
     ) -> None:
         self.faults = faults or Faults()
-        self._crossbar = Crossbar(inputs, outputs)
-        self._apply = apply
-        self._seconds = {"ENT-CRS-FIBER": connect_seconds, "DLT-CRS-FIBER": disconnect_seconds}
-        self._credentials = (user, password)
-        self._sid = sid
-        self._power = power
         self._clock = clock or Clock()
+        self._crossbar = Crossbar(inputs, outputs)
+        self._light = Light(power, self.faults, self._clock.now)
+        language = LANGUAGES[dialect]
+        seconds = language.connect_seconds if connect_seconds is None else connect_seconds
+        self._bench = Bench(self._crossbar, self.faults, self._light, sid, seconds, disconnect_seconds)
+        self._language = language(self._bench)
+        self._apply = apply
+        self._credentials = (user, password)
+        self._session_seconds = session_seconds
+        self._sid = sid
         self._estimate = Estimate(FIRST_ESTIMATE)
         self._changing = asyncio.Lock()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._atag = 0
-        self._reads: dict[str, Callable[[str], Sequence[str]]] = {
-            "RTRV-CRS-FIBER": lambda aid: connection_rows(self._crossbar, ports(aid, self._crossbar), self._light()),
-            "RTRV-CFG-FIBER": lambda aid: port_rows(ports(aid, self._crossbar)),
-            "RTRV-PORT-POWER": lambda aid: power_rows(ports(aid, self._crossbar), self._light()),
-            "RTRV-SYSTEM-INFO": lambda _: system_rows(self._crossbar),
-            "RTRV-HDR": lambda _: [],
-        }
 
     @property
     def circuits(self) -> tuple[Circuit, ...]:
@@ -124,19 +92,43 @@ class EmulatedSwitch:
     async def serve(self, sock: socket.socket) -> asyncio.Server:
         """Serve on `sock`, which is bound and listens."""
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: Connection(self._connections, self._accept), sock=sock)
+        greeting = self._language.greeting
+        return await loop.create_server(lambda: Connection(self._connections, self._accept, greeting), sock=sock)
 
     def cut(self) -> None:
         """Cut all connections at once, as a crash or a pulled cable would; circuits stay."""
         for connection in list(self._connections):
             connection.cut()
 
+    def log_out(self) -> None:
+        """End every login, as a session time-out would; the connections stay."""
+        for connection in self._connections:
+            connection.logged_in = False
+
+    async def connect_by_hand(self, circuit: Circuit, owner: str = "noc", *, locked: bool = False) -> None:
+        """Make `circuit` as somebody else would, at the switch itself; a locked one cannot be removed over TL1."""
+        async with self._changing:
+            await self._apply((), (circuit,))
+            self._crossbar.change((), (circuit,))
+            self._bench.owners[circuit] = owner
+            if locked:
+                self._bench.locked.add(circuit)
+
+    def light_changed(self) -> None:
+        """Look at the light: report an alarm for each connected input that lost it, and one that found it again."""
+        gone, back = self._light.changes(self._crossbar.circuits)
+        stamp = f"{self._clock.date():%m-%d,%H-%M-%S}"
+        for port in gone:
+            self.report(Severity.CRITICAL, "REPT ALM EQPT", f"{self._language.name_of(port)}:CR,LOS,SA,{stamp},,RCV")
+        for port in back:
+            self.report(Severity.EVENT, "REPT ALM EQPT", f"{self._language.name_of(port)}:CL,LOS,SA,{stamp},,RCV")
+
     def report(self, severity: Severity, verb: str, text: str) -> None:
         """Send an autonomous message, such as `REPT ALM EQPT`, to all who are connected."""
         self._atag += 1
         line = f"{severity:<2} {self._atag} {verb}"
         for connection in self._connections:
-            connection.write(message(self._sid, self._clock.date(), line, [f'"{text}"']) + "\r\n<")
+            connection.write(message(self._sid, self._clock.date(), line, [f'"{text}"']) + self._language.prompt)
 
     def _accept(self, connection: Connection, request: Request) -> None:
         task = asyncio.create_task(self._obey(connection, request, self._clock.now()))
@@ -146,32 +138,46 @@ class EmulatedSwitch:
     async def _obey(self, connection: Connection, request: Request, arrived: float) -> None:
         if self.faults.silent:
             return
-        connection.echo(request)
+        if self._language.echo:
+            connection.write(f"{request.text};\r\n")
         date = self._clock.date()
         try:
             rows = await self._carry_out(connection, request, arrived)
         except Refusal as refusal:
-            reply = denial(self._sid, date, request.ctag, refusal.code, refusal.text)
+            ctag = NO_CTAG if self.faults.ctag_lost else request.ctag
+            reply = [denial(self._sid, date, ctag, refusal)]
         except Exception as error:
             # The top of the task of one command: whatever went wrong, the switch lives on and the client is told.
             log.exception("the emulated switch could not carry out %s", request.verb)
-            reply = denial(self._sid, date, request.ctag, FAILED, f"the operation failed: {type(error).__name__}")
+            failure = Refusal(FAILED, f"the operation failed: {type(error).__name__}")
+            reply = [denial(self._sid, date, request.ctag, failure)]
         else:
             reply = answer(self._sid, date, request.ctag, rows, self.faults.rows_per_part)
         await self._reply(connection, request, reply)
 
-    async def _reply(self, connection: Connection, request: Request, reply: str) -> None:
-        if request.verb in self._seconds and (self.faults.acknowledge_only or self.faults.cut_before_answer):
-            if self.faults.cut_before_answer:
+    async def _reply(self, connection: Connection, request: Request, reply: Sequence[str]) -> None:
+        faults = self.faults
+        if request.verb in self._language.changes:
+            if faults.cut_before_answer:
                 connection.cut()
-            return
-        if self.faults.answer_delay:
-            await self._clock.sleep(self.faults.answer_delay)
-        if self.faults.alarm_before_answer:
-            self.report(Severity.MINOR, "REPT ALM EQPT", "CHASSIS:MN,FAN,NSA")
-        connection.write(reply + "\r\n<")
+            if faults.cut_before_answer or faults.acknowledge_only or faults.lose_answer:
+                return
+        if faults.answer_delay:
+            await self._clock.sleep(faults.answer_delay)
+        if faults.alarm_before_answer:
+            self._report_fan()
+        for number, part in enumerate(reply):
+            if number and faults.alarm_between_parts:
+                self._report_fan()
+            connection.write(part + self._language.prompt)
+
+    def _report_fan(self) -> None:
+        self.report(Severity.MINOR, "REPT ALM EQPT", "CHASSIS:MN,FAN,NSA")
 
     async def _carry_out(self, connection: Connection, request: Request, arrived: float) -> Sequence[str]:
+        if self._session_seconds and arrived - connection.last_request > self._session_seconds:
+            connection.logged_in = False
+        connection.last_request = arrived
         if request.verb == "ACT-USER":
             return self._log_in(connection, request)
         if self._credentials[0] and not connection.logged_in:
@@ -181,9 +187,10 @@ class EmulatedSwitch:
         if request.verb == "CANC-USER":
             connection.logged_in = False
             return []
-        if request.verb in self._reads:
-            return self._reads[request.verb](request.aid)
-        if request.verb in self._seconds:
+        self._language.check_target(request)
+        if request.verb in self._language.reads:
+            return self._language.reads[request.verb](request)
+        if request.verb in self._language.changes:
             await self._carry_out_change(connection, request, arrived)
             return []
         raise Refusal(NOT_A_COMMAND, "invalid command")
@@ -201,7 +208,7 @@ class EmulatedSwitch:
         waited = self._changing.locked()
         await self._changing.acquire()
         try:
-            change = self._change(request)
+            change = self._language.changes[request.verb](request)
             began = self._clock.now() if waited else arrived
         except BaseException:
             self._changing.release()
@@ -214,42 +221,7 @@ class EmulatedSwitch:
         else:
             setting.add_done_callback(_log_failure)
 
-    def _change(self, request: Request) -> _Change:
-        """What `request` asks, checked against the crossbar as it is. Raises `Refusal`."""
-        mode = request.settings.get("OPMODE", "sync").lower()
-        if mode not in ("sync", "async"):
-            raise Refusal(BAD_PARAMETER, f"opmode is sync or async, not {mode}")
-        seconds, waits = self._seconds[request.verb], mode == "sync"
-        if request.verb == "DLT-CRS-FIBER":
-            removed = circuits_to_delete(request.aid, self._crossbar)
-            self._crossbar.check_disconnect(removed)
-            return _Change(tuple(removed), (), seconds, waits)
-        added = circuits_named(request.aid, self._crossbar)
-        try:
-            self._check_connect(added)
-        except Refusal as refusal:
-            if not self.faults.partial_bulk:
-                raise
-            return _Change((), self._possible(added), seconds, waits, refusal)
-        return _Change((), tuple(added), seconds, waits)
-
-    def _check_connect(self, circuits: Sequence[Circuit]) -> None:
-        for circuit in circuits:
-            if circuit.input in self.faults.refused_inputs or circuit.output in self.faults.refused_outputs:
-                raise Refusal(FAILED, f"connecting {circuit.input} to {circuit.output} failed")
-        self._crossbar.check_connect(circuits)
-
-    def _possible(self, circuits: Sequence[Circuit]) -> tuple[Circuit, ...]:
-        """The circuits before the first that cannot be made."""
-        for count in range(len(circuits), 0, -1):
-            try:
-                self._check_connect(circuits[:count])
-            except Refusal:
-                continue
-            return tuple(circuits[:count])
-        return ()
-
-    async def _set(self, change: _Change, began: float) -> None:
+    async def _set(self, change: Change, began: float) -> None:
         """Set the light paths within the switching delay. Ends the turn of this change in any case."""
         try:
             deadline = began + change.seconds
@@ -262,11 +234,14 @@ class EmulatedSwitch:
                 self._estimate.add(self._clock.now() - started)
                 self._crossbar.change(change.removed, change.added)
             await self._clock.until(deadline)
+            change.done(change.refusal)
+        except BaseException as error:
+            change.done(Refusal(FAILED, f"the operation failed: {type(error).__name__}"))
+            raise
         finally:
             self._changing.release()
-
-    def _light(self) -> Mapping[Port, float]:
-        return self._power(self._crossbar.circuits)
+        if self._light.is_modelled:
+            self.light_changed()
 
 
 def _log_failure(setting: asyncio.Future[None]) -> None:

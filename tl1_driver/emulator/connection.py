@@ -1,4 +1,4 @@
-"""One TCP connection to the emulated switch: echo and prompt as a Glimmerglass has them."""
+"""One TCP connection to the emulated switch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from tl1_driver.emulator.requests import Request, RequestReader
 
 
 class Connection(asyncio.Protocol):
-    """Reads requests and hands each to `accept`; keeps itself in `connections` while it lasts."""
+    """Greets, reads requests and hands each to `accept`; keeps itself in `connections` while it lasts."""
 
-    def __init__(self, connections: set[Connection], accept: Callable[[Connection, Request], None]) -> None:
+    def __init__(
+        self, connections: set[Connection], accept: Callable[[Connection, Request], None], greeting: str
+    ) -> None:
         self.logged_in = False
+        self.last_request = 0.0
+        self._greeting = greeting
         self._connections = connections
         self._accept = accept
         self._reader = RequestReader()
@@ -24,22 +28,18 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(text.encode())
 
-    def echo(self, request: Request) -> None:
-        """Repeat the command, as this vendor does before it answers."""
-        self.write(f"{request.text};\r\n")
-
     def cut(self) -> None:
         """End the connection at once, without sending what still waits to go out."""
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet with the prompt."""
+        """Greet."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connections.add(self)
-        self.write("<")
+        self.write(self._greeting)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the client; what it asked for is still carried out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tl1_driver.circuits import Circuit
 
@@ -14,12 +14,14 @@ NO_SUCH_CIRCUIT = "SDNC"
 class Refusal(Exception):
     """The switch will not do it: a TL1 error code and a sentence.
 
-    No refusal of a real Glimmerglass is on record; the codes are the usual ones of TL1 for these cases.
+    No refusal of a real switch is on record; the codes are the usual ones of TL1 for these cases. `completion` is DENY,
+    or PRTL if a part was done.
     """
 
-    def __init__(self, code: str, text: str) -> None:
+    def __init__(self, code: str, text: str, completion: str = "DENY") -> None:
         self.code = code
         self.text = text
+        self.completion = completion
         super().__init__(f"{code}: {text}")
 
 
@@ -47,15 +49,7 @@ class Crossbar:
 
     def check_connect(self, circuits: Sequence[Circuit]) -> None:
         """Raise `Refusal` if `circuits` cannot be added all together."""
-        sources, targets = set(self._output_of), set(self._input_of)
-        for circuit in circuits:
-            self._check_ports(circuit)
-            if circuit.input in sources:
-                raise Refusal(BUSY, f"input {circuit.input} is already connected")
-            if circuit.output in targets:
-                raise Refusal(BUSY, f"output {circuit.output} is already connected")
-            sources.add(circuit.input)
-            targets.add(circuit.output)
+        self.check_change((), circuits)
 
     def check_disconnect(self, circuits: Sequence[Circuit]) -> None:
         """Raise `Refusal` if `circuits` cannot be removed all together."""
@@ -66,21 +60,28 @@ class Crossbar:
         if len(set(circuits)) != len(circuits):
             raise Refusal(NO_SUCH_CIRCUIT, "a connection is named twice")
 
+    def check_change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
+        """Raise `Refusal` if `removed` cannot be removed and then `added` made."""
+        self.check_disconnect(removed)
+        free = {circuit.input for circuit in removed}, {circuit.output for circuit in removed}
+        taken: tuple[set[int], set[int]] = set(), set()
+        for circuit in added:
+            self._check_ports(circuit)
+            if circuit.input in taken[0] or (circuit.input in self._output_of and circuit.input not in free[0]):
+                raise Refusal(BUSY, f"input {circuit.input} is already connected")
+            if circuit.output in taken[1] or (circuit.output in self._input_of and circuit.output not in free[1]):
+                raise Refusal(BUSY, f"output {circuit.output} is already connected")
+            taken[0].add(circuit.input)
+            taken[1].add(circuit.output)
+
     def change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         """Remove, then add. Raises `Refusal`."""
-        self.check_disconnect(removed)
-        before = dict(self._output_of)
-        self._set(circuit for circuit in self.circuits if circuit not in set(removed))
-        try:
-            self.check_connect(added)
-        except Refusal:
-            self._set(Circuit(*pair) for pair in before.items())
-            raise
-        self._set([*self.circuits, *added])
-
-    def _set(self, circuits: Iterable[Circuit]) -> None:
-        self._output_of = {circuit.input: circuit.output for circuit in circuits}
-        self._input_of = {target: source for source, target in self._output_of.items()}
+        self.check_change(removed, added)
+        for circuit in removed:
+            del self._output_of[circuit.input], self._input_of[circuit.output]
+        for circuit in added:
+            self._output_of[circuit.input] = circuit.output
+            self._input_of[circuit.output] = circuit.input
 
     def _check_ports(self, circuit: Circuit) -> None:
         if not 1 <= circuit.input <= self.inputs:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+from tl1_driver.circuits import Port
 
 
 @dataclass
@@ -33,6 +36,24 @@ class Faults:
     partial_bulk: bool = False
     """A connect that is to be denied makes the circuits before the offending one first."""
 
+    partial_code: Literal["DENY", "PRTL", "COMPLD"] = "DENY"
+    """What a partial bulk is answered with; COMPLD is a lie."""
+
+    lose_answer: bool = False
+    """A change is carried out, but its answer is lost."""
+
+    ctag_lost: bool = False
+    """Refusals come under CTAG 0."""
+
+    slow_inputs: dict[int, float] = field(default_factory=dict)
+    """The mirrors of these inputs take so many seconds more to settle."""
+
+    dark_ports: set[Port] = field(default_factory=set)
+    """No light is measured at these ports, nor where the light of a dark input would leave."""
+
+    drift_db_per_second: dict[Port, float] = field(default_factory=dict)
+    """The loss before these ports grows so quickly, from when it is first measured."""
+
     answer_delay: float = 0.0
     """Seconds every answer is held back after the work is done."""
 
@@ -41,3 +62,6 @@ class Faults:
 
     alarm_before_answer: bool = False
     """An autonomous message goes out before every answer."""
+
+    alarm_between_parts: bool = False
+    """An autonomous message goes out between the parts of an answer."""

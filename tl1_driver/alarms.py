@@ -1,0 +1,61 @@
+"""What an autonomous `REPT ALM` or `REPT EVT` says, row by row.
+
+A row is `"AID:NTFCNCDE,CONDTYPE,SRVEFF,OCRDAT,OCRTM,LOCN,DIRN:text"` (GR-833), of which switches leave out the end:
+notification codes are CR, MJ, MN, NA and CL (cleared); DIRN is RCV for light entering, TRMT for light leaving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tl1_driver.circuits import Port
+from tl1_driver.payload import split_blocks, unquote
+
+CLEARED = "CL"
+DIRECTION = 6
+RECEIVED = "RCV"
+LEAVING = "TRMT"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as it is written; `direction` is RCV, TRMT or empty."""
+
+    aid: str
+    notification: str
+    condition: str
+    direction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A condition at `port`, or at something of the switch that is no port (None): `aid` is the switch's own name.
+
+    `notification` is how bad it is (CR, MJ, MN, NA), or CL when the condition is over.
+    """
+
+    port: Port | None
+    aid: str
+    condition: str
+    notification: str
+
+    @property
+    def cleared(self) -> bool:
+        """Whether the condition is over."""
+        return self.notification == CLEARED
+
+
+def read_rows(lines: Sequence[str]) -> list[Row]:
+    """The rows that name something and its condition; others are left out."""
+    return [row for row in map(_row, lines) if row is not None]
+
+
+def _row(line: str) -> Row | None:
+    aid, *blocks = split_blocks(unquote(line))
+    fields = [field.strip() for field in blocks[0].split(",")] if blocks else []
+    if not aid or len(fields) < 2:
+        return None
+    direction = fields[DIRECTION].upper() if len(fields) > DIRECTION else ""
+    # An AID may be followed by its type.
+    return Row(aid.split(",")[0].strip(), fields[0].upper(), fields[1].upper(), direction)

@@ -1,0 +1,97 @@
+"""`blast tl1 decode`: a TL1 transcript as JSON lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    # `blast` loads this file at every start; what decodes is loaded when something is decoded.
+    from tl1_driver.messages import Message
+
+DONE, WRONG_INPUT = 0, 2
+CHUNK = 1 << 16
+STANDARD_INPUT = "-"
+
+_DECODE = """\
+Print what a switch said, one JSON object a line for each whole message; continued answers (`>`) are joined.
+
+  response         sid, ctag, code (COMPLD, DENY, PRTL, DELAY, RTRV), lines; error: the switch's code, if it refused
+  acknowledgement  ctag, code (IP, PF, OK, NA, NG, RL)
+  autonomous       sid, ctag (its ATAG), code (*C, **, *, A), verb (such as REPT ALM EQPT), lines
+  unparsed         lines: the first 200 bytes of text that is no TL1, has no end or is too long; error: why
+
+Prompts, and commands that the switch echoed, are left out. The exit status is 0 whatever the text says.
+"""
+_EXAMPLE = """\
+example:
+  blast tl1 decode transcript.txt
+  nc switch.example.org 3082 | blast tl1 decode - | jq 'select(.kind == "autonomous")'
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add `tl1` and its sub-commands."""
+    tl1 = subparsers.add_parser("tl1", help="read what optical switches say")
+    commands = tl1.add_subparsers(metavar="COMMAND", required=True)
+    decode = commands.add_parser(
+        "decode",
+        help="a TL1 transcript as JSON lines",
+        description=_DECODE,
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    decode.add_argument("file", metavar="FILE", help="the transcript, `-` for standard input")
+    decode.set_defaults(run=_decode)
+
+
+def _decode(options: argparse.Namespace) -> int:
+    try:
+        if options.file == STANDARD_INPUT:
+            _print_messages(sys.stdin.buffer)
+        else:
+            with Path(options.file).open("rb") as transcript:
+                _print_messages(transcript)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sys.stderr.write(f"blast tl1 decode: cannot read {options.file}: {error.strerror or error}\n")
+        return WRONG_INPUT
+    return DONE
+
+
+def _print_messages(transcript: BinaryIO) -> None:
+    for message in _messages(transcript):
+        sys.stdout.write(json.dumps(described(message)) + "\n")
+        sys.stdout.flush()
+
+
+def _messages(transcript: BinaryIO) -> Iterator[Message]:
+    from tl1_driver.codec import Decoder
+
+    decoder = Decoder()
+    # As much as there is, so that a pipe is shown as it comes.
+    read = getattr(transcript, "read1", transcript.read)
+    while chunk := read(CHUNK):
+        yield from decoder.feed(chunk)
+    yield from decoder.finish()
+
+
+def described(message: Message) -> dict[str, Any]:
+    """`message` as the JSON object that stands for it."""
+    from tl1_driver.messages import Acknowledgement, Autonomous, Response
+
+    if isinstance(message, Response):
+        found = {"kind": "response", "sid": message.sid, "ctag": message.ctag, "code": message.code}
+        refusal = {} if message.code == "COMPLD" else {"error": message.error_code or message.error_text}
+        return {**found, "lines": list(message.lines), **{name: text for name, text in refusal.items() if text}}
+    if isinstance(message, Acknowledgement):
+        return {"kind": "acknowledgement", "ctag": message.ctag, "code": message.code.value}
+    if isinstance(message, Autonomous):
+        found = {"kind": "autonomous", "sid": message.sid, "ctag": message.atag, "code": message.severity.value}
+        return {**found, "verb": message.verb, "lines": list(message.lines)}
+    return {"kind": "unparsed", "lines": message.text.splitlines(), "error": str(message.error)}

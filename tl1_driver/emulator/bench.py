@@ -1,0 +1,96 @@
+"""What every emulated switch has, whatever language it speaks: crossbar, light, owners, faults, and its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tl1_driver.circuits import Circuit, Port
+from tl1_driver.emulator.crossbar import Crossbar, Refusal
+from tl1_driver.emulator.faults import Faults
+from tl1_driver.emulator.light import Light
+
+FAILED = "SROF"
+LOCKED = "SLOC"
+
+
+def _ignore(_refusal: Refusal | None) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a command asks of the crossbar. It takes `seconds`; the answer `waits` for that or leaves at once.
+
+    `refusal` follows once the circuits here are set. `done` is told how the change ended.
+    """
+
+    removed: tuple[Circuit, ...] = ()
+    added: tuple[Circuit, ...] = ()
+    seconds: float = 0.0
+    waits: bool = True
+    refusal: Refusal | None = None
+    done: Callable[[Refusal | None], None] = _ignore
+
+
+@dataclass
+class Bench:
+    """`owners` has the circuits that were made by hand and by whom; those in `locked` cannot be removed."""
+
+    crossbar: Crossbar
+    faults: Faults
+    light: Light
+    sid: str
+    connect_seconds: float
+    disconnect_seconds: float
+    owners: dict[Circuit, str] = field(default_factory=dict)
+    locked: set[Circuit] = field(default_factory=set)
+
+    def powers(self) -> dict[Port, float]:
+        """The power at each lit port, in dBm."""
+        return self.light.powers(self.crossbar.circuits)
+
+    def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> Change:
+        """The change that makes `circuits` in place of `removed`. Raises `Refusal`."""
+        seconds = self.connect_seconds + max((self.faults.slow_inputs.get(c.input, 0.0) for c in circuits), default=0.0)
+        try:
+            self._check(circuits, removed)
+        except Refusal as refusal:
+            if not self.faults.partial_bulk:
+                raise
+            return Change(tuple(removed), self._possible(circuits, removed), seconds, refusal=self._partly(refusal))
+        return Change(tuple(removed), tuple(circuits), seconds)
+
+    def disconnecting(self, circuits: Sequence[Circuit]) -> Change:
+        """The change that removes `circuits`. Raises `Refusal`."""
+        self.check_unlocked(circuits)
+        self.crossbar.check_disconnect(circuits)
+        return Change(tuple(circuits), (), self.disconnect_seconds)
+
+    def check_unlocked(self, circuits: Sequence[Circuit]) -> None:
+        """Raise `Refusal` if one of `circuits` is locked."""
+        for circuit in circuits:
+            if circuit in self.locked:
+                owner = self.owners.get(circuit, "")
+                raise Refusal(LOCKED, f"the connection {circuit.input} to {circuit.output} is locked by {owner}")
+
+    def _check(self, circuits: Sequence[Circuit], removed: Sequence[Circuit]) -> None:
+        for circuit in circuits:
+            if circuit.input in self.faults.refused_inputs or circuit.output in self.faults.refused_outputs:
+                raise Refusal(FAILED, f"connecting {circuit.input} to {circuit.output} failed")
+        self.crossbar.check_change(removed, circuits)
+
+    def _possible(self, circuits: Sequence[Circuit], removed: Sequence[Circuit]) -> tuple[Circuit, ...]:
+        """The circuits before the first that cannot be made."""
+        for count in range(len(circuits), 0, -1):
+            try:
+                self._check(circuits[:count], removed)
+            except Refusal:
+                continue
+            return tuple(circuits[:count])
+        return ()
+
+    def _partly(self, refusal: Refusal) -> Refusal | None:
+        if self.faults.partial_code == "COMPLD":
+            return None
+        return Refusal(refusal.code, refusal.text, self.faults.partial_code)

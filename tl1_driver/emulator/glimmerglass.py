@@ -1,0 +1,169 @@
+"""The emulated switch as a Glimmerglass: inputs 10001 and up, outputs 20001 and up, echo, prompt `<`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
+from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.crossbar import UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.language import Language
+from tl1_driver.emulator.light import DARK_DBM
+from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+
+FIRST_NAME = {"in": 10000, "out": 20000}
+
+
+class GlimmerglassLanguage(Language):
+    """`ent-crs-fiber`, `dlt-crs-fiber` and the lists."""
+
+    greeting = "<"
+    prompt = "\r\n<"
+    echo = True
+    connect_seconds = 0.014172
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench)
+        self.reads |= {
+            "RTRV-CRS-FIBER": lambda request: self._connection_rows(self.ports(request.aid)),
+            "RTRV-CFG-FIBER": lambda request: self._port_rows(self.ports(request.aid)),
+            "RTRV-PORT-POWER": lambda request: self._power_rows(self.ports(request.aid)),
+            "RTRV-SYSTEM-INFO": lambda _: self._system_rows(),
+        }
+        self.changes |= {"ENT-CRS-FIBER": self._connect, "DLT-CRS-FIBER": self._disconnect}
+
+    def name_of(self, port: Port) -> str:
+        """10000 + n for inputs, 20000 + n for outputs."""
+        return str(FIRST_NAME[port.side] + port.number)
+
+    def ports(self, aid: str) -> list[Port]:
+        """The ports that `aid` names: `all`, or names and ranges joined by `&` (`10001&10003&&10007`).
+
+        Raises `Refusal` if one does not exist.
+        """
+        if aid.lower() == "all":
+            return self._every_port()
+        return [port for part in aid.replace("&&", "..").split("&") for port in self._range(part)]
+
+    def circuits_named(self, aid: str) -> list[Circuit]:
+        """The circuits `in&in,out&out` names, the n-th input with the n-th output. Raises `Refusal`."""
+        sides = [self.ports(side) for side in aid.split(",")]
+        if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+            raise Refusal(UNKNOWN_PORT, "the command needs as many outputs as inputs")
+        if any(port.side != "in" for port in sides[0]) or any(port.side != "out" for port in sides[1]):
+            raise Refusal(UNKNOWN_PORT, "the command needs inputs before the comma and outputs after it")
+        return [Circuit(source.number, target.number) for source, target in zip(*sides, strict=True)]
+
+    def circuits_to_delete(self, aid: str) -> list[Circuit]:
+        """The circuits a delete names: `all`, pairs as in a connect, or one end of each. Raises `Refusal`."""
+        if aid.lower() == "all":
+            return list(self.bench.crossbar.circuits)
+        if "," in aid:
+            return self.circuits_named(aid)
+        return list(dict.fromkeys(self.circuit_at(port) for port in self.ports(aid)))
+
+    def _connect(self, request: Request) -> Change:
+        waits = _waits(request)
+        return replace(self.bench.connecting(self.circuits_named(request.aid)), waits=waits)
+
+    def _disconnect(self, request: Request) -> Change:
+        waits = _waits(request)
+        return replace(self.bench.disconnecting(self.circuits_to_delete(request.aid)), waits=waits)
+
+    def _range(self, part: str) -> list[Port]:
+        first, *more = (self._port(name) for name in part.split(".."))
+        if not more:
+            return [first]
+        if len(more) > 1 or more[0].side != first.side:
+            raise Refusal(UNKNOWN_PORT, f"{part} is not a range of ports")
+        return [Port(first.side, number) for number in range(first.number, more[0].number + 1)]
+
+    def _every_port(self) -> list[Port]:
+        crossbar = self.bench.crossbar
+        inputs = [Port("in", n + 1) for n in range(crossbar.inputs)]
+        return inputs + [Port("out", n + 1) for n in range(crossbar.outputs)]
+
+    def _port(self, name: str) -> Port:
+        number = int(name) if name.isascii() and name.isdigit() and len(name) == 5 else 0
+        side = "in" if number < FIRST_NAME["out"] else "out"
+        return self.port_called(number - FIRST_NAME[side], side)
+
+    def _connection_rows(self, ports: Sequence[Port]) -> list[str]:
+        """A row for each circuit, input or output that is concerned."""
+        power = self.bench.powers()
+        pairs = dict.fromkeys(self._pair(port) for port in ports)
+        return [self._connection_row(source, target, power) for source, target in pairs]
+
+    def _pair(self, port: Port) -> tuple[int, int]:
+        """The port and its partner as (input, output), 0 for none."""
+        crossbar = self.bench.crossbar
+        if port.side == "in":
+            return port.number, crossbar.output_of(port.number) or 0
+        return crossbar.input_of(port.number) or 0, port.number
+
+    def _connection_row(self, source: int, target: int, power: Mapping[Port, float]) -> str:
+        entering = power.get(Port("in", source), DARK_DBM) if source else 0.0
+        leaving = power.get(Port("out", target), DARK_DBM) if target else 0.0
+        made = bool(source and target)
+        state, cause = _state(made, lit=entering >= DARK_BELOW_DBM)
+        loss = entering - leaving if made and state == "steady" else 0.0
+        locked = Circuit(source, target) in self.bench.locked
+        columns = {
+            "IPORTID": self.name_of(Port("in", source)) if source else "0",
+            "IPORTNAME": "",
+            "OPORTID": self.name_of(Port("out", target)) if target else "0",
+            "OPORTNAME": "",
+            "CONNID": "0",
+            "CONNSTATE": state,
+            "CONNCAUSE": cause,
+            "INPWR": f"{entering:.3f}",
+            "OUTPWR": f"{leaving:.3f}",
+            "PWRLOSS": f"{loss:.3f}",
+            "CONNLOCK": "1" if locked else "0",
+            "CONNLOCKUSER": self.bench.owners.get(Circuit(source, target), "") if locked else "",
+        }
+        return _row(columns)
+
+    def _port_rows(self, ports: Sequence[Port]) -> list[str]:
+        return [
+            _row(
+                {
+                    "PORTID": self.name_of(port),
+                    "PORTNAME": "",
+                    "PORTDIR": "input" if port.side == "in" else "output",
+                    "PORTHEALTH": "good",
+                    "PORTCAT": "nor",
+                    "PORTPRIV": "0x1",
+                }
+            )
+            for port in ports
+        ]
+
+    def _power_rows(self, ports: Sequence[Port]) -> list[str]:
+        power = self.bench.powers()
+        return [_row({"PORTID": self.name_of(port), "PORTPOWER": f"{power.get(port, DARK_DBM):.3f}"}) for port in ports]
+
+    def _system_rows(self) -> list[str]:
+        return [
+            _row({"SystemType": "System300"}),
+            _row({"SerialNumber": "EMULATED"}),
+            _row({"LicensedPortMatrix": f"{self.bench.crossbar.inputs}x{self.bench.crossbar.outputs}"}),
+        ]
+
+
+def _waits(request: Request) -> bool:
+    mode = request.settings.get("OPMODE", "sync").lower()
+    if mode not in ("sync", "async"):
+        raise Refusal(BAD_PARAMETER, f"opmode is sync or async, not {mode}")
+    return mode == "sync"
+
+
+def _state(made: bool, lit: bool) -> tuple[str, str]:
+    if not made:
+        return "single", "none"
+    return ("steady", "none") if lit else ("fault", "initial_connection_timer_expired")
+
+
+def _row(columns: Mapping[str, str]) -> str:
+    return '"GGN:' + ",".join(f"{name}={value}" for name, value in columns.items()) + '"'

@@ -1,0 +1,59 @@
+"""What differs between the TL1 agents of vendors, on the switch's side."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from tl1_driver.circuits import Circuit, Port
+from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.crossbar import UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.requests import Request
+
+Read = Callable[[Request], Sequence[str]]
+Plan = Callable[[Request], Change]
+
+
+class Language(ABC):
+    """One vendor's TL1 as its switch speaks it. `reads` and `changes` are what it understands, by verb.
+
+    `greeting` is sent to whoever connects, `prompt` after every message; `echo` says whether commands come back.
+    A read returns rows, a plan what to change; both raise `Refusal`.
+    """
+
+    greeting: ClassVar[str] = ""
+    prompt: ClassVar[str] = ""
+    echo: ClassVar[bool] = False
+    connect_seconds: ClassVar[float]
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.reads: dict[str, Read] = {"RTRV-HDR": lambda _: []}
+        self.changes: dict[str, Plan] = {}
+
+    @abstractmethod
+    def name_of(self, port: Port) -> str:
+        """What the switch calls `port`."""
+
+    def check_target(self, request: Request) -> None:
+        """Raise `Refusal` if `request` is addressed to another network element."""
+        if request.tid and request.tid != self.bench.sid:
+            raise Refusal("IITA", f"this is {self.bench.sid}, not {request.tid}")
+
+    def port_called(self, number: int, side: str) -> Port:
+        """The port, if the switch has it. Raises `Refusal`."""
+        crossbar = self.bench.crossbar
+        if side == "in" and 1 <= number <= crossbar.inputs:
+            return Port("in", number)
+        if side == "out" and 1 <= number <= crossbar.outputs:
+            return Port("out", number)
+        raise Refusal(UNKNOWN_PORT, f"there is no {side}put {number}")
+
+    def circuit_at(self, port: Port) -> Circuit:
+        """The circuit that begins or ends at `port`. Raises `Refusal`."""
+        crossbar = self.bench.crossbar
+        partner = crossbar.output_of(port.number) if port.side == "in" else crossbar.input_of(port.number)
+        if partner is None:
+            raise Refusal("SDNC", f"port {self.name_of(port)} is not connected")
+        return Circuit(port.number, partner) if port.side == "in" else Circuit(partner, port.number)
