@@ -1,0 +1,167 @@
+"""`blast journal show`: the history, from a running controller or from the file of one that is down."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
+from blast_client.options import add_command, checked, connect
+from blast_controller.store.details import NotAnEntry, from_details
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.interface import Entry
+from blast_controller.store.reader import JournalReader
+
+PAGE = 1000
+FOLLOW_SECONDS = 0.5
+EXAMPLES = """\
+examples:
+  blast journal show --follow
+  blast journal show --after 1200 --limit 50 --json
+  blast journal show --config blast.toml      (also while no controller runs)"""
+
+Read = Callable[[int, int], Sequence[Entry]]
+"""From (after_sequence, limit) to the entries."""
+
+
+class ConfigNamesNoJournal(Exception):
+    """The operator's fault: the config file cannot be read, or names no journal. One sentence."""
+
+
+def register(subparsers: Any) -> None:
+    """Add `journal` to `blast`."""
+    journal = subparsers.add_parser(
+        "journal",
+        help="show what the controller meant to do and did",
+        description="Show what the controller meant to do and did.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = journal.add_subparsers(metavar="WHAT", required=True)
+    show = add_command(kinds, "show", "print the entries of the journal, oldest first", "")
+    show.epilog = EXAMPLES
+    where = show.add_mutually_exclusive_group()
+    where.add_argument("--config", type=Path, metavar="FILE", help="read the file that this configuration names")
+    where.add_argument("--file", type=Path, metavar="FILE", help="read this journal file")
+    show.add_argument("--after", type=checked(_sequence), default=0, metavar="N", help="only entries after number N")
+    show.add_argument("--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="at most N entries")
+    show.add_argument("--follow", action="store_true", help="go on with entries as they come")
+    show.set_defaults(run=_show)
+
+
+@telling_failures
+def _show(arguments: argparse.Namespace) -> int:
+    wait = (lambda: time.sleep(FOLLOW_SECONDS)) if arguments.follow else None
+    form = _as_json if arguments.json else _as_line
+    try:
+        with _source(arguments) as read:
+            for entry in entries(read, arguments.after, arguments.limit, wait):
+                sys.stdout.write(form(entry) + "\n")
+                if arguments.follow:
+                    sys.stdout.flush()
+    except (StoreFault, NotAnEntry, ConfigNamesNoJournal) as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return WRONG_USE if isinstance(error, ConfigNamesNoJournal) else FAILED
+    return DONE
+
+
+def entries(read: Read, after: int, limit: int, wait: Callable[[], None] | None) -> Iterator[Entry]:
+    """At most `limit` entries after a sequence, page by page; at the end stop, or `wait` and look again.
+
+    Raises NotAnEntry from a source whose sequences do not grow.
+    """
+    while limit > 0:
+        found = read(after, min(limit, PAGE))
+        for entry in found:
+            if entry.sequence <= after:
+                raise NotAnEntry(f"entry {entry.sequence} of the journal comes after entry {after}")
+            after = entry.sequence
+            yield entry
+        limit -= len(found)
+        if not found and wait is None:
+            return
+        if not found and wait is not None:
+            wait()
+
+
+# ---------------------------------------------------------------------------------------------------- where from
+
+
+def _source(arguments: argparse.Namespace) -> AbstractContextManager[Read]:
+    if arguments.config is not None:
+        return _from_file(journal_named_by(arguments.config))
+    return _from_controller(arguments) if arguments.file is None else _from_file(arguments.file)
+
+
+@contextmanager
+def _from_controller(arguments: argparse.Namespace) -> Iterator[Read]:
+    with connect(arguments) as client:
+        yield lambda after, limit: [
+            from_details(entry.sequence, entry.kind, entry.json) for entry in client.journal(after, limit)
+        ]
+
+
+@contextmanager
+def _from_file(path: Path) -> Iterator[Read]:
+    with closing(JournalReader(path)) as reader:
+        yield reader.read
+
+
+def journal_named_by(config: Path) -> Path:
+    """The journal's file, from the key `file` of the table `journal`. Raises ConfigNamesNoJournal.
+
+    Nothing else of the configuration is looked at: who reads a journal because a controller does not start may have
+    a configuration that does not load.
+    """
+    try:
+        section = tomllib.loads(config.read_text(encoding="utf-8")).get("journal")
+    except OSError as error:
+        raise ConfigNamesNoJournal(f"{config} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigNamesNoJournal(f"{config} is not TOML: {error}") from error
+    file = section.get("file") if isinstance(section, dict) else None
+    if not isinstance(file, str) or not file:
+        raise ConfigNamesNoJournal(f"{config} names no journal (key file in the table journal): use --file")
+    return Path(file)
+
+
+# -------------------------------------------------------------------------------------------------------- shown how
+
+
+def _as_json(entry: Entry) -> str:
+    return json.dumps(asdict(entry))
+
+
+def _as_line(entry: Entry) -> str:
+    note = entry.note or ("forgotten" if entry.body is None else "")
+    line = f"{_when(entry.at)}  {entry.sequence:>8}  {entry.kind:<11}  {entry.key}  {note}"
+    # Clients choose keys: none may steer the terminal.
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line).rstrip()
+
+
+def _when(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at).astimezone().isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{at:g} s"
+
+
+def _sequence(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 1 << 63:
+        raise ValueError(f"{text!r} is no number of an entry")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+        raise ValueError(f"{text!r} is no number of entries, from 1 on")
+    return int(text)

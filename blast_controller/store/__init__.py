@@ -1,0 +1,1 @@
+"""The journal: what the controller means to do and has done, durable before any device hears of it."""

@@ -1,0 +1,77 @@
+"""Entries of the history as the Thrift call `journal` carries them: sequence, kind, and the rest as JSON text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from blast_controller.store.interface import Entry
+from blast_controller.store.rows import encode
+
+MOST_BYTES = 512 << 10
+"""What the entries of one answer may have together; half of the largest frame, so that the other half is safety."""
+
+
+CHUNK = 50
+"""Entries read at a time: a request may have a megabyte, and most of what is asked for may not fit."""
+
+
+class NotAnEntry(ValueError):
+    """The other side's fault: what it sent is no entry of a journal."""
+
+
+def details(entry: Entry) -> str:
+    """What Thrift's `JournalEntry.json` holds."""
+    return encode({"at": entry.at, "epoch": entry.epoch, "key": entry.key, "note": entry.note, "body": entry.body})
+
+
+def from_details(sequence: int, kind: str, text: str) -> Entry:
+    """The entry behind `details`. Raises NotAnEntry."""
+    try:
+        match json.loads(text):
+            case {
+                "at": float(at) | int(at),
+                "epoch": int(epoch),
+                "key": str(key),
+                "note": str(note),
+                "body": (dict() | None) as body,
+            }:
+                return Entry(sequence, float(at), epoch, kind, key, note, body)
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise NotAnEntry(f"entry {sequence} of the journal cannot be understood") from error
+    raise NotAnEntry(f"entry {sequence} of the journal lacks something")
+
+
+def page(entries: Iterable[Entry], most_bytes: int = MOST_BYTES) -> list[tuple[int, str, str]]:
+    """As many of the first entries (sequence, kind, details) as fit into one answer; at least one if there are any.
+
+    Of an entry that is too large by itself the body is left out, and its note says so.
+    """
+    found: list[tuple[int, str, str]] = []
+    left = most_bytes
+    for entry in entries:
+        text = details(entry)
+        if len(text) > most_bytes:
+            text = details(replace(entry, body=None, note=f"{entry.note} (too large to show: {len(text)} bytes)"))
+        left -= len(text)
+        if left < 0 and found:
+            break
+        found.append((entry.sequence, entry.kind, text))
+    return found
+
+
+def read_page(
+    read: Callable[[int, int], Sequence[Entry]], after_sequence: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """The answer to the Thrift call `journal`, from a store's `journal`. Raises StoreFault as that does."""
+    return page(_in_chunks(read, after_sequence, limit))
+
+
+def _in_chunks(read: Callable[[int, int], Sequence[Entry]], after: int, limit: int) -> Iterator[Entry]:
+    while limit > 0:
+        found = read(after, min(limit, CHUNK))
+        yield from found
+        if not found:
+            return
+        after, limit = found[-1].sequence, limit - len(found)

@@ -1,0 +1,102 @@
+"""Everything a store can raise. Each fault says in one sentence what is wrong and what to do.
+
+`OurFault` is a mistake of the controller itself and has changed nothing; the rest is the machine's or the operator's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class StoreFault(Exception):
+    """The store cannot keep, or give back, what it should."""
+
+
+# ---------------------------------------------------------------------------------------------------- ours
+
+
+class OurFault(StoreFault):
+    """The controller handed the store something impossible; nothing of that commit was written."""
+
+
+class DoubleHeld(OurFault):
+    """Two live reservations would hold one element (invariant I1)."""
+
+    def __init__(self, element: str, holder: str, wanted_by: str) -> None:
+        super().__init__(f"reservation {wanted_by} would take {element}, which reservation {holder} holds")
+        self.element = element
+        self.holder = holder
+        self.wanted_by = wanted_by
+
+
+class Unstorable(OurFault):
+    """A record that cannot be written, or read back, as it is."""
+
+    def __init__(self, kind: str, key: str, reason: str) -> None:
+        super().__init__(f"the {kind} {key!r} cannot be stored: {reason}")
+
+
+class NotOpen(OurFault):
+    """The store was not opened, or is closed already."""
+
+    def __init__(self) -> None:
+        super().__init__("the journal is not open")
+
+
+# -------------------------------------------------------------------------------------- the machine's, the operator's
+
+
+class DiskFull(StoreFault):
+    """There is no room for the commit; the store stays usable, and a later commit may succeed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the disk of the journal {path} is full: make room there; nothing new is admitted until then")
+
+
+class DiskFailed(StoreFault):
+    """Reading or writing failed (EIO and its like).
+
+    Whether the commit is on disk is open until a later one succeeds or the store is opened again.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"the journal {path} cannot be read or written ({reason}): check the disk under it")
+
+
+class NotAccessible(StoreFault):
+    """File or folder are missing or may not be used."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"the journal {path} cannot be opened ({reason}): its folder must exist, and folder and file must be "
+            "readable and writable for the user that the controller runs as"
+        )
+
+
+class Locked(StoreFault):
+    """Somebody else has the journal. `pid` is the holder's process, None where it cannot be told."""
+
+    def __init__(self, path: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid else "another process"
+        super().__init__(f"the journal {path} is in use by {holder}: only one controller may run on it; end that one")
+        self.pid = pid
+
+
+class Damaged(StoreFault):
+    """The file is no whole journal. It is left as it is, never replaced by an empty one."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path} is not a whole journal ({reason}): restore it from a backup, or move it and its -wal file away to "
+            "start without memory, which takes down all light that Blast has set"
+        )
+
+
+class NewerSchema(StoreFault):
+    """A later release wrote the file."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"the journal {path} has schema {found} and this release knows schemas up to {known}: run the release that "
+            "wrote it, or a later one"
+        )

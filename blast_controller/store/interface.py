@@ -1,0 +1,76 @@
+"""What the runtime asks of a store, whatever holds the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from blast_controller.core.records import Record
+
+Body = Mapping[str, Any]
+
+RESERVATION = "reservation"
+"""The kind of record that may hold elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a store held when it was opened.
+
+    `epoch` counts the openings, this one included. `state` has for each kind its rows by key, in the order in which
+    they were first inserted; what was forgotten and came again counts from its coming again. `is_new` tells a first
+    start from a restart.
+    """
+
+    epoch: int
+    state: Mapping[str, Mapping[str, Body]]
+    is_new: bool
+
+    def of(self, kind: str) -> Mapping[str, Body]:
+        """The rows of one kind."""
+        return self.state.get(kind, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of history. `at` is wall time in seconds since 1970, `body` None where a thing was forgotten.
+
+    Sequences count from 1 without gaps, and are never used again.
+    """
+
+    sequence: int
+    at: float
+    epoch: int
+    kind: str
+    key: str
+    note: str
+    body: Body | None
+
+
+class Store(Protocol):
+    """Keeps the latest state of every thing, who holds which element, and a history.
+
+    All methods may raise a StoreFault. `last_commit_seconds` is how long the latest commit waited for the disk.
+    """
+
+    last_commit_seconds: float
+
+    def open(self) -> Loaded:
+        """Take sole possession, count the epoch up durably and give back what is there."""
+
+    def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records, in the order in which they happened, or none; durable on return.
+
+        `at` is wall time in seconds since 1970 and goes into the history only. Raises DoubleHeld and Unstorable
+        (ours), DiskFull, DiskFailed, Locked, Damaged.
+        """
+
+    def journal(self, after_sequence: int, limit: int) -> list[Entry]:
+        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+
+    def compact(self, at: float) -> bool:
+        """Drop a small batch of history that need not be kept; whether there is more. From any thread."""
+
+    def close(self) -> None:
+        """Let go. Closing twice is allowed."""

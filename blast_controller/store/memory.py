@@ -1,0 +1,120 @@
+"""The journal in memory, for tests and the simulator: what SqliteStore does, without a disk.
+
+`close` stands for a crash as well, since every commit is durable at once; the next `open` begins a new epoch.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from blast_controller.core.records import Record
+from blast_controller.store.errors import DoubleHeld, Locked, NotOpen
+from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
+from blast_controller.store.retention import Retention
+from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
+
+NAME = Path("in memory")
+
+
+class MemoryStore:
+    """A Store that lives as long as the object."""
+
+    def __init__(self, retention: Retention | None = None) -> None:
+        self.last_commit_seconds = 0.0
+        self._retention = retention or Retention()
+        self._lock = threading.Lock()
+        self._is_open = False
+        self._epoch = 0
+        self._newest = 0
+        self._state: dict[tuple[str, str], str] = {}
+        self._held: dict[str, frozenset[str]] = {}
+        self._holder: dict[str, str] = {}
+        self._entries: list[tuple[int, float, int, Row]] = []
+
+    def open(self) -> Loaded:
+        """Begin a new epoch. Raises Locked while it is open already."""
+        with self._lock:
+            if self._is_open:
+                raise Locked(NAME, os.getpid())
+            is_new = self._epoch == 0
+            self._is_open = True
+            self._epoch += 1
+            body = encode({"epoch": self._epoch})
+            self._write_down(Row(EPOCH_KIND, EPOCH_KEY, body, frozenset(), EPOCH_NOTE), time.time())
+            state: dict[str, dict[str, Body]] = {}
+            for (kind, key), text in self._state.items():
+                state.setdefault(kind, {})[key] = decode(text)
+            return Loaded(self._epoch, state, is_new)
+
+    def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records or none."""
+        rows = [to_row(record) for record in records]
+        with self._lock:
+            self._check_open()
+            self._check_held(rows)
+            for row in rows:
+                self._apply(row)
+                self._write_down(row, at)
+
+    def journal(self, after_sequence: int, limit: int) -> list[Entry]:
+        """At most `limit` entries above `after_sequence`, oldest first."""
+        with self._lock:
+            self._check_open()
+            # Sequences have no gaps.
+            first = max(0, after_sequence - (self._newest - len(self._entries)))
+            window = self._entries[first : first + max(0, limit)]
+        return [Entry(n, at, epoch, row.kind, row.key, row.note, decode(row.body)) for n, at, epoch, row in window]
+
+    def compact(self, at: float) -> bool:
+        """Drop all the history that need not be kept, at once."""
+        with self._lock:
+            self._check_open()
+            oldest = [(sequence, written) for sequence, written, *_ in self._entries]
+            last = self._retention.last_expired(oldest, self._newest, at)
+            self._entries = [entry for entry in self._entries if entry[0] > last]
+            return False
+
+    def close(self) -> None:
+        """Let go; what was committed stays."""
+        with self._lock:
+            self._is_open = False
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise NotOpen
+
+    def _check_held(self, rows: Sequence[Row]) -> None:
+        """Go through the holdings as they would change, before anything does. Raises DoubleHeld."""
+        held: dict[str, frozenset[str]] = {}
+        holder: dict[str, str | None] = {}
+        for row in rows:
+            if row.kind != RESERVATION:
+                continue
+            before = held.get(row.key, self._held.get(row.key, frozenset()))
+            holder.update(dict.fromkeys(before - row.elements))
+            for element in sorted(row.elements - before):
+                other = holder.get(element) if element in holder else self._holder.get(element)
+                if other is not None:
+                    raise DoubleHeld(element, other, row.key)
+                holder[element] = row.key
+            held[row.key] = row.elements
+
+    def _apply(self, row: Row) -> None:
+        if row.kind == RESERVATION:
+            for element in self._held.pop(row.key, frozenset()):
+                del self._holder[element]
+            self._holder.update(dict.fromkeys(row.elements, row.key))
+            if row.elements:
+                self._held[row.key] = row.elements
+        if row.body is None:
+            self._state.pop((row.kind, row.key), None)
+        else:
+            self._state[row.kind, row.key] = row.body
+
+    def _write_down(self, row: Row, at: float) -> None:
+        self._newest += 1
+        self._entries.append((self._newest, at, self._epoch, row))

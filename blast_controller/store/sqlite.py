@@ -1,0 +1,241 @@
+"""The journal in one SQLite file: write-ahead log, every commit synced (synchronous = FULL), one writer.
+
+Only `COMMIT` waits for the disk. Trimming the history writes without waiting, and carrying the log over into the
+file is mostly done beside the commits; both are `compact`, which somebody else's thread calls.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from blast_controller.core.records import Record
+from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, NotOpen
+from blast_controller.store.files import connect, create, typed_faults, wal_of
+from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
+from blast_controller.store.lock import FileLock
+from blast_controller.store.reader import JournalReader
+from blast_controller.store.retention import Retention
+from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
+from blast_controller.store.schema import check_is_ours, check_is_whole, migrate
+
+T = TypeVar("T")
+
+INSERT_ENTRY = "INSERT INTO journal (sequence, at, epoch, kind, key, note, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+TRIM_BATCH = 500
+"""Entries dropped at a time: a few milliseconds at most for which a commit may have to wait."""
+LONGEST_UNCARRIED = 1000
+"""Entries that wait in the write-ahead log while there is history to drop."""
+LONGEST_LOG = 1000
+"""Pages (of 4 KiB) in the write-ahead log from which on it is begun anew."""
+
+
+@dataclass(slots=True)
+class _Opened:
+    """The connections of an open store, and where its history stands.
+
+    `upkeep` writes without waiting for the disk. `carried_over` is the latest entry that need no longer be looked
+    for in the write-ahead log.
+    """
+
+    writer: sqlite3.Connection
+    upkeep: sqlite3.Connection
+    reader: JournalReader
+    epoch: int
+    newest: int
+    carried_over: int = 0
+
+
+class SqliteStore:
+    """A Store in the file `path`. `on_commit` hears the seconds that each commit waited for the disk."""
+
+    def __init__(
+        self,
+        path: Path,
+        retention: Retention | None = None,
+        on_commit: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        self.path = path.resolve()
+        self.last_commit_seconds = 0.0
+        self._retention = retention or Retention()
+        self._on_commit = on_commit
+        self._writing = threading.Lock()
+        self._compacting = threading.Lock()
+        self._opened: _Opened | None = None
+        self._to_close = ExitStack()
+
+    # ------------------------------------------------------------------------------------------ open, close
+
+    def open(self) -> Loaded:
+        """Take the file; make it on the first start. Raises Locked, NotAccessible, Damaged, NewerSchema, DiskFull."""
+        with ExitStack() as undo, typed_faults(self.path):
+            lock = FileLock(self.path)
+            lock.acquire()
+            undo.callback(lock.release)
+            is_new = self._create_if_missing()
+            writer = self._connect(undo, synchronous="FULL")
+            check_is_ours(writer, self.path)
+            check_is_whole(writer, self.path)
+            migrate(writer)
+            state = self._load(writer)
+            epoch, newest = self._count_epoch(writer)
+            upkeep = self._connect(undo, synchronous="NORMAL")
+            # It is called again soon, and must not keep commits waiting for somebody who reads.
+            upkeep.execute("PRAGMA busy_timeout = 0")
+            # Even without its log the file is then no older than this opening, and no epoch comes twice.
+            upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            reader = JournalReader(self.path)
+            undo.callback(reader.close)
+            self._to_close = undo.pop_all()
+        self._opened = _Opened(writer, upkeep, reader, epoch, newest)
+        return Loaded(epoch, state, is_new)
+
+    def close(self) -> None:
+        """Carry the log over into the file and let go of it."""
+        with self._compacting, self._writing:
+            self._opened = None
+            self._to_close.close()
+
+    def _create_if_missing(self) -> bool:
+        if self.path.exists():
+            if not self.path.is_file():
+                raise NotAccessible(self.path, "it is not a file")
+            if self.path.stat().st_size == 0:
+                raise Damaged(self.path, "it is empty")
+            return False
+        if wal_of(self.path).exists():
+            raise Damaged(self.path, "it is gone and its -wal file is still there")
+        create(self.path)
+        return True
+
+    def _connect(self, undo: ExitStack, synchronous: str) -> sqlite3.Connection:
+        connection = connect(self.path, "rw")
+        undo.callback(connection.close)
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        return connection
+
+    def _load(self, connection: sqlite3.Connection) -> dict[str, dict[str, Body]]:
+        state: dict[str, dict[str, Body]] = {}
+        try:
+            for kind, key, body in connection.execute("SELECT kind, key, body FROM state ORDER BY first"):
+                state.setdefault(kind, {})[key] = decode(body)
+        except ValueError as error:
+            raise Damaged(self.path, "a row of the state is no JSON") from error
+        return state
+
+    def _count_epoch(self, connection: sqlite3.Connection) -> tuple[int, int]:
+        """The epoch that begins, and the sequence of its first entry."""
+
+        def count() -> tuple[int, int]:
+            found = connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'epoch' RETURNING value")
+            values = [value for (value,) in found]
+            if not values:
+                raise Damaged(self.path, "it does not know its epoch")
+            (newest,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
+            body = encode({"epoch": values[0]})
+            entry = (newest + 1, time.time(), values[0], EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE, body)
+            connection.execute(INSERT_ENTRY, entry)
+            return values[0], newest + 1
+
+        return self._transact(connection, count)
+
+    # ------------------------------------------------------------------------------------------------ commit
+
+    def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records or none, durably."""
+        rows = [to_row(record) for record in records]
+        if not rows:
+            return
+        with self._writing, typed_faults(self.path):
+            opened = self._current()
+            self._transact(opened.writer, lambda: _write(opened, rows, at))
+            opened.newest += len(rows)
+        self._on_commit(self.last_commit_seconds)
+
+    def _transact(self, connection: sqlite3.Connection, write: Callable[[], T]) -> T:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            written = write()
+            started = time.perf_counter()
+            connection.execute("COMMIT")
+        except BaseException:
+            # SQLite rolls back by itself after some errors; another error here would hide the first.
+            if connection.in_transaction:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+            raise
+        self.last_commit_seconds = time.perf_counter() - started
+        return written
+
+    # ----------------------------------------------------------------------------------------------- history
+
+    def journal(self, after_sequence: int, limit: int) -> list[Entry]:
+        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+        return self._current().reader.read(after_sequence, limit)
+
+    def compact(self, at: float) -> bool:
+        """Drop a batch of history, carry the log over into the file; whether there is more to drop."""
+        with self._compacting, typed_faults(self.path):
+            opened = self._current()
+            with self._writing:
+                more = self._trim(opened, at)
+            if opened.newest - opened.carried_over >= (LONGEST_UNCARRIED if more else 1):
+                self._carry_over(opened)
+            return more
+
+    def _trim(self, opened: _Opened, at: float) -> bool:
+        query = "SELECT sequence, at FROM journal ORDER BY sequence LIMIT ?"
+        oldest = opened.upkeep.execute(query, (TRIM_BATCH,)).fetchall()
+        last = self._retention.last_expired(oldest, opened.newest, at)
+        if last:
+            opened.upkeep.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
+        return len(oldest) == TRIM_BATCH and last == oldest[-1][0]
+
+    def _carry_over(self, opened: _Opened) -> None:
+        newest = opened.newest
+        _, pages, carried_over = opened.upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if carried_over == pages:
+            opened.carried_over = newest
+        # With a commit always under way the log would never be found all carried over, and grow for ever.
+        if pages >= LONGEST_LOG:
+            with self._writing:
+                opened.upkeep.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+
+    def _current(self) -> _Opened:
+        if self._opened is None:
+            raise NotOpen
+        return self._opened
+
+
+def _write(opened: _Opened, rows: Sequence[Row], at: float) -> None:
+    for sequence, row in enumerate(rows, opened.newest + 1):
+        if row.kind == RESERVATION:
+            _hold(opened.writer, row)
+        if row.body is None:
+            opened.writer.execute("DELETE FROM state WHERE kind = ? AND key = ?", (row.kind, row.key))
+        else:
+            opened.writer.execute(
+                "INSERT INTO state (first, kind, key, body) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body",
+                (sequence, row.kind, row.key, row.body),
+            )
+        opened.writer.execute(INSERT_ENTRY, (sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
+
+
+def _hold(connection: sqlite3.Connection, row: Row) -> None:
+    found = connection.execute("SELECT element FROM held WHERE reservation = ?", (row.key,))
+    before = {element for (element,) in found}
+    connection.executemany("DELETE FROM held WHERE element = ?", [(element,) for element in before - row.elements])
+    for element in sorted(row.elements - before):
+        try:
+            connection.execute("INSERT INTO held VALUES (?, ?)", (element, row.key))
+        except sqlite3.IntegrityError as error:
+            (holder,) = connection.execute("SELECT reservation FROM held WHERE element = ?", (element,)).fetchone()
+            raise DoubleHeld(element, holder, row.key) from error

@@ -1,0 +1,81 @@
+"""Entries on their way through Thrift: the same at the other end, answers that fit into a frame, typed refusals."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.store.details import MOST_BYTES, NotAnEntry, details, from_details, page, read_page
+from blast_controller.store.interface import Entry
+
+bodies = st.none() | st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=40), max_size=5)
+times = st.floats(allow_nan=False, allow_infinity=False)
+entries = st.builds(
+    Entry, st.integers(1, 1 << 62), times, st.integers(1, 1 << 40), st.text(), st.text(), st.text(), bodies
+)
+
+
+@given(entries)
+def test_an_entry_arrives_as_it_was(entry):
+    assert from_details(entry.sequence, entry.kind, details(entry)) == entry
+
+
+@given(st.lists(entries, max_size=8), st.integers(400, 2000))
+def test_a_page_is_a_prefix_that_fits(found, most_bytes):
+    answer = page(found, most_bytes)
+    assert [(sequence, kind) for sequence, kind, _ in answer] == [(e.sequence, e.kind) for e in found[: len(answer)]]
+    assert bool(answer) == bool(found)
+    for (sequence, kind, text), entry in zip(answer, found, strict=False):
+        shown = from_details(sequence, kind, text)
+        assert shown == entry or (shown.body is None and "too large to show" in shown.note)
+    if len(answer) > 1:
+        assert sum(len(text) for *_, text in answer) <= most_bytes
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+
+almost = st.fixed_dictionaries(
+    {"at": times | json_values, "epoch": st.integers() | json_values},
+    optional={"key": json_values, "note": json_values, "body": bodies | json_values},
+)
+
+
+@given(st.text() | almost.map(json.dumps))
+def test_nonsense_is_the_other_sides_fault(text):
+    try:
+        entry = from_details(1, "request", text)
+    except NotAnEntry:
+        return
+    assert isinstance(entry.at, float) and isinstance(entry.epoch, int)
+    assert isinstance(entry.key, str) and isinstance(entry.note, str)
+    assert entry.body is None or isinstance(entry.body, dict)
+
+
+def test_what_json_cannot_hold_is_nonsense_too():
+    for text in ('{"at": 1e999999, "epoch": 1e999999}', "[" * 100_000, '{"at": ' + "9" * 5000 + "}"):
+        with pytest.raises(NotAnEntry):
+            from_details(1, "request", text)
+
+
+@given(st.integers(-2, 400), st.integers(-2, 400), st.sampled_from([10, 5_000, MOST_BYTES // 3, MOST_BYTES * 2]))
+def test_an_answer_is_read_no_further_than_it_can_hold(after, limit, size):
+    read = []
+
+    def journal(after, limit):
+        found = [Entry(n, 0.0, 1, "request", "a", "", {"x": "y" * size}) for n in range(max(after, 0) + 1, 301)][:limit]
+        read.extend(found)
+        return found
+
+    answer = read_page(journal, after, limit)
+    assert [sequence for sequence, *_ in answer] == [entry.sequence for entry in read[: len(answer)]]
+    assert len(answer) <= max(limit, 0)
+    assert bool(answer) == (after < 300 and limit > 0)
+    assert sum(len(text) for *_, text in answer) <= MOST_BYTES
+    if size == 10:
+        assert len(answer) == min(max(limit, 0), max(0, 300 - max(after, 0)))
+    assert len(read) < len(answer) + 2 * 50

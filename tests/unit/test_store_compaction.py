@@ -1,0 +1,126 @@
+"""History that is dropped and a log that stays short, beside the commits; how long the disk took."""
+
+import time
+from contextlib import closing
+
+import pytest
+
+from blast_controller.core.records import Record
+from blast_controller.store import sqlite as sqlite_store
+from blast_controller.store.compaction import Compactor
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.files import connect, wal_of
+from blast_controller.store.retention import Retention
+from blast_controller.store.sqlite import SqliteStore
+
+
+def row(number):
+    return Record("request", f"r{number}", {"value": number, "filling": "x" * 200}, note="pending")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.db"
+
+
+def test_the_log_stays_short_under_commits_that_never_pause(path, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 50)
+    store = SqliteStore(path, Retention(entries=100))
+    store.open()
+    longest = 0
+    for number in range(1000):
+        store.commit([row(number % 50)], at=0.0)
+        if number % 10 == 0:
+            store.compact(at=0.0)
+        longest = max(longest, wal_of(path).stat().st_size)
+    assert longest < 200 * 4096
+    assert path.stat().st_size < 100 * 4096
+    assert len(store.journal(0, 1000)) <= 100 + 10
+    store.close()
+    assert not wal_of(path).exists()
+
+
+def test_somebody_who_reads_for_long_keeps_no_commit_waiting(path, monkeypatch):
+    monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 1)
+    store = SqliteStore(path)
+    store.open()
+    with closing(connect(path, "ro")) as shell:
+        shell.execute("BEGIN")
+        shell.execute("SELECT count(*) FROM journal").fetchone()
+        started = time.monotonic()
+        for number in range(10):
+            store.commit([row(number)], at=0.0)
+            store.compact(at=0.0)
+        assert time.monotonic() - started < 1.5
+        assert shell.execute("SELECT count(*) FROM journal").fetchone() == (1,)
+    store.close()
+
+
+def test_the_compactor_works_beside_the_commits_and_stops(path):
+    failures = []
+    store = SqliteStore(path, Retention(entries=10))
+    store.open()
+    compactor = Compactor(store, failures.append, interval=0.01)
+    compactor.start()
+    for number in range(300):
+        store.commit([row(number)], at=time.time())
+    deadline = time.monotonic() + 10
+    while len(store.journal(0, 1000)) > 10:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    compactor.stop()
+    store.close()
+    assert not failures
+    assert len(store.open().of("request")) == 300
+    store.close()
+
+
+class Uncompactable:
+    def __init__(self, error):
+        self.error, self.calls = error, 0
+
+    def compact(self, at):
+        self.calls += 1
+        raise self.error
+
+
+def until(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_compactor_survives_a_fault_of_the_store(caplog):
+    store, failures = Uncompactable(StoreFault("no room today")), []
+    compactor = Compactor(store, failures.append, interval=0.005)
+    compactor.start()
+    until(lambda: store.calls > 2)
+    compactor.stop()
+    assert not failures
+    assert "no room today" in caplog.text
+
+
+def test_the_compactor_tells_of_what_should_never_happen():
+    store, failures = Uncompactable(ZeroDivisionError()), []
+    compactor = Compactor(store, failures.append, interval=0.005)
+    compactor.start()
+    until(lambda: failures)
+    compactor.stop()
+    assert failures == [store.error]
+    assert store.calls == 1
+
+
+def test_the_seconds_of_each_commit_are_told(path):
+    seconds = []
+    store = SqliteStore(path, on_commit=seconds.append)
+    store.open()
+    started = time.perf_counter()
+    for number in range(5):
+        store.commit([row(number)], at=0.0)
+        assert store.last_commit_seconds == seconds[-1]
+    took = time.perf_counter() - started
+    assert len(seconds) == 5
+    assert min(seconds) > 0
+    assert sum(seconds) < took
+    store.close()

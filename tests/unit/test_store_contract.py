@@ -1,0 +1,272 @@
+"""What every store does, whatever holds the data."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from blast_controller.core.records import Record
+from blast_controller.store.errors import DoubleHeld, Locked, NotOpen, Unstorable
+from blast_controller.store.memory import MemoryStore
+from blast_controller.store.retention import SECONDS_PER_DAY, Retention
+from blast_controller.store.sqlite import SqliteStore
+
+
+def request(key, body=None, note=""):
+    return Record("request", key, body if body is None else {"value": body}, note=note)
+
+
+def holding(key, *elements, note="lit"):
+    return Record("reservation", key, {"number": key}, frozenset(elements), note)
+
+
+def gone(key):
+    return Record("reservation", key, None, note="gone")
+
+
+def make_memory(folder: Path, retention: Retention):
+    return MemoryStore(retention)
+
+
+def make_sqlite(folder: Path, retention: Retention):
+    return SqliteStore(folder / "journal.db", retention)
+
+
+@pytest.fixture(params=[make_memory, make_sqlite], ids=["memory", "sqlite"])
+def make(request, tmp_path):
+    stores = []
+
+    def build(retention=None):
+        stores.append(request.param(tmp_path, retention or Retention()))
+        return stores[-1]
+
+    yield build
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(make):
+    store = make()
+    store.open()
+    return store
+
+
+def reopened(store):
+    store.close()
+    return store.open()
+
+
+def test_a_first_start_is_empty_and_says_so(make):
+    store = make()
+    loaded = store.open()
+    assert (loaded.epoch, loaded.is_new, dict(loaded.state)) == (1, True, {})
+    assert loaded.of("request") == {}
+
+
+def test_every_opening_is_an_epoch_of_its_own(store):
+    assert [reopened(store).epoch for _ in range(3)] == [2, 3, 4]
+    assert not reopened(store).is_new
+    assert [(entry.kind, entry.note, entry.epoch) for entry in store.journal(0, 10)] == [
+        ("meta", "opened", epoch) for epoch in range(1, 6)
+    ]
+
+
+def test_what_was_committed_is_there_after_reopening(store):
+    body = {"text": "é\ud800\0", "list": [1, 2.5, None, True], "deep": {"a": {}}, "big": 1 << 80}
+    store.commit([Record("request", "default/a b\0c", body, note="granted")], at=5.0)
+    assert reopened(store).of("request") == {"default/a b\0c": body}
+
+
+def test_rows_come_in_the_order_of_their_first_insertion(store):
+    store.commit([request("b", 1), request("a", 1), holding("9"), request("c", 1)], at=0.0)
+    store.commit([request("b", 2), request("a", None)], at=0.0)
+    store.commit([request("a", 3)], at=0.0)
+    loaded = reopened(store)
+    assert list(loaded.of("request").items()) == [("b", {"value": 2}), ("c", {"value": 1}), ("a", {"value": 3})]
+    assert list(loaded.of("reservation")) == ["9"]
+
+
+def test_the_later_record_of_one_commit_counts(store):
+    store.commit([request("a", 1), request("a", None), request("a", 2), request("b", 1), request("b", None)], at=0.0)
+    assert reopened(store).of("request") == {"a": {"value": 2}}
+
+
+def test_one_key_of_two_kinds_is_two_things(store):
+    store.commit([request("1", 1), holding("1")], at=0.0)
+    store.commit([gone("1")], at=0.0)
+    loaded = reopened(store)
+    assert loaded.of("request") == {"1": {"value": 1}}
+    assert loaded.of("reservation") == {}
+
+
+def test_forgetting_the_unknown_is_allowed_and_noted(store):
+    store.commit([request("nobody", None, "forgotten")], at=7.0)
+    assert store.journal(1, 5)[0].note == "forgotten"
+
+
+def test_an_empty_commit_is_nothing(store):
+    before = store.journal(0, 10)
+    store.commit([], at=0.0)
+    assert store.journal(0, 10) == before
+
+
+# -------------------------------------------------------------------------------------------------- holdings (I1)
+
+
+def test_a_second_holder_is_refused_and_nothing_is_written(store):
+    store.commit([holding("1", "port:r1/1", "splitter:s1")], at=0.0)
+    before = store.journal(0, 10)
+    with pytest.raises(DoubleHeld, match="reservation 2 would take splitter:s1, which reservation 1 holds") as caught:
+        store.commit([request("a", 1), holding("2", "port:r2/1", "splitter:s1")], at=0.0)
+    assert (caught.value.element, caught.value.holder, caught.value.wanted_by) == ("splitter:s1", "1", "2")
+    assert store.journal(0, 10) == before
+    # The refused one holds nothing of what it would have taken before.
+    store.commit([holding("3", "port:r2/1")], at=0.0)
+    assert list(reopened(store).of("reservation")) == ["1", "3"]
+    assert reopened(store).of("request") == {}
+
+
+def test_two_holders_in_one_commit_are_refused(store):
+    with pytest.raises(DoubleHeld):
+        store.commit([holding("1", "port:r1/1"), holding("2", "port:r1/1")], at=0.0)
+    with pytest.raises(DoubleHeld):
+        # Taking before letting go is a mistake even when the commit ends well.
+        store.commit([holding("1", "port:r1/1"), holding("2", "port:r1/1"), gone("1")], at=0.0)
+    assert reopened(store).of("reservation") == {}
+
+
+def test_an_element_let_go_can_be_taken_in_the_same_commit(store):
+    store.commit([holding("1", "a", "b")], at=0.0)
+    store.commit([holding("1", "b"), holding("2", "a"), gone("1"), holding("3", "b")], at=0.0)
+    with pytest.raises(DoubleHeld, match="reservation 2 holds"):
+        store.commit([holding("4", "a")], at=0.0)
+
+
+def test_holdings_survive_reopening(store):
+    store.commit([holding("1", "a")], at=0.0)
+    reopened(store)
+    with pytest.raises(DoubleHeld):
+        store.commit([holding("2", "a")], at=0.0)
+    store.commit([holding("1", "a", "b")], at=0.0)
+    store.commit([gone("1"), holding("2", "a", "b")], at=0.0)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Record("request", "a", {"x": object()}),
+        Record("request", "a", {"x": float("nan")}),
+        Record("request", "a", {"x": {1, 2}}),
+        Record("request", "\ud800", {}),
+        Record("request", "a", {}, note="\udfff"),
+        Record("request", "a", {}, frozenset({"port:r1/1"})),
+        Record("reservation", "a", None, frozenset({"port:r1/1"})),
+        Record("reservation", "a", {}, frozenset({"\ud800"})),
+    ],
+    ids=["object", "not a number", "set", "key", "note", "held by a request", "held by nobody", "element"],
+)
+def test_what_cannot_be_stored_is_our_fault_and_writes_nothing(store, record):
+    with pytest.raises(Unstorable):
+        store.commit([request("before", 1), record], at=0.0)
+    assert reopened(store).of("request") == {}
+
+
+# ------------------------------------------------------------------------------------------------------- history
+
+
+def test_history_is_read_page_by_page(store):
+    store.commit([request("a", 1, "pending"), holding("1", "x", note="configuring")], at=10.5)
+    store.commit([gone("1")], at=11.5)
+    entries = store.journal(0, 100)
+    assert [entry.sequence for entry in entries] == [1, 2, 3, 4]
+    assert [(e.at, e.epoch, e.kind, e.key, e.note, e.body) for e in entries[1:]] == [
+        (10.5, 1, "request", "a", "pending", {"value": 1}),
+        (10.5, 1, "reservation", "1", "configuring", {"number": "1"}),
+        (11.5, 1, "reservation", "1", "gone", None),
+    ]
+    assert store.journal(1, 2) == entries[1:3]
+    assert store.journal(4, 10) == store.journal(0, 0) == store.journal(0, -1) == store.journal(1 << 70, 10) == []
+    assert store.journal(-5, 1) == entries[:1]
+
+
+def test_history_is_trimmed_by_number_and_state_is_not(make):
+    store = make(Retention(entries=3))
+    store.open()
+    for number in range(20):
+        store.commit([request(f"r{number}", number)], at=0.0)
+    while store.compact(at=0.0):
+        pass
+    assert [entry.sequence for entry in store.journal(0, 100)] == [19, 20, 21]
+    assert store.journal(19, 1)[0].sequence == 20
+    loaded = reopened(store)
+    assert list(loaded.of("request")) == [f"r{number}" for number in range(20)]
+    assert store.journal(21, 5)[0].sequence == 22
+
+
+def test_history_is_trimmed_by_age_but_for_the_latest(make):
+    store = make(Retention(days=2))
+    store.open()
+    now = 2e9
+    store.commit([request("old", 1)], at=now - 3 * SECONDS_PER_DAY)
+    store.commit([request("young", 1)], at=now - 1 * SECONDS_PER_DAY)
+    assert not store.compact(at=now)
+    assert [entry.key for entry in store.journal(0, 10)] == ["young"]
+    store.compact(at=now + 99 * SECONDS_PER_DAY)
+    assert [entry.sequence for entry in store.journal(0, 10)] == [3]
+
+
+# ------------------------------------------------------------------------------------------------ open and closed
+
+
+def test_it_is_opened_by_one_at_a_time(store):
+    with pytest.raises(Locked, match="in use by process"):
+        store.open()
+    store.commit([request("still", 1)], at=0.0)
+
+
+def test_closed_it_does_nothing(make):
+    store = make()
+    store.close()
+    store.open()
+    store.close()
+    store.close()
+    for use in (
+        lambda: store.commit([request("a", 1)], at=0.0),
+        lambda: store.journal(0, 1),
+        lambda: store.compact(0.0),
+    ):
+        with pytest.raises(NotOpen):
+            use()
+    assert reopened(store).of("request") == {}
+
+
+def test_commits_and_readers_of_many_threads_get_along(store):
+    failures = []
+
+    def guarded(work):
+        try:
+            work()
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  told by the test's own thread
+            failures.append(error)
+
+    def write(name):
+        for number in range(15):
+            store.commit([request(name, number), holding(name, name)], at=0.0)
+
+    def read():
+        after = 0
+        while after < 1 + 4 * 15 * 2 and not failures:
+            for entry in store.journal(after, 7):
+                assert entry.sequence == after + 1
+                after = entry.sequence
+            store.compact(0.0)
+
+    threads = [threading.Thread(target=guarded, args=(lambda n=n: write(f"w{n}"),)) for n in range(4)]
+    threads += [threading.Thread(target=guarded, args=(read,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert not failures
+    assert sorted(reopened(store).of("request").items()) == [(f"w{n}", {"value": 14}) for n in range(4)]

@@ -1,0 +1,315 @@
+"""A disk that is full, fails, or loses power: commits are whole or absent, and what was acknowledged is there."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from random import Random
+
+import pytest
+
+from blast_controller.core.records import Record
+from blast_controller.store import sqlite as sqlite_store
+from blast_controller.store.errors import DiskFailed, DiskFull, StoreFault
+from blast_controller.store.files import wal_of
+from blast_controller.store.retention import Retention
+from blast_controller.store.sqlite import SqliteStore
+from tests.support.sqlite_disk import Disk, Operation, after_power_cut
+
+FULL, EIO = sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE
+EIO_SYNC = sqlite3.SQLITE_IOERR_FSYNC
+
+
+def commit_of(number):
+    """Three records that only make sense together: a counter, a row that comes, one that goes."""
+    return [
+        Record("request", "counter", {"value": number}),
+        Record("reservation", str(number), {"value": number}, frozenset({f"port:{number % 3}"})),
+        Record("reservation", str(number + 1), None, frozenset()),
+        Record("request", f"r{number}", {"value": "x" * 900}),
+        Record("reservation", str(number), None),
+    ]
+
+
+def committed(store):
+    """How many commits are there. Fails where one is there in part, or one is missing before another."""
+    requests = store.open().of("request")
+    count = requests["counter"]["value"] + 1 if requests else 0
+    assert list(requests) == (["counter"] if count else []) + [f"r{number}" for number in range(count)]
+    store.close()
+    return count
+
+
+class Countdown:
+    """The n-th operation of a kind on a file whose name ends so, and all after it, fail."""
+
+    def __init__(self, kind, ending, left, code):
+        self.kind, self.ending, self.left, self.code = kind, ending, left, code
+
+    def __call__(self, kind, file):
+        if kind != self.kind or not file.endswith(self.ending):
+            return 0
+        self.left -= 1
+        return self.code if self.left < 0 else 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "fault"), [("write", FULL, DiskFull), ("write", EIO, DiskFailed), ("sync", EIO_SYNC, DiskFailed)]
+)
+@pytest.mark.parametrize("left", [0, 1, 2, 5, 9])
+def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, code, fault, left):
+    store = SqliteStore(tmp_path / "journal.db")
+    with Disk() as disk:
+        store.open()
+        store.commit(commit_of(0), at=0.0)
+        disk.fault = Countdown(kind, "-wal", left, code)
+        count = 1
+        with pytest.raises(fault, match=r"journal\.db"):
+            for _ in range(100):
+                store.commit(commit_of(count), at=0.0)
+                count += 1
+        with pytest.raises(fault):
+            store.commit(commit_of(count), at=0.0)
+        entries = store.journal(0, 1000)
+        assert len(entries) == 1 + 5 * count
+        disk.fault = lambda kind, file: 0
+        store.commit(commit_of(count), at=0.0)
+        assert store.journal(0, 1000)[: len(entries)] == entries
+        store.close()
+    assert committed(store) == count + 1
+
+
+@pytest.mark.parametrize(("kind", "code", "fault"), [("write", FULL, DiskFull), ("sync", EIO_SYNC, DiskFailed)])
+def test_a_compaction_that_fails_loses_nothing(tmp_path, kind, code, fault):
+    store = SqliteStore(tmp_path / "journal.db", Retention(entries=5))
+    with Disk() as disk:
+        store.open()
+        for number in range(10):
+            store.commit(commit_of(number), at=0.0)
+        disk.fault = Countdown(kind, "journal.db", 0, code)
+        with pytest.raises(fault):
+            store.compact(at=0.0)
+        store.commit(commit_of(10), at=0.0)
+        disk.fault = lambda kind, file: 0
+        store.compact(at=0.0)
+        store.close()
+    assert committed(store) == 11
+
+
+def test_a_log_in_use_at_every_moment_is_begun_anew(tmp_path, monkeypatch):
+    """A commit comes in the middle of every carrying over: never is all of the log carried over by itself."""
+    monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 50)
+    store = SqliteStore(tmp_path / "journal.db", Retention(entries=10))
+    count = 0
+
+    def commit_amid_carrying_over(kind, file):
+        nonlocal count
+        if kind == "sync" and file == "journal.db" and not store._writing.locked():
+            store.commit(commit_of(count), at=0.0)
+            count += 1
+        return 0
+
+    with Disk() as disk:
+        store.open()
+        store.commit(commit_of(count), at=0.0)
+        count += 1
+        disk.fault = commit_amid_carrying_over
+        for _ in range(200):
+            store.compact(at=0.0)
+        disk.fault = lambda kind, file: 0
+        assert wal_of(store.path).stat().st_size < 150 * 4096
+        store.close()
+    assert count > 150
+    assert committed(store) == count
+
+
+@pytest.mark.parametrize("left", range(12))
+def test_a_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
+    store = SqliteStore(tmp_path / "journal.db")
+    with Disk() as disk:
+        disk.fault = Countdown("write", "", left, FULL)
+        with pytest.raises(DiskFull):
+            store.open()
+            # So late that the opening went through: a commit then meets the fault.
+            for number in range(20):
+                store.commit(commit_of(number), at=0.0)
+        store.close()
+        disk.fault = lambda kind, file: 0
+        assert committed(store) == 0
+
+
+def test_a_commit_returns_after_its_last_write_was_synced(tmp_path):
+    store = SqliteStore(tmp_path / "journal.db")
+    with Disk() as disk:
+        store.open()
+        for number in range(20):
+            before = len(disk.operations)
+            store.commit(commit_of(number), at=0.0)
+            kinds = [operation.kind for operation in disk.operations[before:] if operation.file.endswith("-wal")]
+            assert "write" in kinds
+            assert kinds[-1] == "sync"
+        store.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_power_cut_at_any_moment_leaves_whole_commits(tmp_path, monkeypatch, seed):
+    """Compaction at work, a log begun anew again and again; everything not synced may be lost, kept or torn."""
+    monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 30)
+    random = Random(seed)
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path, Retention(entries=40))
+    store.open()
+    store.close()
+    files = {path.name: path.read_bytes()}
+    with Disk() as disk:
+        store.open()
+        for number in range(40):
+            store.commit(commit_of(number), at=0.0)
+            disk.mark(str(number + 1))
+            if random.random() < 0.3:
+                store.compact(at=0.0)
+        operations = list(disk.operations)
+        store.close()
+    assert any(operation.kind == "write" and operation.file == path.name for operation in operations)
+    for trial in range(25):
+        cut = random.randrange(len(operations))
+        acknowledged = max((int(o.file) for o in operations[:cut] if o.kind == "mark"), default=0)
+        image = tmp_path / f"cut{trial}"
+        image.mkdir()
+        for name, content in after_power_cut(files, operations[:cut], random).items():
+            (image / name).write_bytes(content)
+        assert committed(SqliteStore(image / path.name)) in (acknowledged, acknowledged + 1)
+        shutil.rmtree(image)
+
+
+def test_the_power_cut_would_find_a_commit_that_is_not_synced(tmp_path):
+    """The check of the check: the same cut on a store that does not wait for the disk loses what it acknowledged."""
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path)
+    store.open()
+    store.close()
+    files = {path.name: path.read_bytes()}
+    with Disk() as disk:
+        store.open()
+        store._current().writer.execute("PRAGMA synchronous = NORMAL")
+        for number in range(5):
+            store.commit(commit_of(number), at=0.0)
+        operations = list(disk.operations)
+        store.close()
+    lost = 0
+    for seed in range(10):
+        image = tmp_path / f"cut{seed}"
+        image.mkdir()
+        for name, content in after_power_cut(files, operations, Random(seed)).items():
+            (image / name).write_bytes(content)
+        lost += committed(SqliteStore(image / path.name)) < 5
+    assert lost
+
+
+def test_what_was_not_synced_may_be_torn():
+    operations = [
+        Operation("write", "a", 0, b"1" * 2048),
+        Operation("sync", "a"),
+        Operation("write", "a", 0, b"2" * 2048),
+    ]
+    seen = {after_power_cut({}, operations, Random(seed))["a"][::512] for seed in range(50)}
+    assert {b"1111", b"2222"} < seen
+
+
+# ------------------------------------------------------------------------------------------------------- a real disk
+
+FILL = """
+import sys
+from pathlib import Path
+from blast_controller.core.records import Record
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.sqlite import SqliteStore
+import subprocess
+folder = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(folder)], check=True)
+store = SqliteStore(folder / "journal.db")
+store.open()
+count = 0
+try:
+    while True:
+        store.commit([Record("request", str(count), {"filling": "x" * 5000})], at=0.0)
+        count += 1
+except StoreFault as fault:
+    print(type(fault).__name__)
+print(len(store.journal(0, 10**6)) - 1 == count > 3)
+subprocess.run(["mount", "-o", "remount,size=4m", str(folder)], check=True)
+store.commit([Record("request", str(count), {})], at=0.0)
+store.close()
+print(list(store.open().of("request")) == [str(number) for number in range(count + 1)])
+store.close()
+"""
+
+
+@pytest.fixture
+def mount_namespace():
+    command = ["unshare", "--mount"]
+    try:
+        usable = subprocess.run([*command, "mount", "-t", "tmpfs", "t", "/mnt"], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare")
+    if usable.returncode != 0:
+        pytest.skip("needs the right to mount in a namespace of its own")
+    return command
+
+
+def test_a_file_system_without_room(tmp_path, mount_namespace):
+    result = subprocess.run(
+        [*mount_namespace, sys.executable, "-c", FILL, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["DiskFull", "True", "True"]
+
+
+# ----------------------------------------------------------------------------------------------------------- kill -9
+
+WRITE = """
+import sys, time
+from pathlib import Path
+from blast_controller.store.compaction import Compactor
+from blast_controller.store.retention import Retention
+from blast_controller.store.sqlite import SqliteStore
+sys.path.insert(0, sys.argv[3])
+from tests.unit.test_store_disk import commit_of
+store = SqliteStore(Path(sys.argv[1]), Retention(entries=30))
+store.open()
+Compactor(store, print, interval=0.002).start()
+number = int(sys.argv[2])
+while True:
+    store.commit(commit_of(number), at=time.time())
+    number += 1
+    sys.stdout.write(f"{number}\\n")
+    sys.stdout.flush()
+"""
+
+
+def test_kill_9_at_any_moment_leaves_whole_commits(tmp_path, request):
+    random = Random()
+    store = SqliteStore(tmp_path / "journal.db")
+    there = 0
+    for _ in range(8):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(store.path), str(there), str(request.config.rootpath)],
+            stdout=subprocess.PIPE,
+            text=True,
+            close_fds=True,
+        )
+        try:
+            acknowledged = int(writer.stdout.readline())
+            time.sleep(random.uniform(0, 0.03))
+        finally:
+            writer.kill()
+            rest = writer.stdout.read()
+            writer.stdout.close()
+            assert writer.wait() == -9
+        # The kill may cut the last line in two.
+        acknowledged = max([acknowledged, *(int(line) for line in rest.splitlines(keepends=True) if line[-1] == "\n")])
+        there = committed(store)
+        assert acknowledged <= there <= acknowledged + 1
+    with pytest.raises(StoreFault):
+        store.journal(0, 1)

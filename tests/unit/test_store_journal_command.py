@@ -1,0 +1,206 @@
+"""`blast journal show`, from a file and from a controller."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from blast_api import BlastOperator, ttypes
+from blast_client.command import GROUP, build_parser
+from blast_controller import journal_command
+from blast_controller.core.records import Record
+from blast_controller.rpc.framed_server import FramedServer, ServerLimits
+from blast_controller.store.details import NotAnEntry, read_page
+from blast_controller.store.interface import Entry
+from blast_controller.store.sqlite import SqliteStore
+
+COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = SqliteStore(tmp_path / "journal.db")
+    store.open()
+    store.commit(
+        [
+            Record("request", "default/job-1", {"bytes": 5}, note="pending"),
+            Record("reservation", "7", {"state": "configuring"}, frozenset({"port:r1/1"}), "configuring"),
+        ],
+        at=1_795_000_000.25,
+    )
+    store.commit([Record("reservation", "7", None)], at=1_795_000_001.5)
+    yield store
+    store.close()
+
+
+class JournalHandler:
+    """Serves the journal of a store as the controller's handler does, in answers of three entries at most."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def journal(self, connection, after_sequence, limit):
+        return [ttypes.JournalEntry(*fields) for fields in read_page(self.store.journal, after_sequence, min(limit, 3))]
+
+    def disconnected(self, connection):
+        pass
+
+    def __getattr__(self, name):
+        if not hasattr(BlastOperator.Iface, name):
+            raise AttributeError(name)
+        return lambda connection, *arguments: None
+
+
+def run(*arguments):
+    parsed = build_parser([COMMAND]).parse_args(["journal", "show", *map(str, arguments)])
+    return parsed.run(parsed)
+
+
+def test_a_file_is_shown_line_by_line_also_beside_its_controller(store, capsys):
+    assert run("--file", store.path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [re.split(r"  +", line)[1:] for line in lines] == [
+        ["1", "meta", "epoch", "opened"],
+        ["2", "request", "default/job-1", "pending"],
+        ["3", "reservation", "7", "configuring"],
+        ["4", "reservation", "7", "forgotten"],
+    ]
+    # Midday and time zone depend on where the test runs, the fraction does not.
+    assert re.match(r"2026-11-1\d \d\d:\d\d:\d\d\.250[+-]\d\d:\d\d  ", lines[1])
+
+
+def test_as_json_it_is_one_object_a_line(store, capsys):
+    assert run("--file", store.path, "--after", 1, "--limit", 2, "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert found == [
+        {
+            "sequence": 2,
+            "at": 1_795_000_000.25,
+            "epoch": 1,
+            "kind": "request",
+            "key": "default/job-1",
+            "note": "pending",
+            "body": {"bytes": 5},
+        },
+        {
+            "sequence": 3,
+            "at": 1_795_000_000.25,
+            "epoch": 1,
+            "kind": "reservation",
+            "key": "7",
+            "note": "configuring",
+            "body": {"state": "configuring"},
+        },
+    ]
+
+
+def test_a_key_cannot_steer_the_terminal(store, capsys):
+    store.commit([Record("request", "default/\x1b[2Ja\nb\u202e", {}, note="é")], at=0.0)
+    run("--file", store.path, "--after", 4)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(r"default/\x1b[2Ja\nb\u202e  é")
+
+
+def test_the_configuration_names_the_file(store, tmp_path, capsys):
+    config = tmp_path / "blast.toml"
+    config.write_text(f'rack = "nonsense that no controller starts with"\n[journal]\nfile = "{store.path}"\n')
+    assert run("--config", config, "--limit", 1) == 0
+    assert "opened" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "cannot be read"),
+        ("[journal", "is not TOML"),
+        ("[controller]", "names no journal"),
+        ("[journal]\nfile = 5", "names no journal"),
+        ("journal = 1", "names no journal"),
+    ],
+)
+def test_a_configuration_without_a_journal_is_wrong_use(tmp_path, capsys, text, sentence):
+    config = tmp_path / "blast.toml"
+    if text is not None:
+        config.write_text(text)
+    assert run("--config", config) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_journal_fails_in_one_sentence(tmp_path, capsys):
+    (tmp_path / "prose").write_text("once upon a time " * 400)
+    for name in ("prose", "nowhere"):
+        assert run("--file", tmp_path / name) == 1
+        output = capsys.readouterr()
+        assert output.err.startswith("blast: ") and output.err.count("\n") == 1
+        assert not output.out
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_controller_is_asked_page_by_page(store, capsys):
+    server = FramedServer(BlastOperator, JournalHandler(store), ServerLimits(workers=1), too_many_waits=ttypes.Denied)
+    host, port = server.start("127.0.0.1", 0)
+    try:
+        assert run("--controller", f"{host}:{port}") == 0
+        by_thrift = capsys.readouterr().out
+        run("--file", store.path)
+        assert by_thrift == capsys.readouterr().out
+        assert len(by_thrift.splitlines()) == 4
+    finally:
+        server.stop()
+
+
+def test_without_a_controller_it_says_so(capsys):
+    assert run("--controller", "127.0.0.1:1") == 1
+    assert "no answer from a controller" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--after", "-1"], ["--limit", "many"], ["--after", 1 << 63]])
+def test_numbers_are_checked(arguments, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(*arguments)
+    assert end.value.code == 2
+    assert "is no number of" in capsys.readouterr().err
+
+
+def test_followed_it_goes_on_with_what_comes(store):
+    code = (
+        "import sys\nfrom importlib.metadata import EntryPoint\nfrom blast_client.command import build_parser\n"
+        f"p = build_parser([EntryPoint('journal', {COMMAND.value!r}, {GROUP!r})]).parse_args(sys.argv[1:])\n"
+        "sys.exit(p.run(p))"
+    )
+    arguments = ["journal", "show", "--file", str(store.path), "--follow", "--after", "4", "--limit", "2"]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(30, process.kill)
+    watchdog.start()
+    try:
+        for key in ("first", "second"):
+            store.commit([Record("request", key, {})], at=0.0)
+            assert f"  {key}" in process.stdout.readline()
+        assert process.wait(timeout=10) == 0
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_source_that_goes_in_circles_is_refused():
+    entry = Entry(5, 0.0, 1, "request", "a", "", {})
+    with pytest.raises(NotAnEntry, match="entry 5 of the journal comes after entry 5"):
+        list(journal_command.entries(lambda after, limit: [entry], 0, 100, None))
+
+
+def test_waiting_happens_only_when_there_is_nothing_new():
+    waits = []
+
+    def read(after, limit):
+        ready = len(waits) * 2
+        return [Entry(n, 0.0, 1, "request", "a", "", {}) for n in range(after + 1, min(ready, after + limit) + 1)]
+
+    found = journal_command.entries(read, 0, 5, lambda: waits.append(None))
+    assert [entry.sequence for entry in found] == [1, 2, 3, 4, 5]
+    assert len(waits) == 3

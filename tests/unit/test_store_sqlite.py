@@ -1,0 +1,360 @@
+"""The journal's file: who may have it, what is refused, how it grows older."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from blast_controller.core.records import Record
+from blast_controller.store.errors import (
+    Damaged,
+    Locked,
+    NewerSchema,
+    NotAccessible,
+)
+from blast_controller.store.files import connect, wal_of
+from blast_controller.store.reader import JournalReader
+from blast_controller.store.schema import STEPS, migrate
+from blast_controller.store.sqlite import SqliteStore
+
+ROWS = 300
+
+
+def row(number):
+    return Record("request", f"r{number}", {"value": number, "filling": "x" * 200}, note="pending")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def filled(path):
+    """A journal with rows, closed."""
+    store = SqliteStore(path)
+    store.open()
+    store.commit([row(number) for number in range(ROWS)], at=0.0)
+    store.close()
+    return path
+
+
+def refused(path, fault):
+    """The sentence with which the file is refused; the file is the same afterwards and its lock is free."""
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(fault) as caught:
+        SqliteStore(path).open()
+    assert (path.read_bytes() if path.is_file() else None) == before
+    with pytest.raises(fault):
+        SqliteStore(path).open()
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+# ----------------------------------------------------------------------------------------------- one controller only
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from blast_controller.store.sqlite import SqliteStore
+store = SqliteStore(Path(sys.argv[1]))
+store.open()
+if sys.argv[2] == "fork":
+    import os
+    # The child inherits every descriptor and outlives its parent.
+    if (child := os.fork()) == 0:
+        sys.stdout.close()
+        time.sleep(60)
+    print(child, flush=True)
+else:
+    print("open", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(path):
+    """Starts processes that hold the journal."""
+    processes = []
+
+    def start(how="alone"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path), how], stdout=subprocess.PIPE, text=True, close_fds=True
+        )
+        processes.append(process)
+        return process, process.stdout.readline().strip()
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_second_controller_is_refused_by_the_first_ones_pid(path, holder):
+    process, _ = holder()
+    store = SqliteStore(path)
+    with pytest.raises(Locked, match=f"in use by process {process.pid}: only one controller") as caught:
+        store.open()
+    assert caught.value.pid == process.pid
+    process.kill()
+    process.wait()
+    assert store.open().epoch == 2
+    store.close()
+
+
+def test_a_child_that_outlives_the_controller_keeps_nobody_out(path, holder):
+    process, child = holder("fork")
+    try:
+        process.kill()
+        process.wait()
+        store = SqliteStore(path)
+        assert store.open().epoch == 2
+        store.close()
+    finally:
+        os.kill(int(child), 9)
+
+
+def test_another_name_of_the_same_file_is_the_same_journal(path, tmp_path):
+    store = SqliteStore(path)
+    store.open()
+    (tmp_path / "alias.db").symlink_to(path)
+    with pytest.raises(Locked):
+        SqliteStore(tmp_path / "alias.db").open()
+    store.close()
+
+
+def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(path, monkeypatch):
+    monkeypatch.setattr("blast_controller.store.files.BUSY_SECONDS", 0.05)
+    store = SqliteStore(path)
+    store.open()
+    with closing(connect(path, "rw")) as shell:
+        shell.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Locked, match="another process"):
+            store.commit([row(1)], at=0.0)
+        shell.execute("ROLLBACK")
+    store.commit([row(1)], at=0.0)
+    store.close()
+
+
+# ---------------------------------------------------------------------------------------------- never a fresh start
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 8192, b"once upon a time " * 400], ids=["empty", "zeros", "prose"])
+def test_what_is_no_journal_is_refused(path, content):
+    path.write_bytes(content)
+    assert "restore it from a backup" in refused(path, Damaged)
+
+
+def test_another_programs_database_is_refused(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE state (x)")
+    assert "does not carry the mark" in refused(path, Damaged)
+
+
+@pytest.mark.parametrize("tenths", range(10))
+def test_a_truncated_file_is_refused(filled, tenths):
+    os.truncate(filled, filled.stat().st_size * tenths // 10)
+    assert "restore it from a backup" in refused(filled, Damaged)
+
+
+@pytest.mark.parametrize("part", ["first half", "second half"])
+def test_a_torn_page_is_refused(filled, part):
+    whole = filled.read_bytes()
+    found = 0
+    for start in range(4096, len(whole), 4096):
+        torn = bytearray(whole)
+        begin = start if part == "first half" else start + 2048
+        if not any(torn[begin : begin + 2048]):
+            continue
+        torn[begin : begin + 2048] = bytes(2048)
+        filled.write_bytes(torn)
+        refused(filled, Damaged)
+        found += 1
+    assert found > 10
+
+
+def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
+    store = SqliteStore(path)
+    store.open()
+    store.commit([row(1)], at=0.0)
+    image = tmp_path / "image"
+    image.mkdir()
+    shutil.copy(wal_of(path), image)
+    store.close()
+    with pytest.raises(Damaged, match="its -wal file is still there"):
+        SqliteStore(image / path.name).open()
+    assert not (image / path.name).exists()
+
+
+def test_a_lost_log_gives_no_epoch_twice_and_no_fresh_start(path, tmp_path):
+    store = SqliteStore(path)
+    store.open()
+    store.commit([row(1)], at=0.0)
+    store.close()
+    assert store.open().epoch == 2
+    store.commit([row(2)], at=0.0)
+    shutil.copy(path, tmp_path / "without-log.db")
+    store.close()
+    store = SqliteStore(tmp_path / "without-log.db")
+    loaded = store.open()
+    store.close()
+    assert (loaded.epoch, loaded.is_new, list(loaded.of("request"))) == (3, False, ["r1"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("DROP TABLE held", "no such table: held"),
+        ("DELETE FROM meta", "does not know its epoch"),
+        ("UPDATE state SET body = '{' WHERE key = 'r1'", "no JSON"),
+    ],
+)
+def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
+    with closing(connect(filled, "rw")) as connection:
+        connection.execute(statement)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    store = SqliteStore(filled)
+    with pytest.raises(Damaged, match=reason):
+        store.open()
+        store.commit([Record("reservation", "1", {}, frozenset({"a"}))], at=0.0)
+    store.close()
+
+
+def test_a_half_made_first_file_is_made_again(path):
+    for name in ("journal.db.new", "journal.db.new-journal", "journal.db.new-wal"):
+        path.with_name(name).write_bytes(b"half")
+    store = SqliteStore(path)
+    assert store.open().is_new
+    store.close()
+    assert sorted(file.name for file in path.parent.iterdir()) == ["journal.db", "journal.db.lock"]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+# ------------------------------------------------------------------------------------------------------- permissions
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from blast_controller.core.records import Record
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.sqlite import SqliteStore
+if os.geteuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    store = SqliteStore(Path(sys.argv[1]))
+    store.open()
+    store.commit([Record("request", "new", {})], at=0.0)
+    store.close()
+    print("fine")
+except StoreFault as fault:
+    print(type(fault).__name__, fault)
+"""
+
+
+@pytest.fixture
+def public_folder(filled):
+    """A journal in a folder that everybody may enter (pytest's own may not be)."""
+    folder = Path(tempfile.mkdtemp(prefix="blast-store-"))
+    try:
+        shutil.copy(filled, folder / "journal.db")
+        (folder / "journal.db.lock").touch()
+        (folder / "journal.db.lock").chmod(0o666)
+        (folder / "journal.db").chmod(0o666)
+        folder.chmod(0o777)
+        yield folder
+    finally:
+        folder.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def unprivileged(folder):
+    result = subprocess.run(
+        [sys.executable, "-c", UNPRIVILEGED, str(folder / "journal.db")], capture_output=True, text=True, check=True
+    )
+    return result.stdout.strip()
+
+
+def test_with_the_rights_it_opens(public_folder):
+    assert unprivileged(public_folder) == "fine"
+
+
+@pytest.mark.parametrize(
+    ("what", "mode"),
+    [(".", 0o000), (".", 0o555), (".", 0o666), ("journal.db", 0o000), ("journal.db", 0o444), ("journal.db.lock", 0)],
+)
+def test_without_the_rights_it_says_which_it_needs(public_folder, what, mode):
+    (public_folder / what).chmod(mode)
+    answer = unprivileged(public_folder)
+    assert answer.startswith("NotAccessible ")
+    assert "must be readable and writable for the user that the controller runs as" in answer.replace("\n", " ")
+
+
+def test_a_missing_folder_is_not_made(tmp_path):
+    refused(tmp_path / "nowhere" / "journal.db", NotAccessible)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_is_no_journal(path):
+    path.mkdir()
+    assert "not a file" in refused(path, NotAccessible)
+
+
+# --------------------------------------------------------------------------------------------------------- schema
+
+
+def versioned(path, version):
+    """A journal made by the release that knew `version` steps, with whatever rows its tables can have."""
+    connection = connect(path, "rwc")
+    connection.execute("PRAGMA journal_mode = WAL")
+    migrate(connection, STEPS[:version])
+    return connection
+
+
+@pytest.mark.parametrize("version", range(len(STEPS)))
+def test_each_step_leads_to_tables_that_work(path, version):
+    with closing(versioned(path, version)) as connection:
+        migrate(connection, STEPS[: version + 1])
+        assert connection.execute("PRAGMA user_version").fetchone() == (version + 1,)
+        migrate(connection)
+    store = SqliteStore(path)
+    assert store.open().epoch == 1
+    store.commit([row(1), Record("reservation", "7", {}, frozenset({"a"}))], at=0.0)
+    store.close()
+    assert list(store.open().of("request")) == ["r1"]
+    store.close()
+
+
+def test_a_further_step_keeps_the_rows(filled):
+    step = ("ALTER TABLE journal ADD COLUMN who TEXT", "UPDATE journal SET who = 'nobody'")
+    with closing(connect(filled, "rw")) as connection:
+        migrate(connection, (*STEPS, step))
+        migrate(connection, (*STEPS, step))
+        assert connection.execute("SELECT count(*), min(who) FROM journal").fetchone() == (ROWS + 1, "nobody")
+        assert connection.execute("SELECT count(*) FROM state").fetchone() == (ROWS,)
+
+
+def test_a_step_that_fails_changes_nothing(filled):
+    step = ("ALTER TABLE journal ADD COLUMN who TEXT", "DELETE FROM state", "INSERT INTO nowhere VALUES (1)")
+    with closing(connect(filled, "rw")) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+            migrate(connection, (*STEPS, step))
+        assert not connection.in_transaction
+    store = SqliteStore(filled)
+    assert len(store.open().of("request")) == ROWS
+    store.close()
+
+
+def test_a_newer_schema_is_refused(filled):
+    with closing(connect(filled, "rw")) as connection:
+        connection.execute("PRAGMA user_version = 1000")
+    assert f"schema 1000 and this release knows schemas up to {len(STEPS)}" in refused(filled, NewerSchema)
+    with pytest.raises(NewerSchema):
+        JournalReader(filled)
