@@ -47,7 +47,9 @@ class Iface(object):
 
     def request(self, request, timeoutMs):
         """
-        Submit and wait for the first grant. When the connection breaks before, the request is withdrawn after a short grace.
+        Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
+        `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+        calls `request` with the same key again. Use `submit` for a request that outlives its connection.
 
         Parameters:
          - request
@@ -69,7 +71,7 @@ class Iface(object):
 
     def finish(self, key, part, report):
         """
-        The transfer of this part is over: its resources go back.
+        The transfer of this part is over: its resources go back. Doing so twice is the same as once.
 
         Parameters:
          - key
@@ -91,6 +93,8 @@ class Iface(object):
 
     def status(self, key):
         """
+        How far a request is; also after its end, as long as its key is remembered.
+
         Parameters:
          - key
 
@@ -120,17 +124,29 @@ class Iface(object):
         pass
 
     def fabric(self):
+        """
+        Racks, splitters, optical switches and light trees as the controller sees them at this moment.
+
+        """
         pass
 
     def version(self):
+        """
+        What this server is and serves; may be asked by anyone.
+
+        """
         pass
 
     def ping(self):
+        """
+        A sign of life: answered without asking the core anything; may be asked by anyone.
+
+        """
         pass
 
     def login(self, token):
         """
-        Feature "login".
+        Feature "login": say by a token who the client is, for the rest of this connection.
 
         Parameters:
          - token
@@ -242,7 +258,9 @@ class Client(Iface):
 
     def request(self, request, timeoutMs):
         """
-        Submit and wait for the first grant. When the connection breaks before, the request is withdrawn after a short grace.
+        Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
+        `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+        calls `request` with the same key again. Use `submit` for a request that outlives its connection.
 
         Parameters:
          - request
@@ -340,7 +358,7 @@ class Client(Iface):
 
     def finish(self, key, part, report):
         """
-        The transfer of this part is over: its resources go back.
+        The transfer of this part is over: its resources go back. Doing so twice is the same as once.
 
         Parameters:
          - key
@@ -430,6 +448,8 @@ class Client(Iface):
 
     def status(self, key):
         """
+        How far a request is; also after its end, as long as its key is remembered.
+
         Parameters:
          - key
 
@@ -549,6 +569,10 @@ class Client(Iface):
         raise TApplicationException(TApplicationException.MISSING_RESULT, "explain failed: unknown result")
 
     def fabric(self):
+        """
+        Racks, splitters, optical switches and light trees as the controller sees them at this moment.
+
+        """
         self.send_fabric()
         return self.recv_fabric()
 
@@ -577,6 +601,10 @@ class Client(Iface):
         raise TApplicationException(TApplicationException.MISSING_RESULT, "fabric failed: unknown result")
 
     def version(self):
+        """
+        What this server is and serves; may be asked by anyone.
+
+        """
         self.send_version()
         return self.recv_version()
 
@@ -603,6 +631,10 @@ class Client(Iface):
         raise TApplicationException(TApplicationException.MISSING_RESULT, "version failed: unknown result")
 
     def ping(self):
+        """
+        A sign of life: answered without asking the core anything; may be asked by anyone.
+
+        """
         self.send_ping()
         self.recv_ping()
 
@@ -628,7 +660,7 @@ class Client(Iface):
 
     def login(self, token):
         """
-        Feature "login".
+        Feature "login": say by a token who the client is, for the rest of this connection.
 
         Parameters:
          - token

@@ -26,7 +26,7 @@ class Iface(blast_api.Blast.Iface):
     """
     def drain(self, on):
         """
-        Feature "drain".
+        Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
 
         Parameters:
          - on
@@ -52,6 +52,10 @@ class Iface(blast_api.Blast.Iface):
         pass
 
     def elements(self):
+        """
+        Every piece of hardware and its state.
+
+        """
         pass
 
     def quarantine(self, element, reason):
@@ -67,6 +71,8 @@ class Iface(blast_api.Blast.Iface):
 
     def releaseElement(self, element):
         """
+        Put an element that was quarantined back into use: it may serve the very next request.
+
         Parameters:
          - element
 
@@ -95,7 +101,7 @@ class Client(blast_api.Blast.Client, Iface):
 
     def drain(self, on):
         """
-        Feature "drain".
+        Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks.
 
         Parameters:
          - on
@@ -204,6 +210,10 @@ class Client(blast_api.Blast.Client, Iface):
         raise TApplicationException(TApplicationException.MISSING_RESULT, "verifyFabric failed: unknown result")
 
     def elements(self):
+        """
+        Every piece of hardware and its state.
+
+        """
         self.send_elements()
         return self.recv_elements()
 
@@ -271,6 +281,8 @@ class Client(blast_api.Blast.Client, Iface):
 
     def releaseElement(self, element):
         """
+        Put an element that was quarantined back into use: it may serve the very next request.
+
         Parameters:
          - element
 

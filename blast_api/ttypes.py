@@ -693,6 +693,8 @@ class Grant(object):
 
 class Event(object):
     """
+    One thing that happened to one part of a request.
+
     Attributes:
      - sequence: Counts from 1 for each request.
      - kind
@@ -812,8 +814,10 @@ class Event(object):
 
 class PartStatus(object):
     """
+    A set of a request's receivers that one light tree serves, and how far it is.
+
     Attributes:
-     - part
+     - part: From 0.
      - state
      - receivers
      - grant
@@ -939,10 +943,12 @@ class PartStatus(object):
 
 class RequestStatus(object):
     """
+    A request as it is now, extensions included.
+
     Attributes:
      - key
      - tenant
-     - state
+     - state: Follows from its parts' states.
      - sender
      - receivers
      - bytes
@@ -1227,13 +1233,13 @@ class Extension(object):
 
 class TransferReport(object):
     """
-    How the transfer went, for statistics.
+    How the transfer went, for the operator's statistics: it changes nothing, and a server need not keep it.
 
     Attributes:
      - bytesSent
-     - durationMs
-     - repairedBytes
-     - failedReceivers
+     - durationMs: From the first datagram to the last receiver's confirmation.
+     - repairedBytes: Sent again, over the packet network.
+     - failedReceivers: Receivers that do not have the whole data.
 
     """
 
@@ -1327,6 +1333,8 @@ class TransferReport(object):
 
 class RequestFilter(object):
     """
+    Which requests to list; what is absent does not restrict.
+
     Attributes:
      - tenant
      - states
@@ -1403,6 +1411,8 @@ class RequestFilter(object):
 
 class RequestPage(object):
     """
+    Some of the requests, and where the next ones begin.
+
     Attributes:
      - requests
      - nextCursor: Give this to the next call; absent on the last page.
@@ -1597,8 +1607,10 @@ class Explanation(object):
 
 class OpticalPortStatus(object):
     """
+    An optical port of a rack: its transmit fibre goes to the switch's input, its receive fibre comes from an output.
+
     Attributes:
-     - port
+     - port: OpenFlow port of the rack's datapath.
      - opticalSwitch
      - switchInput
      - switchOutput
@@ -1717,10 +1729,12 @@ class OpticalPortStatus(object):
 
 class RackStatus(object):
     """
+    A rack: a datapath and a set of its ports.
+
     Attributes:
      - name
-     - datapath: Datapath id in hexadecimal.
-     - connected
+     - datapath: Datapath id in hexadecimal; several racks may share one.
+     - connected: Whether its ToR is connected to the controller.
      - opticalPorts
      - hosts
 
@@ -1845,14 +1859,16 @@ class RackStatus(object):
 
 class SplitterStatus(object):
     """
+    A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs.
+
     Attributes:
      - name
-     - ways
+     - ways: How many legs it has.
      - opticalSwitch
      - switchOutput
      - switchInputs
-     - reservation
-     - unusable
+     - reservation: Reservation that holds it.
+     - unusable: Why it cannot be used.
 
     """
 
@@ -1986,10 +2002,12 @@ class SplitterStatus(object):
 
 class OpticalSwitchStatus(object):
     """
+    An optical circuit switch.
+
     Attributes:
      - name
      - connected
-     - reason
+     - reason: Why it is away.
 
     """
 
@@ -2069,6 +2087,8 @@ class OpticalSwitchStatus(object):
 
 class CrossConnectStatus(object):
     """
+    One input fibre led to one output fibre.
+
     Attributes:
      - opticalSwitch
      - switchInput
@@ -2158,13 +2178,13 @@ class LightTreeStatus(object):
 
     Attributes:
      - reservation
-     - key
-     - part
+     - key: The request that it serves …
+     - part: … and which part of it.
      - state: configuring, lit, changing, idle or releasing.
      - groupAddress
      - rootRack
      - leafRacks
-     - splitters
+     - splitters: From the root on; empty for a group of one rack or two.
      - crossConnects
 
     """
@@ -2344,13 +2364,15 @@ class LightTreeStatus(object):
 
 class FabricStatus(object):
     """
+    The optical fabric as the config declares it and as it is now.
+
     Attributes:
      - racks
      - splitters
      - opticalSwitches
-     - lightTrees
-     - lightRateBitsPerSecond
-     - pendingRequests
+     - lightTrees: Those that the caller may see.
+     - lightRateBitsPerSecond: Rate of an optical port.
+     - pendingRequests: Parts that wait for light, among the requests that the caller may see.
 
     """
 
@@ -2504,8 +2526,10 @@ class FabricStatus(object):
 
 class Version(object):
     """
+    What a server is and serves.
+
     Attributes:
-     - software
+     - software: Version of the software, for people.
      - protocol: Version of this interface.
      - features: Optional features that this server serves; everything else throws Unsupported.
      - openflowFramework: OpenFlow framework that runs: "os-ken" or "ryu".
@@ -2612,8 +2636,10 @@ class Rejected(TException):
 
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-    group_too_wide, too_many_groups, … : new codes may come.
-     - sentence
+    group_too_wide, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
+    no_open_leg, no_resources, busy, draining, too_many_requests and too_many_pending the same call may succeed at
+    another time.
+     - sentence: For people, whole, and with what to do where there is something.
      - largestPossible: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
 
     """
@@ -2714,7 +2740,8 @@ class Rejected(TException):
 
 class NotYet(TException):
     """
-    Nothing happened within the time that the caller gave; the request is unchanged. `sentence` says what it waits for.
+    Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
+    for what. Who then disconnects after `request()` is taken to have given up (see there).
 
     Attributes:
      - sentence
@@ -2791,7 +2818,7 @@ class NotYet(TException):
 
 class Ended(TException):
     """
-    The request is over.
+    The request is over, in this final state and for this reason; nothing has been changed.
 
     Attributes:
      - state
@@ -2883,6 +2910,8 @@ class Ended(TException):
 
 class UnknownRequest(TException):
     """
+    The controller knows no request with this key, or not any more, or it is another tenant's.
+
     Attributes:
      - key
 
@@ -3035,6 +3064,8 @@ class KeyReused(TException):
 
 class Denied(TException):
     """
+    The caller is not who may do this: not logged in, another tenant, or without the role that it takes.
+
     Attributes:
      - sentence
 
@@ -3202,6 +3233,8 @@ class Unsupported(TException):
 
 class NotLeader(TException):
     """
+    This controller stands by; `address`, where known, is that of the one that decides.
+
     Attributes:
      - address
 
@@ -3615,13 +3648,13 @@ class FibreReport(object):
 
 class ElementStatus(object):
     """
-    A piece of hardware: port:RACK/PORT, splitter:NAME, switch:NAME, tor:DATAPATH.
+    A piece of hardware.
 
     Attributes:
-     - name
+     - name: port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH.
      - state: free, reserved, unusable or away.
-     - reason
-     - reservation
+     - reason: Why it is unusable or away.
+     - reservation: The reservation that holds it.
 
     """
 

@@ -27,10 +27,12 @@ from blast_client.address import BadAddress  # noqa: E402
 from blast_client.aio import AsyncClient  # noqa: E402
 from blast_client.calls import ControllerUnreachable  # noqa: E402
 from blast_client.client import Client  # noqa: E402
+from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
 
 __all__ = [
     "AsyncClient",
     "BadAddress",
+    "BadCredentials",
     "Client",
     "ControllerUnreachable",
     "Denied",
@@ -47,6 +49,7 @@ __all__ = [
     "Rejected",
     "RequestFilter",
     "RequestStatus",
+    "TlsSettings",
     "TransferReport",
     "UnknownRequest",
     "Unsupported",

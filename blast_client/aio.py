@@ -7,6 +7,7 @@ generated client encodes and decodes, each message in a buffer of its own; frami
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -39,11 +40,15 @@ from blast_client.calls import (
     NOT_BLAST,
     PAGE,
     SAFE_TO_REPEAT,
+    BrokenAtOnce,
     ConnectionBroken,
     ControllerUnreachable,
+    NoAnswerInTime,
+    TlsFailed,
     filter_of,
     milliseconds,
 )
+from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 _LENGTH = struct.Struct("!i")
 _FRAME_BYTES = 1 << 20
@@ -53,12 +58,24 @@ class AsyncClient:
     """A connection to a controller, opened by the first call; for the tasks of one event loop.
 
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
-    Raises `BadAddress` for an address that is none.
+    With `tls` the controller must have a certificate that can be trusted; with `token` every connection begins with a
+    login. Raises `BadAddress` for an address that is none, `BadCredentials`.
     """
 
-    def __init__(self, address: str = DEFAULT_ADDRESS, timeout: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: str = DEFAULT_ADDRESS,
+        timeout: float = 10.0,
+        *,
+        tls: TlsSettings | None = None,
+        token: str | None = None,
+    ) -> None:
         self.address = parse_address(address)
         self._timeout = timeout
+        self._token = token
+        self._tls = tls.context() if tls else None
+        self._server_name = (tls.server_name if tls else None) or self.address.host
+        self._guard_token(token)
         self._connection: _Pipelined | None = None
         self._connecting = asyncio.Lock()
 
@@ -132,13 +149,16 @@ class AsyncClient:
         await self._call("ping")
 
     async def login(self, token: str) -> None:
-        """Identify this connection."""
+        """Say who this client is, on this connection and on those that replace it."""
+        self._guard_token(token)
+        self._token = None
         await self._call("login", token)
+        self._token = token
 
     # ------------------------------------------------------------------ operators
 
-    async def drain(self, on: bool) -> DrainStatus:
-        """Stop, or resume, granting."""
+    async def drain(self, on: bool | None) -> DrainStatus:
+        """Take no new requests, or take them again; None only asks."""
         return await self._call("drain", on)
 
     async def reconcile(self, dry_run: bool = True) -> ReconcileReport:
@@ -179,14 +199,18 @@ class AsyncClient:
         was_open = self._connection is not None and self._connection.open
         try:
             return await self._once(name, arguments, end)
-        except ConnectionBroken:
+        except ConnectionBroken as error:
             # A connection that was just made and broke is no accident of an old one.
-            if not was_open or name not in SAFE_TO_REPEAT:
+            if not was_open:
+                raise BrokenAtOnce(self.address, self._tls is not None) from error
+            if name not in SAFE_TO_REPEAT:
                 raise
         return await self._once(name, arguments, end)
 
     async def _once(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
-        connection = await self._connected()
+        return await self._carry_out(await self._connected(), name, arguments, end)
+
+    async def _carry_out(self, connection: _Pipelined, name: str, arguments: Sequence[Any], end: float | None) -> Any:
         seconds = self._timeout
         if end is not None:
             left = max(end - asyncio.get_running_loop().time(), 0.0)
@@ -194,9 +218,12 @@ class AsyncClient:
         try:
             return await asyncio.wait_for(connection.call(name, arguments), seconds)
         except TimeoutError as error:
-            raise ControllerUnreachable(self.address, f"nothing came within {seconds:g} s") from error
+            raise NoAnswerInTime(self.address, seconds) from error
         except _ClosedHere as error:
             raise ControllerUnreachable(self.address, "closed by this client") from error
+        except ssl.SSLError as error:
+            # With TLS 1.3 a client learns only now that its certificate was refused.
+            raise TlsFailed(self.address, tls_reason(error)) from error
         except (EOFError, OSError, TTransportException) as error:
             raise ConnectionBroken(self.address, "the connection broke") from error
         except TProtocolException as error:
@@ -205,15 +232,36 @@ class AsyncClient:
     async def _connected(self) -> _Pipelined:
         async with self._connecting:
             if self._connection is None or not self._connection.open:
-                opening = asyncio.open_connection(*self.address)
-                try:
-                    self._connection = _Pipelined(*await asyncio.wait_for(opening, self._timeout))
-                except TimeoutError as error:
-                    reason = f"no connection within {self._timeout:g} s"
-                    raise ControllerUnreachable(self.address, reason) from error
-                except OSError as error:
-                    raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+                connection = await self._open()
+                if self._token is not None:
+                    await self._log_in(connection, self._token)
+                self._connection = connection
             return self._connection
+
+    async def _open(self) -> _Pipelined:
+        name = self._server_name if self._tls else None
+        opening = asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
+        try:
+            return _Pipelined(*await asyncio.wait_for(opening, self._timeout))
+        except TimeoutError as error:
+            reason = f"no connection within {self._timeout:g} s"
+            raise ControllerUnreachable(self.address, reason) from error
+        except ssl.SSLError as error:
+            raise TlsFailed(self.address, tls_reason(error)) from error
+        except OSError as error:
+            raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+
+    async def _log_in(self, connection: _Pipelined, token: str) -> None:
+        try:
+            await self._carry_out(connection, "login", (token,), None)
+        except BaseException:
+            # Nothing else may be asked on a connection that is not who it should be.
+            await connection.close()
+            raise
+
+    def _guard_token(self, token: str | None) -> None:
+        if token is not None and self._tls is None:
+            refuse_open_token(self.address)
 
 
 class _ClosedHere(Exception):
@@ -227,6 +275,7 @@ class _Pipelined:
         self._reader, self._writer = reader, writer
         self._sequence = 0
         self._outstanding: dict[int, asyncio.Future[bytes]] = {}
+        self._end: Exception = _ClosedHere()
         self._receiving = asyncio.create_task(self._receive())
 
     @property
@@ -236,6 +285,10 @@ class _Pipelined:
 
     async def call(self, name: str, arguments: Sequence[Any]) -> Any:
         """Make a call and return what it returns, or raise what it raises."""
+        if self._writer.is_closing():
+            # A TLS transport that is closed fails to be written to with an AttributeError.
+            await asyncio.wait([self._receiving])
+            raise self._end
         self._sequence = self._sequence % 0x7FFFFFFF + 1
         sequence = self._sequence
         reply = self._outstanding[sequence] = asyncio.get_running_loop().create_future()
@@ -255,7 +308,6 @@ class _Pipelined:
             await self._writer.wait_closed()
 
     async def _receive(self) -> None:
-        error: Exception = _ClosedHere()
         try:
             while True:
                 (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
@@ -263,12 +315,13 @@ class _Pipelined:
                     raise TProtocolException(message=f"frame length {length}")
                 self._deliver(await self._reader.readexactly(length))
         except (EOFError, OSError, TProtocolException, TTransportException, ValueError) as broken:
-            error = broken
+            self._end = broken
         finally:
-            self._writer.close()
+            if not self._writer.is_closing():
+                self._writer.close()
             for reply in self._outstanding.values():
                 if not reply.done():
-                    reply.set_exception(error)
+                    reply.set_exception(self._end)
 
     def _deliver(self, body: bytes) -> None:
         _, _, sequence = TBinaryProtocolAccelerated(TMemoryBuffer(body)).readMessageBegin()

@@ -62,5 +62,37 @@ class ConnectionBroken(ControllerUnreachable):
     """The connection ended under a call."""
 
 
-NOT_BLAST = "what answers there does not speak Blast's protocol"
+class NoAnswerInTime(ControllerUnreachable):
+    """A controller is there, but has not answered for `seconds`."""
+
+    def __init__(self, address: Address, seconds: float) -> None:
+        Exception.__init__(
+            self,
+            f"nothing came within {seconds:g} s from the controller at {address}: "
+            "whether it does what was asked is unknown, `blast status` tells",
+        )
+        self.address = address
+
+
+class BrokenAtOnce(ConnectionBroken):
+    """A new connection ended under its first call: the two sides may expect different things of each other."""
+
+    def __init__(self, address: Address, tls: bool) -> None:
+        wish = "does the controller want a certificate, --cert" if tls else "does the controller want TLS, --ca"
+        super().__init__(address, f"the connection broke at once; {wish}?")
+
+
+class TlsFailed(ControllerUnreachable):
+    """The two sides did not trust or understand each other; its text is a sentence that says what to look at."""
+
+    def __init__(self, address: Address, reason: str) -> None:
+        Exception.__init__(
+            self,
+            f"no TLS with the controller at {address} ({reason}): "
+            "check --ca, --cert, --cert-key and --server-name, and that it speaks TLS",
+        )
+        self.address = address
+
+
+NOT_BLAST = "what answers there does not speak Blast's protocol, or wants TLS (--ca)"
 """Reason of a `ControllerUnreachable` when the other side sends nonsense."""

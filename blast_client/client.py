@@ -7,6 +7,7 @@ is wrong with the connection is a `ControllerUnreachable`.
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -19,6 +20,7 @@ from thrift.transport.TTransport import TFramedTransport, TTransportException
 
 from blast_api import BlastOperator
 from blast_api.ttypes import (
+    Denied,
     DrainStatus,
     ElementStatus,
     Event,
@@ -32,6 +34,7 @@ from blast_api.ttypes import (
     ReconcileReport,
     RequestStatus,
     TransferReport,
+    Unsupported,
     Version,
 )
 from blast_client.address import DEFAULT_ADDRESS, parse_address
@@ -39,24 +42,40 @@ from blast_client.calls import (
     NOT_BLAST,
     PAGE,
     SAFE_TO_REPEAT,
+    BrokenAtOnce,
     ConnectionBroken,
     ControllerUnreachable,
+    NoAnswerInTime,
+    TlsFailed,
     filter_of,
     milliseconds,
 )
+from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 
 class Client:
     """A connection to a controller, opened by the first call. One call at a time: not for several threads.
 
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
-    Raises `BadAddress` for an address that is none.
+    With `tls` the controller must have a certificate that can be trusted; with `token` every connection begins with a
+    login. Raises `BadAddress` for an address that is none, `BadCredentials`.
     """
 
-    def __init__(self, address: str = DEFAULT_ADDRESS, timeout: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: str = DEFAULT_ADDRESS,
+        timeout: float = 10.0,
+        *,
+        tls: TlsSettings | None = None,
+        token: str | None = None,
+    ) -> None:
         self.address = parse_address(address)
         self._timeout = timeout
-        self._socket = TSocket(self.address.host, self.address.port)
+        self._token = token
+        self._tls = tls.context() if tls else None
+        self._server_name = (tls.server_name if tls else None) or self.address.host
+        self._guard_token(token)
+        self._socket = _Socket(self.address.host, self.address.port)
         self._transport = TFramedTransport(self._socket)
         self._thrift = BlastOperator.Client(TBinaryProtocolAccelerated(self._transport))
 
@@ -130,13 +149,16 @@ class Client:
         self._call("ping")
 
     def login(self, token: str) -> None:
-        """Identify this connection."""
+        """Say who this client is, on this connection and on those that replace it."""
+        self._guard_token(token)
+        self._token = None
         self._call("login", token)
+        self._token = token
 
     # ------------------------------------------------------------------ operators
 
-    def drain(self, on: bool) -> DrainStatus:
-        """Stop, or resume, granting."""
+    def drain(self, on: bool | None) -> DrainStatus:
+        """Take no new requests, or take them again; None only asks."""
         return self._call("drain", on)
 
     def reconcile(self, dry_run: bool = True) -> ReconcileReport:
@@ -183,21 +205,29 @@ class Client:
         was_open = self._socket.isOpen()
         try:
             return attempt()
-        except ConnectionBroken:
+        except ConnectionBroken as error:
             # A connection that was just made and broke is no accident of an old one.
-            if not was_open or name not in SAFE_TO_REPEAT:
+            if not was_open:
+                raise BrokenAtOnce(self.address, self._tls is not None) from error
+            if name not in SAFE_TO_REPEAT:
                 raise
         return attempt()
 
     def _once(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
         self._connect()
+        return self._carry_out(name, arguments, timeout)
+
+    def _carry_out(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
         self._socket.setTimeout(timeout * 1000)
         try:
             return getattr(self._thrift, name)(*arguments)
         except TTransportException as error:
             self.close()
+            if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):
+                # With TLS 1.3 a client learns only now that its certificate was refused.
+                raise TlsFailed(self.address, tls_reason(error.inner)) from error
             if error.type == TTransportException.TIMED_OUT:
-                raise ControllerUnreachable(self.address, f"nothing came within {timeout:g} s") from error
+                raise NoAnswerInTime(self.address, timeout) from error
             raise ConnectionBroken(self.address, "the connection broke") from error
         except (TProtocolException, EOFError) as error:
             self.close()
@@ -216,4 +246,48 @@ class Client:
         except OSError as error:
             raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setHandle(connection)
+        self._socket.setHandle(self._with_tls(connection))
+        if self._token is not None:
+            self._log_in(self._token)
+
+    def _with_tls(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        try:
+            return self._tls.wrap_socket(connection, server_hostname=self._server_name)
+        except OSError as error:
+            connection.close()
+            raise TlsFailed(self.address, tls_reason(error)) from error
+
+    def _log_in(self, token: str) -> None:
+        try:
+            self._carry_out("login", (token,), self._timeout)
+        except (Denied, Unsupported):
+            # Nothing else may be asked on a connection that is not who it should be.
+            self.close()
+            raise
+
+    def _guard_token(self, token: str | None) -> None:
+        if token is not None and self._tls is None:
+            refuse_open_token(self.address)
+
+
+class _Socket(TSocket):  # type: ignore[misc]
+    """A socket that notices under TLS too that the other side has closed."""
+
+    def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
+        if not isinstance(self.handle, ssl.SSLSocket):
+            is_open: bool = super().isOpen()
+            return is_open
+        timeout = self.handle.gettimeout()
+        try:
+            self.handle.settimeout(0)
+            # Between calls nothing is due: whatever can be read is the end, or nothing that we understand.
+            self.handle.recv(1)
+        except ssl.SSLWantReadError:
+            self.handle.settimeout(timeout)
+            return True
+        except OSError:
+            pass
+        self.close()
+        return False

@@ -1,4 +1,4 @@
-"""`blast fabric show|svg`: the fabric as a table and as a picture."""
+"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibres checked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 
 from blast_client.fabric_svg import fabric_svg
 from blast_client.fabric_table import fabric_table
-from blast_client.failures import DONE, FAILED, telling_failures
+from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.json_form import to_json
+from blast_client.operator_commands import register_verify
 from blast_client.options import add_command, connect
+
+_WRONG_PLACE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
 def register(subparsers: Any) -> None:
@@ -29,6 +32,7 @@ def register(subparsers: Any) -> None:
     svg = add_command(kinds, "svg", "draw the fabric as an SVG picture", "blast fabric svg --output fabric.svg")
     svg.add_argument("--output", metavar="FILE", type=Path, help="file to write (default: standard output)")
     svg.set_defaults(run=_svg)
+    register_verify(kinds)
 
 
 @telling_failures
@@ -51,5 +55,5 @@ def _svg(arguments: argparse.Namespace) -> int:
         arguments.output.write_text(picture, encoding="utf-8")
     except OSError as error:
         sys.stderr.write(f"blast: {arguments.output} cannot be written ({error.strerror}): choose another --output\n")
-        return FAILED
+        return WRONG_USE if isinstance(error, _WRONG_PLACE) else FAILED
     return DONE

@@ -11,18 +11,36 @@ from thrift.Thrift import TApplicationException, TException
 
 from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, NotYet, Rejected, UnknownRequest, Unsupported
 from blast_client.address import BadAddress
-from blast_client.calls import ControllerUnreachable
+from blast_client.calls import ControllerUnreachable, NoAnswerInTime, TlsFailed
 from blast_client.json_form import state_name
+from blast_client.tls import BadCredentials
 
 DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
 """Exit statuses of every `blast` command."""
+
+
+_NOT_NOW = frozenset(
+    {
+        "device_away",
+        "device_failed",
+        "light_lost",
+        "no_port",
+        "no_open_leg",
+        "no_resources",
+        "busy",
+        "draining",
+        "too_many_requests",
+        "too_many_pending",
+    }
+)
+"""Codes of refusals that are no mistake of the caller's: the same call may succeed at another time."""
 
 
 def explain_failure(error: Exception) -> tuple[int, str]:
     """The exit status and the sentence for an exception of a client call."""
     match error:
         case Rejected():
-            return WRONG_USE, _with_largest(error)
+            return FAILED if error.code in _NOT_NOW else WRONG_USE, _with_largest(error)
         case NotYet():
             return FAILED, f"not yet: {error.sentence}"
         case Ended():
@@ -38,12 +56,14 @@ def explain_failure(error: Exception) -> tuple[int, str]:
         case NotLeader():
             other = f": try --controller {error.address}" if error.address else ""
             return FAILED, f"this controller is not the leader{other}"
+        case TlsFailed() | NoAnswerInTime():
+            return FAILED, str(error)
         case ControllerUnreachable():
             return FAILED, f"{error} with --controller"
         case TApplicationException():
             return FAILED, f"the controller could not carry out the call: {error}"
         case _:
-            return (WRONG_USE if isinstance(error, BadAddress) else FAILED), str(error)
+            return (WRONG_USE if isinstance(error, BadAddress | BadCredentials) else FAILED), str(error)
 
 
 def _with_largest(error: Rejected) -> str:
@@ -60,7 +80,7 @@ def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], i
     def wrapped(arguments: Namespace) -> int:
         try:
             return run(arguments)
-        except (TException, ControllerUnreachable, BadAddress) as error:
+        except (TException, ControllerUnreachable, BadAddress, BadCredentials) as error:
             status, sentence = explain_failure(error)
             sys.stderr.write(f"blast: {sentence}\n")
             return status

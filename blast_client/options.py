@@ -5,16 +5,27 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from blast_client.address import DEFAULT_ADDRESS
 from blast_client.client import Client
+from blast_client.tls import TlsSettings, read_token
 
 Value = TypeVar("Value")
 
+SYSTEM = "system"
+_PROOFS = {
+    "ca": f"certificates that the controller's is checked against; {SYSTEM}: those that this machine trusts",
+    "cert": "this client's certificate",
+    "cert-key": "its private key, unless that is in the same file",
+    "server-name": "name in the controller's certificate, where its address is another",
+    "token-file": "file with the token to log in with",
+}
+
 
 def controller_options() -> argparse.ArgumentParser:
-    """A parent parser with --controller and --json."""
+    """A parent parser with --controller, --json and what proves who is who."""
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument(
         "--controller",
@@ -23,6 +34,15 @@ def controller_options() -> argparse.ArgumentParser:
         help="HOST:PORT of the controller (default: $BLAST_CONTROLLER, else 127.0.0.1:9090)",
     )
     options.add_argument("--json", action="store_true", help="print JSON")
+    proofs = options.add_argument_group("proofs", "For a controller that speaks TLS or wants to know who is calling.")
+    for name, what in _PROOFS.items():
+        variable = variable_of(name)
+        proofs.add_argument(
+            f"--{name}",
+            metavar="NAME" if name == "server-name" else "FILE",
+            default=os.environ.get(variable) or None,
+            help=f"{what} (default: ${variable})",
+        )
     return options
 
 
@@ -39,9 +59,26 @@ def add_command(subparsers: Any, name: str, summary: str, example: str) -> argpa
     return parser
 
 
-def connect(arguments: argparse.Namespace) -> Client:
-    """A client of the controller that the arguments name."""
-    return Client(arguments.controller)
+def connect(arguments: argparse.Namespace, timeout: float = 10.0) -> Client:
+    """A client of the controller that the arguments name; `timeout` in seconds for each answer.
+
+    Raises BadAddress, BadCredentials.
+    """
+    token = read_token(Path(arguments.token_file)) if arguments.token_file else None
+    return Client(arguments.controller, timeout, tls=tls_settings(arguments), token=token)
+
+
+def variable_of(option: str) -> str:
+    """The environment variable that stands for an option: BLAST_CERT_KEY for cert-key."""
+    return f"BLAST_{option.upper().replace('-', '_')}"
+
+
+def tls_settings(arguments: argparse.Namespace) -> TlsSettings | None:
+    """What the arguments say about TLS; None where they say nothing."""
+    ca, cert, key = (Path(text) if text else None for text in (arguments.ca, arguments.cert, arguments.cert_key))
+    if ca is None and cert is None and key is None and arguments.server_name is None:
+        return None
+    return TlsSettings(None if arguments.ca == SYSTEM else ca, cert, key, arguments.server_name)
 
 
 def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:

@@ -44,7 +44,9 @@ def _register_request(subparsers: Any) -> None:
         "--to", dest="receivers", metavar="HOST,…", type=checked(names), required=True, help="receivers"
     )
     parser.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), required=True, help="size, as 300MB")
-    parser.add_argument("--key", help="names the request; the same key and content again is the same request")
+    parser.add_argument(
+        "--key", type=checked(_key), help="names the request; the same key and content again is the same request"
+    )
     parser.add_argument(
         "--timeout", metavar="TIME", type=checked(parse_seconds), default=60.0, help="wait so long (default: 60s)"
     )
@@ -79,10 +81,25 @@ def _register_finish(subparsers: Any) -> None:
 def _register_top(subparsers: Any) -> None:
     parser = add_command(subparsers, "top", "watch requests, light trees and what is free", "blast top --interval 2s")
     parser.add_argument(
-        "--interval", metavar="TIME", type=checked(parse_seconds), default=1.0, help="time between views (default: 1s)"
+        "--interval", metavar="TIME", type=checked(_interval), default=1.0, help="time between views (default: 1s)"
     )
     parser.add_argument("--once", action="store_true", help="print one view and return")
     parser.set_defaults(run=_top)
+
+
+def _key(text: str) -> str:
+    """Raises ValueError."""
+    if not text:
+        raise ValueError("a key has at least one character; leave --key out to have one made up")
+    return text
+
+
+def _interval(text: str) -> float:
+    """Raises ValueError."""
+    seconds = parse_seconds(text)
+    if seconds == 0:
+        raise ValueError("there must be time between two views; --once prints one")
+    return seconds
 
 
 # ---------------------------------------------------------------------- what they do
@@ -91,7 +108,7 @@ def _register_top(subparsers: Any) -> None:
 @telling_failures
 def _request(arguments: argparse.Namespace) -> int:
     request = MulticastRequest(
-        key=arguments.key or f"cli-{uuid.uuid4().hex[:12]}",
+        key=f"cli-{uuid.uuid4().hex[:12]}" if arguments.key is None else arguments.key,
         sender=arguments.sender,
         receivers=arguments.receivers,
         bytes=arguments.bytes,

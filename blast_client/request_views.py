@@ -9,6 +9,8 @@ from blast_client.json_form import state_name
 from blast_client.text_table import shortened, text_table
 from blast_client.units import format_bytes, format_ms, format_rate
 
+_DEFAULT_TENANT = "default"
+
 
 def describe_grant(grant: Grant, size: int) -> str:
     """A grant for somebody who is about to send `size` bytes."""
@@ -45,10 +47,12 @@ def describe_request(status: RequestStatus) -> str:
 
 
 def request_table(requests: Sequence[RequestStatus]) -> str:
-    """Many requests, one a line."""
+    """Many requests, one a line; TENANT/KEY where there are other tenants than the default one."""
     if not requests:
         return "no requests"
-    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], [_row(request) for request in requests])
+    tenants = any(request.tenant != _DEFAULT_TENANT for request in requests)
+    rows = [[f"{r.tenant}/{r.key}" if tenants else r.key, *_row(r)] for r in requests]
+    return text_table(["KEY", "STATE", "AGE", "SIZE", "FROM", "TO", "NOTE"], rows)
 
 
 def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controller: str) -> str:
@@ -95,7 +99,6 @@ def _row(status: RequestStatus) -> list[str]:
     note = next((part.reason for part in status.parts if part.reason), "")
     lease = next((part.leaseLeftMs for part in status.parts if part.leaseLeftMs is not None), None)
     return [
-        status.key,
         state_name(status.state),
         format_ms(status.ageMs),
         format_bytes(status.bytes),

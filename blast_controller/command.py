@@ -6,15 +6,19 @@ import argparse
 import json
 import logging
 import os
-import signal
 import sys
-import threading
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
+from blast_controller import token_command
+from blast_controller.access_files import check_access_files
 from blast_controller.config import Config, ConfigError, load
-from blast_controller.daemon import CannotListen, Daemon
+from blast_controller.daemon import CannotListen, JournalUnusable
+from blast_controller.ops.logging import FORMATS, LEVELS
+from blast_controller.process import ControllerProcess
+
+log = logging.getLogger(__name__)
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
 
@@ -23,11 +27,11 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `controller` and its sub-commands."""
     parser = subparsers.add_parser("controller", help="run the controller, check its configuration")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    run = _command(
-        commands, "run", "Run the controller until it is told to end (SIGTERM, SIGINT).", "--config blast.toml"
-    )
+    purpose = "Run the controller until it is told to end (SIGTERM, SIGINT); SIGHUP reloads the file."
+    run = _command(commands, "run", purpose, "--config blast.toml")
     _add_config(run)
-    run.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    run.add_argument("--log-level", choices=LEVELS, help="wins over log.level of the file")
+    run.add_argument("--log-format", choices=FORMATS, help="wins over log.format of the file")
     run.set_defaults(run=_run)
     check = _command(commands, "check", "Check a configuration and print what it means.", "--config blast.toml")
     _add_config(check)
@@ -35,6 +39,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     check.set_defaults(run=_check)
     example = _command(commands, "example-config", "Print a commented configuration to start from.", "> blast.toml")
     example.set_defaults(run=_example)
+    token_command.register(commands)
 
 
 def _command(
@@ -54,30 +59,35 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    logging.basicConfig(
-        level=args.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
     try:
-        daemon = Daemon(load(args.config))
-        addresses = daemon.start()
-    except (ConfigError, CannotListen) as error:
+        ControllerProcess(args.config, lambda config: _with_options(config, args)).run(_say_ready)
+    except (ConfigError, CannotListen, JournalUnusable) as error:
         _complain(str(error))
         # Threads of a half-started daemon must not keep the process.
         _leave(EXIT_WRONG_INPUT if isinstance(error, ConfigError) else EXIT_FAILED)
-    _say(json.dumps({"event": "ready", **addresses}))
-    ended.wait()
-    daemon.stop()
+    except Exception:
+        # The top of the process: its threads would go on without anybody who hears a signal.
+        log.critical("the controller failed", exc_info=True)
+        _leave(EXIT_FAILED)
     # The OpenFlow framework's threads do not end by themselves.
     _leave(EXIT_DONE)
     return EXIT_DONE
 
 
+def _with_options(config: Config, args: argparse.Namespace) -> Config:
+    given = {"level": args.log_level, "format": args.log_format}
+    log = config.log.model_copy(update={key: value for key, value in given.items() if value is not None})
+    return config.model_copy(update={"log": log})
+
+
+def _say_ready(addresses: dict[str, str]) -> None:
+    _say(json.dumps({"event": "ready", **addresses}))
+
+
 def _check(args: argparse.Namespace) -> int:
     try:
         config = load(args.config)
+        check_access_files(config)
     except ConfigError as error:
         _complain(str(error))
         return EXIT_WRONG_INPUT
@@ -102,10 +112,19 @@ def _summary(config: Config) -> str:
         f"optical switches: {switches}",
         f"splitters: {splitters}",
         f"policy: {config.policy.name}",
-        f"Thrift on {config.controller.thrift}, OpenFlow on {config.controller.openflow}",
+        f"Thrift on {config.controller.thrift} ({_access(config)}), OpenFlow on {config.controller.openflow}",
         f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",
     ]
     return "\n".join(lines)
+
+
+def _access(config: Config) -> str:
+    access = config.access
+    if access is None:
+        return "everybody on this machine is operator"
+    proofs = [f"certificates under {access.client_ca}"] if access.client_ca else []
+    proofs += [f"tokens in {access.token_file}"] if access.token_file else []
+    return f"{'TLS' if access.certificate else 'no TLS'}, clients known by {' or '.join(proofs)}"
 
 
 def _say(text: str) -> None:

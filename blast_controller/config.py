@@ -12,13 +12,17 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from algorithms.policies import POLICIES
-from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter
+from blast_controller.config_access import AccessSection, TenantSection, access_fault, is_loopback
+from blast_controller.config_section import Milliseconds, Name, Section
+from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.settings import CoreSettings
 from blast_controller.openflow.rules import RuleSettings
-from tl1_driver.dialects import DIALECTS
+from blast_controller.ops.logging import FORMATS, LEVELS
+from tl1_driver.dialects import DIALECTS, configured
+from tl1_driver.errors import InvalidSetting
 
 
 class ConfigError(Exception):
@@ -30,6 +34,13 @@ def _address(text: str) -> str:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError('must be "ADDRESS:PORT"')
     return text
+
+
+def _text(value: object) -> object:
+    # Python's address types would take numbers and truth values too.
+    if not isinstance(value, str):
+        raise ValueError("must be a string")
+    return value
 
 
 def _one_of(known: Iterable[str]) -> AfterValidator:
@@ -49,17 +60,11 @@ def _datapath(text: str) -> str:
     return text
 
 
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
 Address = Annotated[str, AfterValidator(_address)]
+Ip = Annotated[IPv4Address, BeforeValidator(_text)]
+IpNetwork = Annotated[IPv4Network, BeforeValidator(_text)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 Number = Annotated[int, Field(ge=1)]
-Milliseconds = Annotated[float, Field(gt=0)]
-
-
-class Section(BaseModel):
-    """A table of the file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ControllerSection(Section):
@@ -67,11 +72,21 @@ class ControllerSection(Section):
 
     thrift: Address = "127.0.0.1:9090"
     openflow: Address = "127.0.0.1:6653"
+    openflow_trusts_network: bool = False
     workers: Annotated[int, Field(ge=1, le=64)] = 4
     remember_ended_ms: Milliseconds = 3_600_000
     client_grace_ms: Milliseconds = 2_000
     lease_factor: Annotated[float, Field(ge=1)] = 2.0
     lease_minimum_ms: Milliseconds = 10_000
+
+
+class JournalSection(Section):
+    """Where the controller keeps what must survive a restart."""
+
+    file: Path | None = None
+    keep_entries: Annotated[int, Field(ge=1)] = 100_000
+    keep_days: Annotated[float, Field(gt=0)] = 30.0
+    reconcile_every_ms: Milliseconds | None = 60_000
 
 
 class PolicySection(Section):
@@ -83,7 +98,7 @@ class PolicySection(Section):
 class OpenFlowSection(Section):
     """Where Blast's rules live on the ToRs."""
 
-    group_network: IPv4Network = IPv4Network("239.77.0.0/16")
+    group_network: IpNetwork = IPv4Network("239.77.0.0/16")
     group_port: Annotated[int, Field(ge=1, le=65535)] = 5001
     table: Annotated[int, Field(ge=0, le=254)] = 0
     priority: Annotated[int, Field(ge=2, le=65535)] = 40_000
@@ -95,12 +110,21 @@ class OpenFlowSection(Section):
     echo_misses: Annotated[int, Field(ge=1)] = 5
 
 
+class LogSection(Section):
+    """What is written to standard error, and how."""
+
+    level: Annotated[str, _one_of(LEVELS)] = "info"
+    format: Annotated[str, _one_of(FORMATS)] = "text"
+
+
 class FabricSection(Section):
     """Properties of the whole optical fabric."""
 
     light_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
     loop_leaf: bool = False
+    verify_at_first_start: bool = False
+    probe_wait_ms: Milliseconds = 1_000
 
 
 class OpticalSwitchSection(Section):
@@ -114,6 +138,10 @@ class OpticalSwitchSection(Section):
     user: str = ""
     password_file: Path | None = None
     step_timeout_ms: Milliseconds = 2_000
+    dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
+    light_check: Literal["off", "before_grant", "under_traffic"] = "off"
+    dark_dbm: float = -30.0
+    light_wait_ms: Milliseconds = 500
 
 
 class OpticalPortSection(Section):
@@ -130,7 +158,7 @@ class HostSection(Section):
 
     name: Name
     port: PortNumber
-    ip: IPv4Address
+    ip: Ip
 
 
 class RackSection(Section):
@@ -151,16 +179,43 @@ class SplitterSection(Section):
     outputs: Annotated[tuple[Number, ...], Field(min_length=2)]
 
 
+class StaticEndSection(Section):
+    """Where a static tree ends: a port of a rack's ToR, or a host."""
+
+    rack: Name | None = None
+    port: PortNumber | None = None
+    host: Name | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> StaticEndSection:
+        if (self.host is None) == (self.rack is None) or (self.rack is None) != (self.port is None):
+            raise ValueError("name a rack with a port, or a host")
+        return self
+
+
+class StaticTreeSection(Section):
+    """Splitters fixed between ToRs or hosts, without an optical switch."""
+
+    name: Name
+    root: StaticEndSection
+    leaves: Annotated[tuple[StaticEndSection, ...], Field(min_length=1)]
+
+
 class Config(Section):
     """The whole file."""
 
     controller: ControllerSection = ControllerSection()
+    journal: JournalSection = JournalSection()
     policy: PolicySection = PolicySection()
     openflow: OpenFlowSection = OpenFlowSection()
     fabric: FabricSection = FabricSection()
+    log: LogSection = LogSection()
+    access: AccessSection | None = None
+    tenant: tuple[TenantSection, ...] = ()
     optical_switch: tuple[OpticalSwitchSection, ...] = ()
     rack: Annotated[tuple[RackSection, ...], Field(min_length=1)]
     splitter: tuple[SplitterSection, ...] = ()
+    static_tree: tuple[StaticTreeSection, ...] = ()
 
     # ------------------------------------------------------------------------------ what the parts need
 
@@ -177,20 +232,25 @@ class Config(Section):
         hosts = {h.name: Host(h.name, r.name, h.port, str(h.ip)) for r in self.rack for h in r.hosts}
         splitters = {s.name: Splitter(s.name, s.optical_switch, s.input, s.outputs) for s in self.splitter}
         switches = tuple(s.name for s in self.optical_switch)
-        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9)
+        static = {t.name: _static_tree(t) for t in self.static_tree}
+        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static)
 
     def core_settings(self) -> CoreSettings:
         """The core's settings."""
+        every = self.journal.reconcile_every_ms
         return CoreSettings(
             group_network=self.openflow.group_network,
             group_port=self.openflow.group_port,
             policy=self.policy.name,
             most_splitters=self.fabric.max_splitters_per_tree,
             loop_leaf=self.fabric.loop_leaf,
+            probe_wait=self.fabric.probe_wait_ms / 1000,
             lease_factor=self.controller.lease_factor,
             lease_minimum=self.controller.lease_minimum_ms / 1000,
             orphan_grace=self.controller.client_grace_ms / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
+            reconcile_every=None if every is None else every / 1000,
+            tenants={tenant.name: tenant.limits() for tenant in self.tenant},
         )
 
     def rule_settings(self, epoch: int) -> RuleSettings:
@@ -204,18 +264,41 @@ class Config(Section):
         found: dict[int, tuple[int, ...]] = {}
         for rack in self.rack:
             datapath = int(rack.datapath, 16)
-            found[datapath] = found.get(datapath, ()) + tuple(port.port for port in rack.optical_ports)
+            fixed = tuple(end.port for end in _static_ends(self) if end.rack == rack.name and end.port is not None)
+            ports = tuple(port.port for port in rack.optical_ports)
+            found[datapath] = found.get(datapath, ()) + ports + fixed
         return found
+
+
+def _static_ends(config: Config) -> list[StaticEndSection]:
+    return [end for tree in config.static_tree for end in (tree.root, *tree.leaves)]
+
+
+def _static_tree(section: StaticTreeSection) -> StaticTree:
+    leaves = {end.rack: end.port for end in section.leaves if end.rack is not None and end.port is not None}
+    hosts = frozenset(end.host for end in section.leaves if end.host is not None)
+    return StaticTree(section.name, section.root.rack, section.root.port or 0, section.root.host, leaves, hosts)
 
 
 def load(path: Path) -> Config:
     """Read and check a configuration file. Raises ConfigError."""
+    return parse_file(path, read(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file. Raises ConfigError."""
     try:
-        return parse(path.read_text())
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+
+
+def parse_file(path: Path, text: str) -> Config:
+    """Check the text that was read from `path`. Raises ConfigError, which names the file."""
+    try:
+        return parse(text)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
 
@@ -223,20 +306,29 @@ def load(path: Path) -> Config:
 def parse(text: str) -> Config:
     """Check the text of a configuration file. Raises ConfigError."""
     try:
-        config = Config.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not TOML: {error}.") from error
+        config = Config.model_validate(_toml(text))
     except ValidationError as error:
         raise ConfigError(_sentence(error)) from error
     _check_consistency(config)
     return config
 
 
+def _toml(text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ConfigError("not TOML that can be read: nested too deeply.") from error
+    except ValueError as error:
+        # Not only TOMLDecodeError: Python refuses numbers of thousands of digits by itself.
+        raise ConfigError(f"not TOML: {error}.") from error
+
+
 # ------------------------------------------------------------------------------------------- one sentence
 
 
 def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
+    # A misspelt key comes first: it is why another one is missing.
+    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
     place = _place(first["loc"])
     if first["type"] == "extra_forbidden":
         key = str(first["loc"][-1])
@@ -278,18 +370,34 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
 
 def _check_consistency(config: Config) -> None:
     _unique("optical switch", (s.name for s in config.optical_switch))
+    _unique("tenant", (t.name for t in config.tenant))
     _unique("rack", (r.name for r in config.rack))
     _unique("splitter", (s.name for s in config.splitter))
     _unique("host", (h.name for r in config.rack for h in r.hosts))
     _unique("host address", (str(h.ip) for r in config.rack for h in r.hosts))
-    _unique("port of a datapath", _tor_ports(config))
+    _unique("port", _tor_ports(config))
+    _unique("static tree", (t.name for t in config.static_tree))
+    _check_static_ends(config)
     _check_switch_ports(config)
+    listens = config.controller.openflow
+    if not is_loopback(listens) and not config.controller.openflow_trusts_network:
+        raise ConfigError(
+            f"controller.openflow {listens} is reached from other machines, and OpenFlow is not authenticated: keep it "
+            "on a management network of its own and say so by controller.openflow_trusts_network = true."
+        )
+    fault = access_fault(config.controller.thrift, config.access, config.tenant)
+    if fault is not None:
+        raise ConfigError(fault)
     flow = config.openflow
     if flow.guard_priority >= flow.priority:
         raise ConfigError("openflow.guard_priority must be below openflow.priority.")
     if not flow.group_network.is_multicast or flow.group_network.prefixlen > 30:
         raise ConfigError(f"openflow.group_network {flow.group_network} must be multicast with at least 2 addresses.")
     for switch in config.optical_switch:
+        try:
+            configured(switch.dialect, switch.dialect_settings)
+        except InvalidSetting as error:
+            raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
 
@@ -297,7 +405,18 @@ def _check_consistency(config: Config) -> None:
 def _tor_ports(config: Config) -> Iterable[str]:
     for rack in config.rack:
         ports = [*(h.port for h in rack.hosts), *(p.port for p in rack.optical_ports)]
+        ports += [end.port for end in _static_ends(config) if end.rack == rack.name and end.port is not None]
         yield from (f"{port} of datapath {rack.datapath.lower()}" for port in ports)
+
+
+def _check_static_ends(config: Config) -> None:
+    racks, hosts = {r.name for r in config.rack}, {h.name for r in config.rack for h in r.hosts}
+    for tree in config.static_tree:
+        for end in (tree.root, *tree.leaves):
+            known = end.rack in racks if end.rack is not None else end.host in hosts
+            if not known:
+                raise ConfigError(f"the static tree {tree.name} ends at {end.rack or end.host}, which is not declared.")
+        _unique(f"leaf of the static tree {tree.name}", (str(end.rack or end.host) for end in tree.leaves))
 
 
 def _check_switch_ports(config: Config) -> None:

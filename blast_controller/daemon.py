@@ -5,22 +5,35 @@ from __future__ import annotations
 import logging
 import os
 import resource
-import secrets
 import sys
 from collections.abc import Callable
 from typing import TypeVar
 
 from blast_api import BlastOperator, ttypes
+from blast_controller.access_files import check_access_files, read_policy, read_secret, tls_settings
 from blast_controller.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.core import events
 from blast_controller.core.controller import Core
+from blast_controller.core.errors import FabricError
+from blast_controller.first_check import check_fibres
+from blast_controller.observed import DeviceReports, ToldWaitingRoom
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK, EchoProbe
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
-from blast_controller.rpc.framed_server import FramedServer
+from blast_controller.optical.light_check import LightCheck
+from blast_controller.rpc.framed_server import FramedServer, Security
+from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.served_connection import ServerLimits
 from blast_controller.runtime import Runtime
-from tl1_driver.dialects import DIALECTS
+from blast_controller.store.compaction import Compactor
+from blast_controller.store.details import read_page
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.interface import Loaded, Store
+from blast_controller.store.memory import MemoryStore
+from blast_controller.store.retention import Retention
+from blast_controller.store.sqlite import SqliteStore
+from tl1_driver.dialects import configured
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -33,21 +46,37 @@ class CannotListen(Exception):
     """An address that the config names cannot be listened on. One sentence."""
 
 
+class JournalUnusable(Exception):
+    """The journal cannot be opened: held by another controller, damaged, not writable. One sentence."""
+
+
 class Daemon:
     """Starts everything on `start`, in an order in which nothing is lost, and ends it on `stop`."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        check_access_files(config)
         # Several short-lived hand-overs between threads make up a grant: do not let one wait 5 ms for the interpreter.
         sys.setswitchinterval(THREAD_SWITCH_INTERVAL)
         _allow_many_connections()
-        self.runtime = Runtime(Core(config.build_fabric(), config.core_settings()), _die)
-        self._optical = OpticalExecutor(map(_switch_settings, config.optical_switch), self.runtime.post, _die)
+        self._store = _store(config)
+        self._loaded = _opened(self._store)
+        self._compactor = Compactor(self._store, _die)
+        self.epoch = self._loaded.epoch
+        self.runtime = Runtime(Core(config.build_fabric(), config.core_settings()), self._store, _die)
+        self.runtime.waiting = ToldWaitingRoom()
+        self._reports = DeviceReports(self.runtime)
+        switches = [_switch_settings(section) for section in config.optical_switch]
+        self.secrets = frozenset(switch.password for switch in switches)
+        """What must not be written anywhere."""
+        self._optical = OpticalExecutor(switches, self._reports.post, _die)
+        self.gate = Gate(read_policy(config))
         self._server = FramedServer(
             BlastOperator,
-            BlastHandler(self.runtime, FRAMEWORK),
-            ServerLimits(workers=config.controller.workers),
+            BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate),
+            _server_limits(config),
             too_many_waits=ttypes.Denied,
+            security=Security(self.gate, tls_settings(config.access)),
         )
         self._openflow: OpenFlowDriver | None = None
 
@@ -58,26 +87,54 @@ class Daemon:
             config.controller.openflow,
             lambda: OpenFlowDriver(
                 _address(config.controller.openflow),
-                # Without a journal there is no boot counter yet: a random epoch tells runs apart.
-                config.rule_settings(epoch=secrets.randbits(16)),
+                config.rule_settings(epoch=self.epoch & 0xFFFF),
                 config.optical_ports(),
                 str(config.openflow.group_network),
-                self.runtime.post,
+                self._reports.post,
                 _die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
+                self.epoch,
             ),
         )
-        self.runtime.start(self._optical, self._openflow)
-        self._openflow.start()
-        self._optical.start()
+        # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
         host, port = _listening(
             config.controller.thrift, lambda: self._server.start(*_address(config.controller.thrift))
         )
+        try:
+            self.runtime.start(self._optical, self._openflow, self._loaded)
+        except FabricError as error:
+            raise ConfigError(f"{error}: bring the old configuration back, or let its light end first.") from error
+        self._openflow.start()
+        self._optical.start()
+        self._compactor.start()
+        if config.fabric.verify_at_first_start and self._loaded.is_new:
+            check_fibres(self.runtime)
         return {
             "thrift": f"{host}:{port}",
             "openflow": f"{_address(config.controller.openflow)[0]}:{self._openflow.port}",
         }
+
+    def apply(self, config: Config) -> None:
+        """Go by this configuration from now on, as far as a running controller can (`reload.AT_ONCE`).
+
+        What is granted stays as it was granted. Raises ConfigError, with nothing changed.
+        """
+        self.reload_access(config)
+        if config.core_settings() != self._config.core_settings():
+            self.runtime.post(events.SettingsChanged(config.core_settings()))
+        self._config = config
+
+    def reload_access(self, config: Config) -> None:
+        """Take up tokens, client rules, tenants and certificate anew. Raises ConfigError; the old ones then stay."""
+        check_access_files(config)
+        policy, tls = read_policy(config), tls_settings(config.access)
+        if tls is not None:
+            self._server.reload_certificate(tls)
+        self.gate.policy = policy
+
+    def _history(self, after_sequence: int, limit: int) -> list[tuple[int, str, str]]:
+        return read_page(self._store.journal, after_sequence, limit)
 
     def stop(self) -> None:
         """Stop serving; devices keep what they hold."""
@@ -86,6 +143,22 @@ class Daemon:
         self._optical.stop()
         if self._openflow is not None:
             self._openflow.stop()
+        self._compactor.stop()
+        self._store.close()
+
+
+def _store(config: Config) -> Store:
+    if config.journal.file is None:
+        log.warning("no journal is configured: a restart will know nothing of what is lit now")
+        return MemoryStore()
+    return SqliteStore(config.journal.file, Retention(config.journal.keep_entries, config.journal.keep_days))
+
+
+def _opened(store: Store) -> Loaded:
+    try:
+        return store.open()
+    except StoreFault as fault:
+        raise JournalUnusable(str(fault)) from fault
 
 
 def _allow_many_connections() -> None:
@@ -94,21 +167,26 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def _server_limits(config: Config) -> ServerLimits:
+    if config.access is None:
+        return ServerLimits(workers=config.controller.workers)
+    return ServerLimits(workers=config.controller.workers, seconds_to_login=config.access.login_timeout_ms / 1000)
+
+
 def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
     host, port = _address(section.address)
     password = ""
     if section.password_file is not None:
-        try:
-            password = section.password_file.read_text().strip()
-        except OSError as error:
-            raise ConfigError(f"the password file {section.password_file} cannot be read: {error.strerror}.") from error
+        password = read_secret(section.password_file).strip()
     timeout = section.step_timeout_ms / 1000
-    return SwitchSettings(section.name, host, port, DIALECTS[section.dialect], section.user, password, timeout)
+    light = LightCheck(section.light_check, section.dark_dbm, section.light_wait_ms / 1000)
+    dialect = configured(section.dialect, section.dialect_settings)
+    return SwitchSettings(section.name, host, port, dialect, section.user, password, timeout, light)
 
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _listening(address: str, start: Callable[[], T]) -> T:

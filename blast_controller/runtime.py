@@ -8,19 +8,33 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future, InvalidStateError
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from blast_controller.core.commands import Command, Publish, SetCircuits, SetForwarding
+from blast_controller.core.commands import (
+    Announce,
+    Command,
+    Publish,
+    ReadDevice,
+    SendProbe,
+    SetCircuits,
+    SetForwarding,
+)
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import RequestError
-from blast_controller.core.events import DecisionTimed, Event, Tick
+from blast_controller.core.errors import Rejected, RequestError
+from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, RequestSubmitted, Tick
+from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestEvent, RequestKey
+from blast_controller.store.errors import OurFault, StoreFault
+from blast_controller.store.interface import Loaded, Store
 from blast_controller.waiting import WaitingRoom
 
 T = TypeVar("T")
 
+LARGEST_BATCH = 256
+WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
 """Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
 log = logging.getLogger(__name__)
@@ -32,12 +46,24 @@ class OpticalDriver(Protocol):
     def apply(self, command: SetCircuits) -> None:
         """Carry out one decision's changes on one optical switch."""
 
+    def read(self, switch: str) -> None:
+        """Read what an optical switch holds, after what was handed in before; answered by CircuitsObserved."""
+
 
 class ForwardingDriver(Protocol):
     """Sets rules on ToRs; answers every step by an event; never blocks."""
 
     def apply(self, command: SetForwarding) -> None:
         """Carry out one decision's changes on one ToR."""
+
+    def read(self, datapath: int) -> None:
+        """Mend what is not a forward and read what a ToR holds, after what was handed in; answered by TableObserved."""
+
+    def look(self, datapath: int) -> None:
+        """The same, but write nothing."""
+
+    def probe(self, datapath: int, port: int, payload: bytes) -> None:
+        """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
 
 
 class Turn:
@@ -63,22 +89,41 @@ class Turn:
         """The answer to a request's next wanted event, or the refusal `too_late` gives after `timeout` seconds."""
         return self._runtime.waiting.park(request, self.now + timeout, wanted, answer, too_late)
 
+    def wait_announced(
+        self, topic: Hashable, timeout: float, answer: Callable[[Any], Any], too_late: Callable[[], RequestError]
+    ) -> Future[Any]:
+        """The answer to what the core announces under a topic."""
+        return self._runtime.announced.park(topic, self.now + timeout, lambda content: True, answer, too_late)
+
 
 class Runtime:
-    """Runs a core on real time and real devices."""
+    """Runs a core on real time, real devices and a store.
 
-    def __init__(self, core: Core, fatal: Callable[[BaseException], None]) -> None:
+    Events that have come together are handled together: what they change is written in one commit, and only when that
+    is durable do devices hear of anything and callers get their answers. While the store cannot write, nothing leaves.
+    """
+
+    def __init__(self, core: Core, store: Store, fatal: Callable[[BaseException], None]) -> None:
         self.core = core
         self.waiting = WaitingRoom()
+        self.announced = WaitingRoom()
+        self.store_fault: str | None = None
+        self._store = store
         self._fatal = fatal
         self._optical: OpticalDriver | None = None
         self._forwarding: ForwardingDriver | None = None
+        self._unwritten: list[Record] = []
+        self._held_back: list[Callable[[], None]] = []
+        self._write_again = 0.0
+        self._undecided = False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
-    def start(self, optical: OpticalDriver, forwarding: ForwardingDriver) -> None:
-        """Start to handle events."""
+    def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
+        """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
         self._optical, self._forwarding = optical, forwarding
+        rows = [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
+        self._take(self.core.restore(rows, time.monotonic()))
         self._thread.start()
 
     def stop(self) -> None:
@@ -88,22 +133,46 @@ class Runtime:
 
     def post(self, event: Event) -> None:
         """Take an event from any thread; it is handled in order."""
-        self._inbox.put(lambda: self.handle(event))
+        self._inbox.put(lambda: self._take_in(event))
 
     def call(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
-        """Do `work` on the runtime's thread; the future has its result, or that of the future it returns."""
+        """Do `work` on the runtime's thread; the future has its result, or that of the future it returns.
+
+        It is settled once everything that the work has changed is durable.
+        """
         outer: Future[T] = Future()
-        self._inbox.put(lambda: _run_into(outer, lambda: work(Turn(self))))
+        self._inbox.put(lambda: self._work_into(outer, work))
         return outer
 
     def handle(self, event: Event) -> None:
-        """Give the core an event and carry out its commands (on the runtime's thread only)."""
+        """Give the core an event; its commands are carried out once they are durable (on the runtime's thread only).
+
+        Raises RequestError when the core refuses it, or when nothing new may be taken because the store cannot write.
+        """
         started = time.monotonic()
-        commands = self.core.handle(event, started)
+        self._take_in(event)
+        self._conclude(started)
+
+    def _take_in(self, event: Event) -> None:
+        """Give the core an event of which nobody here waits to see what becomes: the batch is decided on together."""
+        if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
+            raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
+        self.core.take(event, time.monotonic())
+        self._undecided = True
+
+    def _conclude(self, started: float) -> None:
+        self._undecided = False
+        commands = self.core.conclude(started)
         if any(isinstance(command, SetForwarding) for command in commands):
-            self.core.handle(DecisionTimed(time.monotonic() - started), started)
+            commands += self.core.handle(DecisionTimed(time.monotonic() - started), started)
+        self._take(commands)
+
+    def _take(self, commands: Iterable[Command]) -> None:
         for command in commands:
-            self._carry_out(command)
+            if isinstance(command, Record):
+                self._unwritten.append(command)
+            else:
+                self._held_back.append(partial(self._carry_out, command))
 
     def _carry_out(self, command: Command) -> None:
         match command:
@@ -111,16 +180,76 @@ class Runtime:
                 self._optical.apply(command)
             case SetForwarding() if self._forwarding:
                 self._forwarding.apply(command)
+            case ReadDevice(str() as switch) if self._optical:
+                self._optical.read(switch)
+            case ReadDevice(int() as datapath, True) if self._forwarding:
+                self._forwarding.look(datapath)
+            case ReadDevice(int() as datapath) if self._forwarding:
+                self._forwarding.read(datapath)
             case Publish():
                 self.waiting.notify(command.request, command.event)
+            case SendProbe() if self._forwarding:
+                self._forwarding.probe(command.datapath, command.port, command.payload)
+            case Announce():
+                self.announced.notify(command.topic, command.content)
+
+    def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+        settle = _run_into(outer, lambda: work(Turn(self)))
+        self._held_back.append(settle)
 
     def _run(self) -> None:
         try:
-            while (work := self._next()) is not None:
-                work()
+            while self._handle_batch():
+                self._let_out()
         except BaseException as error:
             log.exception("the core failed")
             self._fatal(error)
+
+    def _handle_batch(self) -> bool:
+        """Do the next piece of work and whatever has come with it; False when told to stop."""
+        work = self._next()
+        for _ in range(LARGEST_BATCH):
+            if work is None:
+                self._let_out()
+                return False
+            work()
+            try:
+                work = self._inbox.get_nowait()
+            except queue.Empty:
+                return True
+        if work is not None:
+            work()
+        return True
+
+    def _let_out(self) -> None:
+        """Write what has changed, then let out what waits for that; new commands may come of it."""
+        if self._undecided:
+            self._conclude(time.monotonic())
+        while self._unwritten or self._held_back:
+            if not self._written():
+                return
+            held_back, self._held_back = self._held_back, []
+            for let_out in held_back:
+                let_out()
+
+    def _written(self) -> bool:
+        if not self._unwritten:
+            return True
+        if time.monotonic() < self._write_again:
+            return False
+        try:
+            self._store.commit(self._unwritten, time.time())
+        except StoreFault as fault:
+            if isinstance(fault, OurFault):
+                raise
+            log.error("the journal cannot be written, nothing is admitted: %s", fault)
+            self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
+            return False
+        if self.store_fault is not None:
+            log.warning("the journal can be written again")
+        self.store_fault = None
+        self._unwritten = []
+        return True
 
     def _next(self) -> Callable[[], None] | None:
         left = self._time_left()
@@ -133,27 +262,33 @@ class Runtime:
             return self._tick
 
     def _time_left(self) -> float | None:
-        moments = [moment for moment in (self.core.next_timer(), self.waiting.next_deadline()) if moment is not None]
+        again = self._write_again if self.store_fault is not None else None
+        wanted = (self.core.next_timer(), self.waiting.next_deadline(), self.announced.next_deadline(), again)
+        moments = [moment for moment in wanted if moment is not None]
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
         self.handle(Tick())
         self.waiting.expire(time.monotonic())
+        self.announced.expire(time.monotonic())
 
 
-def _run_into(outer: Future[T], work: Callable[[], T | Future[T]]) -> None:
+def _run_into(outer: Future[T], work: Callable[[], T | Future[T]]) -> Callable[[], None]:
+    """Do the work; the returned function gives `outer` what came of it."""
     try:
         result = work()
     except RequestError as error:
         refusal = error
-        _settle(outer, lambda: outer.set_exception(refusal))
-        return
+        return lambda: _settle(outer, lambda: outer.set_exception(refusal))
     if isinstance(result, Future):
-        result.add_done_callback(lambda inner: _copy(inner, outer))
-        # A caller that is gone no longer waits.
-        outer.add_done_callback(lambda done: result.cancel() if done.cancelled() else None)
-    else:
-        _settle(outer, lambda: outer.set_result(result))
+        return lambda: _chain(result, outer)
+    return lambda: _settle(outer, lambda: outer.set_result(result))
+
+
+def _chain(inner: Future[T], outer: Future[T]) -> None:
+    inner.add_done_callback(lambda done: _copy(done, outer))
+    # A caller that is gone no longer waits.
+    outer.add_done_callback(lambda done: inner.cancel() if done.cancelled() else None)
 
 
 def _copy(inner: Future[T], outer: Future[T]) -> None:

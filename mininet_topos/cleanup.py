@@ -7,6 +7,7 @@ process in them. Nothing is found by a process's name, and no pattern can match 
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import shutil
@@ -150,14 +151,10 @@ def _marked_bridges() -> dict[str, str]:
     """Bridge → lab, of all labs."""
     if shutil.which("ovs-vsctl") is None:
         return {}
-    command = ["ovs-vsctl", "--timeout=30", "--bare", "--columns=name,external_ids", "find", "Bridge"]
-    rows = query(command).split("\n\n")
-    marked = {}
-    for name, _, keys in (row.partition("\n") for row in rows):
-        values = dict(pair.partition("=")[::2] for pair in keys.split())
-        if BRIDGE_KEY in values:
-            marked[name] = values[BRIDGE_KEY]
-    return marked
+    command = ["ovs-vsctl", "--timeout=30", "--format=json", "--columns=name,external_ids", "find", "Bridge"]
+    # A map is ["map", [[key, value], …]] (RFC 7047, section 5.1).
+    rows = [(name, dict(pairs)) for name, (_, pairs) in json.loads(query(command))["data"]]
+    return {name: keys[BRIDGE_KEY] for name, keys in rows if BRIDGE_KEY in keys}
 
 
 def _remove_bridges(lab: str) -> int:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from mininet_topos.cleanup import down, found_labs
+from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
+from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError
+from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
+from mininet_topos.registry import labs_built_by
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -27,6 +31,11 @@ _DOWN_EXAMPLE = """\
 example:
   blast lab down b3f2      remove one lab, also after its owner crashed
   blast lab down           remove every lab on this machine"""
+_LAB_EXAMPLE = """\
+examples:
+  blast lab demo                        play everything once, measured
+  blast lab up --preset small           a lab to type at
+  blast lab down b3f2                   remove a lab"""
 
 Subparsers = Any
 """argparse's own type for this is private."""
@@ -34,7 +43,13 @@ Subparsers = Any
 
 def register(subparsers: Subparsers) -> None:
     """Add `lab` and its sub-commands; each sets `run`, a function from the parsed options to the exit status."""
-    lab = subparsers.add_parser("lab", help="Mininet with an emulated optical fabric (root)")
+    lab = subparsers.add_parser(
+        "lab",
+        help="Mininet with an emulated optical fabric (root)",
+        description="Mininet with an emulated optical fabric; needs root.",
+        epilog=_LAB_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     commands = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _register_up(commands)
     _register_down(commands)
@@ -52,13 +67,14 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--access-rate", type=float, metavar="MBPS", dest="access_rate_mbps", help="of a host's link")
     parser.add_argument("--oversubscription", type=float, metavar="F", help="hosts times access rate, over the uplink")
     parser.add_argument("--shared-datapath", action="store_true", default=None, help="all racks on one bridge")
+    parser.add_argument("--loop-leaf", action="store_true", default=None, help="senders must see their own light")
     parser.add_argument("--mtu", type=int, metavar="BYTES", help="of every link")
 
 
 def plan_from(options: argparse.Namespace) -> LabPlan:
     """The plan that the options describe. Raises `PlanError`."""
     names = ("racks", "hosts_per_rack", "optical_ports_per_rack", "light_rate_mbps", "access_rate_mbps")
-    names += ("oversubscription", "shared_datapath", "mtu")  # type: ignore[assignment]
+    names += ("oversubscription", "shared_datapath", "loop_leaf", "mtu")  # type: ignore[assignment]
     changes = {name: value for name in names if (value := getattr(options, name)) is not None}
     if options.splitters is not None:
         changes["splitters"] = parse_splitters(options.splitters)
@@ -101,32 +117,34 @@ def _register_down(commands: Subparsers) -> None:
         epilog=_DOWN_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    lower.add_argument("lab", nargs="?", metavar="ID", help="the lab's id (all labs)")
+    which = lower.add_mutually_exclusive_group()
+    which.add_argument("lab", nargs="?", metavar="ID", help="the lab's id (all labs)")
+    which.add_argument("--owner", type=int, metavar="PID", help="what this process has built and left behind")
     lower.add_argument("--json", action="store_true", help="what was removed, as JSON")
     lower.set_defaults(run=guarded(_down))
 
 
 def _up(options: argparse.Namespace) -> int:
     plan = plan_from(options)
-    # Mininet is a Debian package and the lab needs root: every other command must work without either.
-    from mininet_topos._mininet import CLI
-    from mininet_topos.lab import Lab, blast_controller, require_root
-
     require_root()
-    signal.signal(signal.SIGTERM, _leave)
-    with Lab(plan, controller=None if options.no_controller else blast_controller) as lab:
+    # Mininet is a Debian package: every other command must work without it.
+    from mininet_topos._mininet import CLI, setLogLevel
+    from mininet_topos.lab import Lab, blast_controller
+
+    end_in_order(DONE)
+    controller = None if options.no_controller else blast_controller
+    with Lab(plan, controller=controller, lease_minimum_ms=PATIENT_LEASE_MS) as lab:
         if options.json:
             sys.stdout.write(json.dumps(lab.describe()) + "\n")
             sys.stdout.flush()
             _wait_for_end_of_input()
         else:
             sys.stdout.write(_greeting(lab.describe(), plan))
+            sys.stdout.flush()
+            # What the prompt's own commands print is a log level of Mininet's.
+            setLogLevel("output")
             CLI(lab.net)
     return DONE
-
-
-def _leave(_number: int, _frame: object) -> None:
-    raise SystemExit(DONE)
 
 
 def _wait_for_end_of_input() -> None:
@@ -144,14 +162,8 @@ def _greeting(lab: dict[str, Any], plan: LabPlan) -> str:
 
 
 def _down(options: argparse.Namespace) -> int:
-    from mininet_topos.cleanup import down, found_labs
-    from mininet_topos.lab import require_root
-
     require_root()
-    known = found_labs()
-    if options.lab is not None and options.lab not in known:
-        raise PlanError(f"there is no lab {options.lab!r}; this machine has {', '.join(known) or 'none'}")
-    removed = [asdict(down(lab)) for lab in ([options.lab] if options.lab else known)]
+    removed = [asdict(down(lab)) for lab in _labs_to_remove(options)]
     if options.json:
         sys.stdout.write(json.dumps({"removed": removed}) + "\n")
         return DONE
@@ -160,5 +172,16 @@ def _down(options: argparse.Namespace) -> int:
             "lab {lab} removed: {processes} processes, {bridges} bridges, {links} interfaces\n".format(**lab)
         )
     if not removed:
-        sys.stdout.write("there is no lab on this machine\n")
+        whose = "on this machine" if options.owner is None else f"of process {options.owner}"
+        sys.stdout.write(f"there is no lab {whose}\n")
     return DONE
+
+
+def _labs_to_remove(options: argparse.Namespace) -> list[str]:
+    """Raises `PlanError` for a lab that is not there."""
+    if options.owner is not None:
+        return labs_built_by(options.owner)
+    known = found_labs()
+    if options.lab is not None and options.lab not in known:
+        raise PlanError(f"there is no lab {options.lab!r}; this machine has {', '.join(known) or 'none'}")
+    return [options.lab] if options.lab else known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan, RackPlan
 
@@ -18,14 +19,36 @@ class Endpoints:
     tl1: str
 
 
-def render(plan: LabPlan, endpoints: Endpoints) -> str:
+@dataclass(frozen=True)
+class Service:
+    """What the lab asks of its controller.
+
+    The journal's file (None: none), the shortest lease (None: as it likes), and when the light is looked at.
+    """
+
+    journal: Path | None = None
+    lease_minimum_ms: int | None = None
+    light_check: str = "off"
+
+
+NOTHING_SPECIAL = Service()
+
+PATIENT_LEASE_MS = 60_000
+"""The shortest lease where people type: long enough to read what was granted and to send over it."""
+
+
+def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECIAL) -> str:
     """The text of the controller's configuration file."""
-    return "\n".join((*_settings(plan, endpoints), *_racks(plan), *_splitters(plan))) + "\n"
+    return "\n".join((*_settings(plan, endpoints, service), *_racks(plan), *_splitters(plan))) + "\n"
 
 
-def _settings(plan: LabPlan, endpoints: Endpoints) -> Iterator[str]:
+def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator[str]:
     yield f"# {plan.summary}"
-    yield from _table("[controller]", thrift=json.dumps(endpoints.thrift), openflow=json.dumps(endpoints.openflow))
+    lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
+    listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
+    yield from _table("[controller]", **listens, **lease)
+    if service.journal is not None:
+        yield from _table("[journal]", file=json.dumps(str(service.journal)))
     yield from _table("[policy]", name='"paper"')
     yield from _table(
         "[openflow]",
@@ -36,7 +59,8 @@ def _settings(plan: LabPlan, endpoints: Endpoints) -> Iterator[str]:
         guard_priority=30000,
         step_timeout_ms=2000,
     )
-    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000)
+    loop_leaf = {"loop_leaf": "true"} if plan.loop_leaf else {}
+    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000, **loop_leaf)
     yield from _table(
         "[[optical_switch]]",
         name=json.dumps(OPTICAL_SWITCH),
@@ -44,6 +68,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints) -> Iterator[str]:
         dialect='"glimmerglass"',
         inputs=plan.ocs_ports,
         outputs=plan.ocs_ports,
+        **({} if service.light_check == "off" else {"light_check": json.dumps(service.light_check)}),
     )
 
 

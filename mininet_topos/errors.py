@@ -27,6 +27,10 @@ class ProcessFault(LabError):
     """A process of the lab (TL1 agent, controller) did not start or died."""
 
 
+class DemoError(LabError):
+    """A scene of the demo did not go as it must, so that it cannot be played on."""
+
+
 class RateTooHigh(LabError):
     """This machine cannot carry the planned light rate; `factor` is a rate factor (1:factor) that should fit."""
 

@@ -8,7 +8,6 @@ Whatever becomes of the process that holds a lab, `cleanup.down(lab.id)` removes
 
 from __future__ import annotations
 
-import os
 import socket
 import sysconfig
 import time
@@ -21,11 +20,12 @@ from typing import Any
 from mininet_topos import registry
 from mininet_topos._mininet import Mininet, setLogLevel
 from mininet_topos.cleanup import down
-from mininet_topos.controller_config import Endpoints, render
+from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.counters import Counters
 from mininet_topos.errors import HostError
+from mininet_topos.faults import FaultInjector
 from mininet_topos.namespace import open_socket
-from mininet_topos.netdev import query, require_commands
+from mininet_topos.netdev import query, require_commands, require_root
 from mininet_topos.network import ControllerTarget
 from mininet_topos.optical_node import OpticalSwitch
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
@@ -51,7 +51,9 @@ class Lab:
     """A lab built from `plan`.
 
     `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
-    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere).
+    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere),
+    `lease_minimum_ms` the shortest lease that the controller gives (None: its default), and `light_check` when the
+    controller looks whether leaves see light, as its configuration does.
     """
 
     def __init__(
@@ -60,9 +62,12 @@ class Lab:
         *,
         controller: ControllerCommand | None = blast_controller,
         agent: str | None = f"{_LOOPBACK}:0",
+        lease_minimum_ms: int | None = None,
+        light_check: str = "off",
     ) -> None:
         self.plan = plan
         self._controller_command, self._agent = controller, agent
+        self._lease_minimum_ms, self._light_check = lease_minimum_ms, light_check
         self._controller: LabProcess | None = None
         self.net: Any = None
 
@@ -101,6 +106,12 @@ class Lab:
         self.thrift = str(ready["thrift"])
         registry.write_state(self.id, self.describe())
 
+    def kill_controller(self) -> None:
+        """End the controller at once, as SIGKILL does; `start_controller` brings up another."""
+        if self._controller is not None:
+            self._controller.kill()
+            self._controller = None
+
     def stop_controller(self) -> None:
         """Stop the controller, if one was started; rules and circuits stay."""
         if self._controller is not None:
@@ -137,6 +148,11 @@ class Lab:
         """The optical switch's node."""
         node: OpticalSwitch = self.net[OPTICAL_SWITCH]
         return node
+
+    @property
+    def faults(self) -> FaultInjector:
+        """What may be done to the optical switch while it runs."""
+        return FaultInjector(self.plan, self.optical_switch.faults)
 
     @property
     def counters(self) -> Counters:
@@ -205,14 +221,9 @@ class Lab:
 
     def _write_config(self) -> None:
         endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
-        self.config.write_text(render(self.plan, endpoints))
+        service = Service(self.directory / "journal.sqlite", self._lease_minimum_ms, self._light_check)
+        self.config.write_text(render(self.plan, endpoints, service))
         registry.write_state(self.id, self.describe())
-
-
-def require_root() -> None:
-    """Raise `HostError` unless the process may make namespaces and interfaces."""
-    if os.geteuid() != 0:
-        raise HostError("a lab makes network namespaces and bridges: run it as root")
 
 
 def free_address() -> str:

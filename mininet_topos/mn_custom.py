@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parent
 from mininet_topos import registry  # noqa: E402
 from mininet_topos._mininet import info  # noqa: E402
 from mininet_topos.cleanup import down  # noqa: E402
-from mininet_topos.controller_config import Endpoints, render  # noqa: E402
+from mininet_topos.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
 from mininet_topos.lab import free_address  # noqa: E402
 from mininet_topos.plan import parse_splitters, preset  # noqa: E402
 from mininet_topos.topology import BlastTopo, Build  # noqa: E402
@@ -55,7 +55,8 @@ def blast(**changes: Any) -> BlastTopo:
     names = registry.claim()
     _labs.append(names.lab)
     tl1, directory = free_address(), registry.directory(names.lab)
-    (directory / "controller.toml").write_text(render(plan, Endpoints(THRIFT, OPENFLOW, tl1)))
+    endpoints, service = Endpoints(THRIFT, OPENFLOW, tl1), Service(directory / "journal.sqlite", PATIENT_LEASE_MS)
+    (directory / "controller.toml").write_text(render(plan, endpoints, service))
     info(f"*** Lab {names.lab}: {plan.summary}\n*** Configuration: {directory / 'controller.toml'}\n")
     return BlastTopo(plan, Build(names, tl1, directory / "ocs1.log"))
 

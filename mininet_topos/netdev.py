@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,12 @@ def query(command: Sequence[str], stdin: str = "", namespace_pid: int | None = N
         said = (done.stderr + done.stdout).strip()
         raise HostError(f"{command[0]} said: {said or f'exit status {done.returncode}'}")
     return done.stdout.strip()
+
+
+def require_root() -> None:
+    """Raise `HostError` unless the process may make namespaces and interfaces."""
+    if os.geteuid() != 0:
+        raise HostError("a lab makes network namespaces and bridges: run it as root")
 
 
 def require_commands(*commands: str) -> None:

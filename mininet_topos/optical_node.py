@@ -52,6 +52,16 @@ class OpticalSwitch(NamespaceSwitch):
         if self._listen is not None:
             self.start_agent()
 
+    @property
+    def faults(self) -> Path:
+        """The Unix socket at which the agent takes faults."""
+        return self._log.with_suffix(".faults")
+
+    @property
+    def agent_pid(self) -> int | None:
+        """The agent's process id, while there is one."""
+        return self._agent.pid if self._agent is not None else None
+
     def start_agent(self) -> None:
         """Power the switch on: the agent serves TL1 at `tl1` (`address:port`) and every port is dark."""
         root = str(Path(__file__).resolve().parents[1])
@@ -75,5 +85,5 @@ class OpticalSwitch(NamespaceSwitch):
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "mininet_topos.optical_switch"]
         command += ["--lab", self.params["lab"], "--namespace-of", str(self.pid)]
-        command += ["--ports", str(self._port_count), "--listen", str(self._listen)]
+        command += ["--ports", str(self._port_count), "--listen", str(self._listen), "--faults", str(self.faults)]
         return command + [part for splitter in self._splitters for part in ("--splitter", splitter.wiring)]

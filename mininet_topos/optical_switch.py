@@ -3,8 +3,8 @@
     python -m mininet_topos.optical_switch --lab b3f2 --namespace-of 4711 --ports 16 --splitter 9=9,10,11,12
 
 It listens where operators reach it (the loopback of the namespace it was started in), then moves into the namespace
-that holds its ports, so that its `tc` children work there. When it serves it says so by one JSON line. It starts dark:
-restarting it is a power cycle of the switch.
+that holds its ports, so that its `tc` children work there. Its monitors read what `power.py` computes, and `faults.py`
+breaks things. When it serves it says so by one JSON line. It starts without circuits: restarting it is a power cycle.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from mininet_topos.errors import LabError, PlanError
+from mininet_topos.faults import FaultDesk
 from mininet_topos.names import Names
 from mininet_topos.namespace import enter_network_of
 from mininet_topos.netdev import batch
 from mininet_topos.optical_fabric import OpticalFabric, Splitter
+from mininet_topos.power import PowerModel, transmitter_inputs
 from tl1_driver.client import Circuit
 from tl1_driver.emulator.agent import EmulatedSwitch
 
@@ -44,14 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(options: argparse.Namespace) -> None:
     listener = _listen(options.listen)
     enter_network_of(options.namespace_of)
-    fabric = OpticalFabric(Names(options.lab), options.ports, options.splitter, partial(batch, "tc"))
+    names, run_tc = Names(options.lab), partial(batch, "tc")
+    fabric = OpticalFabric(names, options.ports, options.splitter, run_tc)
     fabric.prepare()
+    model = PowerModel(transmitter_inputs(options.ports, options.splitter), options.splitter)
 
     async def apply(removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         fabric.apply(removed, added)
 
-    switch = EmulatedSwitch(options.ports, options.ports, apply=apply, connect_seconds=options.connect_seconds)
+    switch = EmulatedSwitch(
+        options.ports, options.ports, apply=apply, connect_seconds=options.connect_seconds, power=model
+    )
     server = await switch.serve(listener)
+    if options.faults is not None:
+        await FaultDesk(switch, model, names, run_tc).serve(options.faults, options.ports)
     address, port = listener.getsockname()[:2]
     sys.stdout.write(json.dumps({"event": "ready", "tl1": f"{address}:{port}"}) + "\n")
     sys.stdout.flush()
@@ -83,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ports", required=True, type=int, help="number of duplex ports")
     parser.add_argument("--splitter", action="append", default=[], type=Splitter.parse, help="INPUT=OUTPUT,…")
     parser.add_argument("--listen", default="127.0.0.1:0", help="where TL1 is served")
+    parser.add_argument("--faults", type=Path, help="Unix socket at which faults are asked for (default: none are)")
     parser.add_argument("--connect-seconds", type=float, default=CONNECT_SECONDS, help="time to answer a connect")
     return parser
 

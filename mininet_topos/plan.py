@@ -65,7 +65,8 @@ class LabPlan:
     """The parameters of a lab; raises `PlanError` for values that cannot be built. Rates are in Mbit/s.
 
     `splitters` maps ways to how many; `oversubscription` divides a rack's uplink: hosts * access rate / it;
-    `shared_datapath` puts all racks on one bridge, as the paper's testbed does; `mtu` is in bytes.
+    `shared_datapath` puts all racks on one bridge, as the paper's testbed does; `mtu` is in bytes. `loop_leaf` tells
+    the controller that a rack sends only while its own receiver sees light, so that each tree needs a leaf back to it.
     """
 
     racks: int = 8
@@ -77,6 +78,7 @@ class LabPlan:
     oversubscription: float = 1.0
     shared_datapath: bool = False
     mtu: int = 9000
+    loop_leaf: bool = False
 
     def __post_init__(self) -> None:
         _within("racks", self.racks, 2, 32)

@@ -74,6 +74,12 @@ class LabProcess:
             self._process.wait()
         self._reader.join()
 
+    def kill(self) -> None:
+        """End the process without asking."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
     def _read(self) -> None:
         output = self._process.stdout
         assert output is not None

@@ -38,6 +38,11 @@ def known_labs() -> list[str]:
     return sorted(entry.name for entry in ROOT.iterdir() if is_lab_id(entry.name)) if ROOT.is_dir() else []
 
 
+def labs_built_by(pid: int) -> list[str]:
+    """The ids of the labs that process `pid` owns or, if it has ended, owned."""
+    return [lab for lab in known_labs() if read_state(lab).get("owner", {}).get("pid") == pid]
+
+
 def write_state(lab: str, state: Mapping[str, object]) -> None:
     """Write down what the lab is, and which process owns it (the caller's)."""
     pid = os.getpid()

@@ -105,6 +105,7 @@ enum EventKind {
   ENDED = 5
 }
 
+/** One thing that happened to one part of a request. */
 struct Event {
   /** Counts from 1 for each request. */
   1: required i64 sequence
@@ -117,7 +118,9 @@ struct Event {
   6: optional PartState state
 }
 
+/** A set of a request's receivers that one light tree serves, and how far it is. */
 struct PartStatus {
+  /** From 0. */
   1: required i32 part
   2: required PartState state
   3: required list<string> receivers
@@ -128,9 +131,11 @@ struct PartStatus {
   6: optional i64 leaseLeftMs
 }
 
+/** A request as it is now, extensions included. */
 struct RequestStatus {
   1: required string key
   2: required string tenant
+  /** Follows from its parts' states. */
   3: required PartState state
   4: required string sender
   5: required list<string> receivers
@@ -152,19 +157,24 @@ struct Extension {
   4: optional i64 addBytes
 }
 
-/** How the transfer went, for statistics. */
+/** How the transfer went, for the operator's statistics: it changes nothing, and a server need not keep it. */
 struct TransferReport {
   1: optional i64 bytesSent
+  /** From the first datagram to the last receiver's confirmation. */
   2: optional i64 durationMs
+  /** Sent again, over the packet network. */
   3: optional i64 repairedBytes
+  /** Receivers that do not have the whole data. */
   4: optional list<string> failedReceivers
 }
 
+/** Which requests to list; what is absent does not restrict. */
 struct RequestFilter {
   1: optional string tenant
   2: optional list<PartState> states
 }
 
+/** Some of the requests, and where the next ones begin. */
 struct RequestPage {
   1: required list<RequestStatus> requests
   /** Give this to the next call; absent on the last page. */
@@ -182,7 +192,9 @@ struct Explanation {
 
 // ------------------------------------------------------------------------------------------------------ fabric
 
+/** An optical port of a rack: its transmit fibre goes to the switch's input, its receive fibre comes from an output. */
 struct OpticalPortStatus {
+  /** OpenFlow port of the rack's datapath. */
   1: required i32 port
   2: required string opticalSwitch
   3: required i32 switchInput
@@ -193,31 +205,40 @@ struct OpticalPortStatus {
   6: optional string unusable
 }
 
+/** A rack: a datapath and a set of its ports. */
 struct RackStatus {
   1: required string name
-  /** Datapath id in hexadecimal. */
+  /** Datapath id in hexadecimal; several racks may share one. */
   2: required string datapath
+  /** Whether its ToR is connected to the controller. */
   3: required bool connected
   4: required list<OpticalPortStatus> opticalPorts
   5: required list<string> hosts
 }
 
+/** A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs. */
 struct SplitterStatus {
   1: required string name
+  /** How many legs it has. */
   2: required i32 ways
   3: required string opticalSwitch
   4: required i32 switchOutput
   5: required list<i32> switchInputs
+  /** Reservation that holds it. */
   6: optional i32 reservation
+  /** Why it cannot be used. */
   7: optional string unusable
 }
 
+/** An optical circuit switch. */
 struct OpticalSwitchStatus {
   1: required string name
   2: required bool connected
+  /** Why it is away. */
   3: optional string reason
 }
 
+/** One input fibre led to one output fibre. */
 struct CrossConnectStatus {
   1: required string opticalSwitch
   2: required i32 switchInput
@@ -227,27 +248,36 @@ struct CrossConnectStatus {
 /** A light tree that devices hold or are being told to hold. */
 struct LightTreeStatus {
   1: required i32 reservation
+  /** The request that it serves … */
   2: required string key
+  /** … and which part of it. */
   3: required i32 part
   /** configuring, lit, changing, idle or releasing. */
   4: required string state
   5: required string groupAddress
   6: required string rootRack
   7: required list<string> leafRacks
+  /** From the root on; empty for a group of one rack or two. */
   8: required list<string> splitters
   9: required list<CrossConnectStatus> crossConnects
 }
 
+/** The optical fabric as the config declares it and as it is now. */
 struct FabricStatus {
   1: required list<RackStatus> racks
   2: required list<SplitterStatus> splitters
   3: required list<OpticalSwitchStatus> opticalSwitches
+  /** Those that the caller may see. */
   4: required list<LightTreeStatus> lightTrees
+  /** Rate of an optical port. */
   5: required i64 lightRateBitsPerSecond
+  /** Parts that wait for light, among the requests that the caller may see. */
   6: required i32 pendingRequests
 }
 
+/** What a server is and serves. */
 struct Version {
+  /** Version of the software, for people. */
   1: required string software
   /** Version of this interface. */
   2: required i32 protocol
@@ -262,22 +292,31 @@ struct Version {
 /** The request cannot be had, now or ever: it breaks a rule or exceeds the fabric. */
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-      group_too_wide, too_many_groups, … : new codes may come. */
+      group_too_wide, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
+      no_open_leg, no_resources, busy, draining, too_many_requests and too_many_pending the same call may succeed at
+      another time. */
   1: required string code
+  /** For people, whole, and with what to do where there is something. */
   2: required string sentence
   /** With group_too_wide: the largest number of racks, sender's included, that this fabric could serve. */
   3: optional i32 largestPossible
 }
-/** Nothing happened within the time that the caller gave; the request is unchanged. `sentence` says what it waits for. */
+/**
+ * Nothing happened within the time that the caller gave; the request is unchanged and goes on waiting. `sentence` says
+ * for what. Who then disconnects after `request()` is taken to have given up (see there).
+ */
 exception NotYet { 1: required string sentence }
-/** The request is over. */
+/** The request is over, in this final state and for this reason; nothing has been changed. */
 exception Ended { 1: required PartState state, 2: required string reason }
+/** The controller knows no request with this key, or not any more, or it is another tenant's. */
 exception UnknownRequest { 1: required string key }
 /** The key is in use by a request with other content. */
 exception KeyReused { 1: required string key }
+/** The caller is not who may do this: not logged in, another tenant, or without the role that it takes. */
 exception Denied { 1: required string sentence }
 /** A feature or optional field that this server does not serve: refused, never ignored. */
 exception Unsupported { 1: required string feature, 2: required string sentence }
+/** This controller stands by; `address`, where known, is that of the one that decides. */
 exception NotLeader { 1: optional string address }
 
 // ---------------------------------------------------------------------------------------------------- services
@@ -292,7 +331,11 @@ service Blast {
   Event awaitEvent(1: string key, 2: i64 afterSequence, 3: i64 timeoutMs)
     throws (1: NotYet notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
 
-  /** Submit and wait for the first grant. When the connection breaks before, the request is withdrawn after a short grace. */
+  /**
+   * Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
+   * `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
+   * calls `request` with the same key again. Use `submit` for a request that outlives its connection.
+   */
   Grant request(1: MulticastRequest request, 2: i64 timeoutMs)
     throws (1: Rejected rejected, 2: KeyReused keyReused, 3: NotYet notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
 
@@ -300,7 +343,7 @@ service Blast {
   RequestStatus extend(1: string key, 2: Extension extension)
     throws (1: Rejected rejected, 2: Ended ended, 3: UnknownRequest unknownRequest, 4: Unsupported unsupported, 5: Denied denied, 6: NotLeader notLeader)
 
-  /** The transfer of this part is over: its resources go back. */
+  /** The transfer of this part is over: its resources go back. Doing so twice is the same as once. */
   RequestStatus finish(1: string key, 2: i32 part, 3: TransferReport report)
     throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Rejected rejected, 4: Denied denied, 5: NotLeader notLeader)
 
@@ -308,6 +351,7 @@ service Blast {
   RequestStatus withdraw(1: string key)
     throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
 
+  /** How far a request is; also after its end, as long as its key is remembered. */
   RequestStatus status(1: string key)
     throws (1: UnknownRequest unknownRequest, 2: Denied denied)
 
@@ -319,11 +363,16 @@ service Blast {
   Explanation explain(1: string key)
     throws (1: UnknownRequest unknownRequest, 2: Unsupported unsupported, 3: Denied denied)
 
+  /** Racks, splitters, optical switches and light trees as the controller sees them at this moment. */
   FabricStatus fabric() throws (1: Denied denied)
+
+  /** What this server is and serves; may be asked by anyone. */
   Version version()
+
+  /** A sign of life: answered without asking the core anything; may be asked by anyone. */
   void ping()
 
-  /** Feature "login". */
+  /** Feature "login": say by a token who the client is, for the rest of this connection. */
   void login(1: string token) throws (1: Denied denied, 2: Unsupported unsupported)
 }
 
@@ -341,12 +390,15 @@ struct ReconcileReport {
 struct FibreFault { 1: required string element, 2: required string sentence }
 struct FibreReport { 1: required list<FibreFault> faults, 2: required list<string> skipped }
 
-/** A piece of hardware: port:RACK/PORT, splitter:NAME, switch:NAME, tor:DATAPATH. */
+/** A piece of hardware. */
 struct ElementStatus {
+  /** port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH. */
   1: required string name
   /** free, reserved, unusable or away. */
   2: required string state
+  /** Why it is unusable or away. */
   3: optional string reason
+  /** The reservation that holds it. */
   4: optional i32 reservation
 }
 
@@ -355,15 +407,17 @@ struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: requ
 
 /** For operators. */
 service BlastOperator extends Blast {
-  /** Feature "drain". */
+  /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
   DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported)
   /** Feature "reconcile". */
   ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported)
   /** Feature "verify". */
   FibreReport verifyFabric() throws (1: Denied denied, 2: Unsupported unsupported)
+  /** Every piece of hardware and its state. */
   list<ElementStatus> elements() throws (1: Denied denied)
   /** Take an element out of use; what it serves now goes on. */
   void quarantine(1: string element, 2: string reason) throws (1: Rejected rejected, 2: Denied denied)
+  /** Put an element that was quarantined back into use: it may serve the very next request. */
   void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied)
   /** Feature "journal". */
   list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)

@@ -13,13 +13,14 @@ class Group:
     """A multicast group as a hyper-edge.
 
     `racks` holds the racks that need an optical port (the sender's included), `leaves` how many ends the splitter
-    tree must have, `volume` the paper's weight: data times receivers, any unit.
+    tree must have, `volume` the paper's weight: data times receivers, any unit; `tenant` whose allowance it uses.
     """
 
     name: Hashable
     racks: frozenset[str]
     leaves: int
     volume: float
+    tenant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Choice:
 class Residual:
     """Free optical ports and splitters. A tree lies on one optical switch.
 
-    `ports` maps switch to rack to free ports; `splitters` maps switch to ways to free splitters.
+    `ports` maps switch to rack to free ports; `splitters` maps switch to ways to free splitters; `allowance` maps
+    limited tenants to the splitters they may still take, -1 where they may have no light at all.
     """
 
     def __init__(
@@ -41,19 +43,28 @@ class Residual:
         ports: Mapping[str, Mapping[str, int]],
         splitters: Mapping[str, Mapping[int, int]],
         most_splitters: int | None = None,
+        allowance: Mapping[str, int] | None = None,
     ) -> None:
         self._ports = {switch: dict(racks) for switch, racks in ports.items()}
         self._splitters = {switch: dict(sizes) for switch, sizes in splitters.items()}
         self._most_splitters = most_splitters
+        self._allowance = dict(allowance or {})
 
     def fit(self, group: Group) -> Choice | None:
         """The first switch that can serve `group` with what is left, and the splitters to take; None if none can."""
+        most = self._most(group.tenant)
+        if most is not None and most < 0:
+            return None
         for switch, free in self._ports.items():
             if all(free.get(rack, 0) > 0 for rack in group.racks):
-                ways = choose_splitters(group.leaves, self._splitters.get(switch, {}), self._most_splitters)
+                ways = choose_splitters(group.leaves, self._splitters.get(switch, {}), most)
                 if ways is not None:
                     return Choice(switch, ways)
         return None
+
+    def _most(self, tenant: str) -> int | None:
+        limits = [n for n in (self._most_splitters, self._allowance.get(tenant)) if n is not None]
+        return min(limits, default=None)
 
     def take(self, group: Group, choice: Choice) -> None:
         """Account for `group` being served as `choice` says."""
@@ -62,3 +73,5 @@ class Residual:
             ports[rack] -= 1
         for ways in choice.ways:
             splitters[ways] -= 1
+        if group.tenant in self._allowance:
+            self._allowance[group.tenant] -= len(choice.ways)

@@ -11,6 +11,7 @@ from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import Extension, MulticastRequest
+from blast_controller.core.static_tree import covers
 
 LONGEST_KEY = 64
 LARGEST_SIZE = 1 << 62
@@ -82,14 +83,21 @@ def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric
         return None
     # A single receiver is lit both ways by one more cross-connect, without a splitter.
     leaves = len(others) + (1 if loop_leaf and len(others) > 1 else 0)
-    return Group(request.id, frozenset({sender, *others}), leaves, float(request.bytes) * len(receivers))
+    volume = float(request.bytes) * len(receivers)
+    return Group(request.id, frozenset({sender, *others}), leaves, volume, request.tenant)
+
+
+def served_statically(request: MulticastRequest, fabric: Fabric, ledger: Ledger) -> bool:
+    """Whether a static tree, in use or not, goes from this sender to these receivers."""
+    sender, receivers = fabric.hosts[request.sender], [fabric.hosts[name] for name in request.receivers]
+    return any(covers(tree, sender, receivers) for tree in ledger.usable_static())
 
 
 def check_feasible(
     group: Group | None, fabric: Fabric, ledger: Ledger, loop_leaf: bool, most_splitters: int | None
 ) -> None:
     """Raise Rejected unless the group could be served if nobody else held anything."""
-    if group is None or ledger.residual(capacity=True).fit(group):
+    if group is None or ledger.capacity().fit(group):
         return
     largest = _largest_group(fabric, ledger, loop_leaf, most_splitters)
     if len(group.racks) > largest:
@@ -107,6 +115,16 @@ def check_feasible(
     )
 
 
+def check_share(group: Group, ledger: Ledger, most_splitters: int) -> None:
+    """Raise Rejected unless the group could be served with no more splitters than its tenant may hold."""
+    if ledger.capacity({group.tenant: most_splitters}).fit(group) is None:
+        raise Rejected(
+            "too_many_splitters",
+            f"The group needs more splitters than one tenant gets: the tenant {group.tenant} may hold "
+            f"{most_splitters} at a time.",
+        )
+
+
 def _check_host(host: str, fabric: Fabric) -> None:
     if host not in fabric.hosts:
         raise Rejected("unknown_host", f"The fabric has no host {host!r}; `blast fabric show` lists them.")
@@ -115,11 +133,7 @@ def _check_host(host: str, fabric: Fabric) -> None:
 def _largest_group(fabric: Fabric, ledger: Ledger, loop_leaf: bool, most_splitters: int | None) -> int:
     def on(switch: str) -> int:
         racks = {p.rack for p in fabric.ports_on(switch) if ledger.unusable(p.element) is None}
-        pool: dict[int, int] = {}
-        for s in fabric.splitters.values():
-            if s.switch == switch and ledger.unusable(s.element) is None:
-                pool[s.ways] = pool.get(s.ways, 0) + 1
-        leaves = most_leaves(pool, most_splitters)
+        leaves = most_leaves(ledger.capacity_sizes(switch), most_splitters)
         joined = 1 + (leaves - 1 if loop_leaf and leaves > 1 else leaves)
         return min(joined, len(racks))
 

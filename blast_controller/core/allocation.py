@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from algorithms.b_matching.residual import Choice
@@ -10,13 +10,14 @@ from algorithms.policies import POLICIES
 from algorithms.splitter_tree import choose_splitters
 from blast_controller.core.admission import group_of
 from blast_controller.core.errors import Rejected
-from blast_controller.core.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.fabric import Fabric, Host, OpticalPort, Splitter
 from blast_controller.core.forwarding import forwards_for
 from blast_controller.core.layout import Layout
 from blast_controller.core.ledger import Ledger
-from blast_controller.core.light_tree import LightTree, build, grow, prune
+from blast_controller.core.light_tree import LightTree, build, good_legs, grow, prune
 from blast_controller.core.requests import MulticastRequest, Part, Request
 from blast_controller.core.settings import CoreSettings
+from blast_controller.core.static_tree import StaticLight, covers, light_of
 
 Candidate = tuple[Request, Part]
 
@@ -40,17 +41,25 @@ class Allocator:
         self._settings = settings
         self._policy = POLICIES[settings.policy]
 
-    def decide(self, pending: Iterable[Candidate]) -> Iterator[Placement]:
-        """What to serve now. The caller takes each placement's elements before it asks for the next one."""
+    def decide(self, pending: Iterable[Candidate], allowance: Mapping[str, int]) -> Iterator[Placement]:
+        """What to serve now. The caller takes each placement's elements before it asks for the next one.
+
+        `allowance` says how many more splitters a tenant may hold, -1 where it may have no light at all.
+        """
         present = [c for c in pending if not self._absent_datapaths(c[0].current, c[1].receivers)]
         groups = {}
         for request, part in present:
+            has_light = allowance.get(request.current.tenant, 0) >= 0
+            static = self._static(request.current, part.receivers) if has_light else None
+            if static is not None:
+                yield from self._place(request, part, static)
+                continue
             group = group_of(request.current, part.receivers, self._fabric, self._settings.loop_leaf)
             if group is None:
                 yield from self._place(request, part, None)
             else:
                 groups[id(group)] = (group, request, part)
-        for group, choice in self._policy([group for group, _, _ in groups.values()], self._ledger.residual()):
+        for group, choice in self._policy([group for group, _, _ in groups.values()], self._ledger.residual(allowance)):
             _, request, part = groups[id(group)]
             yield from self._place(request, part, self._tree(request.current, part.receivers, choice))
 
@@ -64,6 +73,15 @@ class Allocator:
         hosts = self._fabric.hosts
         forwards = forwards_for(self._fabric, hosts[request.sender], [hosts[name] for name in receivers], tree, group)
         return Layout(tuple(receivers), tree, forwards)
+
+    def _static(self, request: MulticastRequest, receivers: Sequence[str]) -> StaticLight | None:
+        """A free static tree that serves them: it costs nobody else any light, so it is taken at once."""
+        sender, members = self._hosts(request, receivers)
+        tree = next((t for t in self._ledger.free_static() if covers(t, sender, members)), None)
+        return None if tree is None else light_of(tree, sender, members)
+
+    def _hosts(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[Host, list[Host]]:
+        return self._fabric.hosts[request.sender], [self._fabric.hosts[name] for name in receivers]
 
     def _tree(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree:
         root = self._fabric.hosts[request.sender].rack
@@ -82,11 +100,7 @@ class Allocator:
         return port
 
     def _splitters(self, choice: Choice) -> list[Splitter]:
-        free = self._ledger.free_splitters(choice.switch)
-        taken: list[Splitter] = []
-        for ways in choice.ways:
-            taken.append(next(s for s in free if s.ways == ways and s not in taken))
-        return taken
+        return self._ledger.free_splitters(choice.switch, choice.ways)
 
     def _other_racks(self, request: MulticastRequest, receivers: Iterable[str]) -> list[str]:
         root = self._fabric.hosts[request.sender].rack
@@ -103,6 +117,8 @@ class Allocator:
             raise Rejected("device_away", f"{self._absent_datapaths(request, request.receivers)[0]}.")
         racks = self._other_racks(request, request.receivers)
         old = layout.tree
+        if isinstance(old, StaticLight):
+            return self.layout(request, request.receivers, self._extended_static(old, request), group)
         if old is None:
             tree = self._first_tree(request) if racks else None
         else:
@@ -111,6 +127,13 @@ class Allocator:
             gone = {leaf.port.rack for leaf in old.leaves} - set(racks) - {old.root.rack}
             tree = prune(grown, gone) if racks else None
         return self.layout(request, request.receivers, tree, group)
+
+    def _extended_static(self, old: StaticLight, request: MulticastRequest) -> StaticLight:
+        tree = self._fabric.static_trees[old.name]
+        sender, members = self._hosts(request, request.receivers)
+        if not covers(tree, sender, members):
+            raise Rejected("no_open_leg", f"The static tree {old.name} does not reach all of these receivers.")
+        return light_of(tree, sender, members)
 
     def _first_tree(self, request: MulticastRequest) -> LightTree:
         group = group_of(request, request.receivers, self._fabric, self._settings.loop_leaf)
@@ -123,15 +146,13 @@ class Allocator:
 
     def _grown(self, tree: LightTree, racks: list[str]) -> LightTree:
         ports = [self._port(rack, tree.switch) for rack in racks]
-        free = self._ledger.free_splitters(tree.switch)
         most = self._settings.most_splitters
-        pool: dict[int, int] = {}
-        for splitter in free:
-            pool[splitter.ways] = pool.get(splitter.ways, 0) + 1
         allowed = None if most is None else most - len(tree.splitters)
-        ways = choose_splitters(len(ports), pool, allowed, len(tree.open_legs))
+        free = self._ledger.free_sizes(tree.switch)
+        bad = self._ledger.bad_legs(hung.splitter for hung in tree.splitters)
+        ways = choose_splitters(len(ports), free, allowed, len(good_legs(tree, bad)))
         taken = self._splitters(Choice(tree.switch, ways)) if ways else []
-        grown = grow(tree, ports, taken)
+        grown = grow(tree, ports, taken, bad)
         if grown is None:
             raise Rejected(
                 "no_open_leg",
@@ -142,7 +163,7 @@ class Allocator:
 
     # -------------------------------------------------------------------------------------- why it waits
 
-    def waits_for(self, request: MulticastRequest, receivers: Sequence[str]) -> str:
+    def waits_for(self, request: MulticastRequest, receivers: Sequence[str], allowance: Mapping[str, int]) -> str:
         """What keeps a part pending, as one sentence."""
         away = self._absent_datapaths(request, receivers)
         group = group_of(request, receivers, self._fabric, self._settings.loop_leaf)
@@ -153,9 +174,18 @@ class Allocator:
                 away += [f"the optical switch {switch} is away ({self._ledger.away[switch]})" for switch in lost]
         if away:
             return f"Waiting: {away[0]}."
+        if group is not None and allowance.get(request.tenant, 0) < 0:
+            return f"Waiting: the tenant {request.tenant} has used up its light for this hour."
+        if group is not None and self._ledger.capacity().fit(group) is None:
+            sender, members = self._hosts(request, receivers)
+            trees = [tree.name for tree in self._ledger.usable_static() if covers(tree, sender, members)]
+            if trees:
+                return f"Waiting for the static tree {' or '.join(trees)}."
         busy = [rack for rack in sorted(group.racks if group else ()) if not self._any_port(rack)]
         if busy:
             return f"Waiting for a free optical port of {', '.join(busy)}."
+        if request.tenant in allowance and group is not None and self._ledger.residual().fit(group):
+            return f"Waiting: the tenant {request.tenant} holds as many splitters as it may."
         return "Waiting for free splitters."
 
     def _any_port(self, rack: str) -> bool:

@@ -6,9 +6,11 @@ step) exactly once, with a confirmation or a failure, whatever happens to the de
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestEvent, RequestKey
 
 
@@ -33,12 +35,16 @@ class Forward:
 
 @dataclass(frozen=True, slots=True)
 class CircuitChange:
-    """One reservation's share of a change to an optical switch; `connect` lists roots before leaves."""
+    """One reservation's share of a change to an optical switch; `connect` lists roots before leaves.
+
+    `leaves` are the outputs at which light must come out afterwards, where the switch can tell.
+    """
 
     reservation: int
     step: int
     disconnect: tuple[CrossConnect, ...] = ()
     connect: tuple[CrossConnect, ...] = ()
+    leaves: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +81,29 @@ class Publish:
     event: RequestEvent
 
 
-Command = SetCircuits | SetForwarding | Publish
+@dataclass(frozen=True, slots=True)
+class ReadDevice:
+    """Read what a device holds, and answer by CircuitsObserved or TableObserved; a dry run writes nothing at all."""
+
+    device: str | int
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SendProbe:
+    """Send a probe frame with this payload out of a ToR's port; ProbeSeen tells wherever it arrives."""
+
+    datapath: int
+    port: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Tell whoever waits for this topic (an audit's number, a fibre check's name)."""
+
+    topic: Hashable
+    content: object
+
+
+Command = Record | SetCircuits | SetForwarding | ReadDevice | SendProbe | Publish | Announce

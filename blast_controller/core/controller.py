@@ -6,58 +6,53 @@ An application event that is refused raises a RequestError and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from blast_controller.core import part_states
-from blast_controller.core.admission import check_extension, check_feasible, check_request, group_of
-from blast_controller.core.allocation import Allocator
-from blast_controller.core.commands import Command, Publish
-from blast_controller.core.errors import KeyReused, Rejected, RequestEnded, UnknownRequest
+from blast_controller.core.applications import Applications
+from blast_controller.core.commands import Command
+from blast_controller.core.deadlines import Deadlines
+from blast_controller.core.durable import restore, unwritten
+from blast_controller.core.errors import Rejected
 from blast_controller.core.events import (
+    AuditAsked,
+    CircuitsObserved,
     ClientVanished,
     DecisionTimed,
     DeviceDown,
     DeviceUp,
+    DrainAsked,
     ElementQuarantined,
     ElementReleased,
     Event,
     ExtensionAsked,
     FinishAsked,
+    LightAlarm,
+    PortChanged,
+    ProbeSeen,
     RequestSubmitted,
+    SettingsChanged,
     StepConfirmed,
+    StepDark,
     StepFailed,
+    TableObserved,
     Tick,
+    VerifyAsked,
     WithdrawAsked,
 )
 from blast_controller.core.fabric import Fabric
+from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.ledger import Ledger
-from blast_controller.core.outbox import Outbox
+from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.requests import (
-    EventKind,
-    Grant,
-    MulticastRequest,
-    Part,
-    Request,
-    RequestEvent,
-    RequestKey,
-    Timings,
-)
+from blast_controller.core.probe_circuits import PROBER
+from blast_controller.core.records import Record
+from blast_controller.core.requests import Part, Request, RequestKey
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.reservations import (
-    Changed,
-    ChangeRefused,
-    Gone,
-    Lit,
-    NotLit,
-    Outcome,
-    Reservations,
-    Stuck,
-)
+from blast_controller.core.reservations import Seen
 from blast_controller.core.settings import CoreSettings
-from blast_controller.core.timers import Deadline, GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Retry, Timers
+from blast_controller.core.state import State
 
 
 class Core:
@@ -65,55 +60,69 @@ class Core:
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
-        self.settings = settings
-        self.ledger = Ledger(fabric, settings.group_network, settings.most_splitters)
-        self.requests: dict[RequestKey, Request] = {}
-        self._pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
-        self._timers = Timers()
-        self._outbox = Outbox()
-        self._allocator = Allocator(fabric, self.ledger, settings)
-        self._reservations = Reservations(self.ledger, self._outbox)
-        self._decision_due = False
+        self._state = State(fabric, settings)
+        self._book, self._reservations = self._state.book, self._state.reservations
+        self._outbox, self._timers = self._state.outbox, self._state.timers
+        self._auditor = self._state.auditor
+        self._lifecycle = Lifecycle(self._state)
+        self._fibres = FibreCheck(self._state)
+        self._deadlines = Deadlines(self._state, self._lifecycle, self._fibres)
+        applications = Applications(self._state, self._lifecycle)
         self._handlers: dict[type, Callable[[Any, float], None]] = {
-            RequestSubmitted: self._on_submitted,
-            ExtensionAsked: self._on_extension,
-            FinishAsked: self._on_finish,
-            WithdrawAsked: self._on_withdraw,
-            ClientVanished: self._on_vanished,
+            RequestSubmitted: applications.on_submitted,
+            ExtensionAsked: applications.on_extension,
+            FinishAsked: applications.on_finish,
+            WithdrawAsked: applications.on_withdraw,
+            ClientVanished: applications.on_vanished,
             ElementQuarantined: self._on_quarantined,
             ElementReleased: self._on_element_released,
+            DrainAsked: self._on_drain,
+            AuditAsked: self._on_audit,
+            VerifyAsked: self._fibres.on_asked,
+            SettingsChanged: self._on_settings,
             DeviceUp: self._on_device_up,
             DeviceDown: self._on_device_down,
             StepConfirmed: self._on_answer,
             StepFailed: self._on_answer,
+            StepDark: self._on_answer,
+            LightAlarm: self._on_alarm,
+            CircuitsObserved: self._on_observed,
+            TableObserved: self._on_observed,
+            PortChanged: self._on_port_changed,
+            ProbeSeen: self._fibres.on_seen,
             DecisionTimed: self._on_timed,
             Tick: self._on_tick,
-        }
-        self._deadlines: dict[type, Callable[[Any, float], None]] = {
-            LeaseEnd: self._on_lease_end,
-            PatienceEnd: self._on_patience_end,
-            GraceEnd: self._on_grace_end,
-            MemoryEnd: self._on_memory_end,
-            Retry: self._on_retry,
-        }
-        self._outcomes: dict[type, Callable[[Any, float], None]] = {
-            Lit: self._on_lit,
-            NotLit: self._on_not_lit,
-            Changed: self._on_changed,
-            ChangeRefused: self._on_change_refused,
-            Gone: self._on_gone,
-            Stuck: self._on_stuck,
         }
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """Take one event at time `now` (seconds on any steady clock) and say what is to be done.
 
-        Raises RequestError when an application's event is refused; nothing has changed then.
+        Records come first: they must be on disk before any other command is carried out.
+        Raises RequestError when an application's or operator's event is refused; nothing has changed then.
         """
+        self.take(event, now)
+        return self.conclude(now)
+
+    def take(self, event: Event, now: float) -> None:
+        """Take one event of several that came together; `conclude` says what is to be done. Raises RequestError."""
         self._handlers[type(event)](event, now)
-        if self._decision_due:
-            self._decision_due = False
-            self._decide()
+        self._auditor.note_work()
+
+    def restore(self, records: Iterable[Record], now: float) -> list[Command]:
+        """Take over what an earlier run has left on disk, before any event. Raises FabricError when it does not fit."""
+        restore(self._state, records, now)
+        for reservation in [r for r in self.reservations if r.state is not ReservationState.LIT]:
+            self._lifecycle.act_on(self._reservations.completed(reservation), now)
+        return self.conclude(now)
+
+    def conclude(self, now: float) -> list[Command]:
+        """What is to be done about the events that were taken: one decision for all of them."""
+        if self._book.decision_due:
+            self._book.decision_due = False
+            self._decide(now)
+        self._auditor.note_work()
+        for record in unwritten(self._state):
+            self._outbox.record(record)
         return self._outbox.drain()
 
     def next_timer(self) -> float | None:
@@ -122,17 +131,34 @@ class Core:
 
     # ------------------------------------------------------------------------------------------- looking
 
+    @property
+    def settings(self) -> CoreSettings:
+        """What the operator has set."""
+        return self._state.settings
+
+    @property
+    def ledger(self) -> Ledger:
+        """Who holds what."""
+        return self._state.ledger
+
+    @property
+    def draining(self) -> bool:
+        """Whether nothing new is admitted."""
+        return self._state.draining
+
+    @property
+    def requests(self) -> Mapping[RequestKey, Request]:
+        """All requests that are known, in order of arrival."""
+        return self._book.requests
+
     def request(self, key: RequestKey) -> Request:
         """The request with this key. Raises UnknownRequest."""
-        try:
-            return self.requests[key]
-        except KeyError:
-            raise UnknownRequest(key[1]) from None
+        return self._book.get(key)
 
-    def reason(self, request: Request, part: Part) -> str | None:
+    def reason(self, request: Request, part: Part, now: float) -> str | None:
         """Why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
-            waits = self._allocator.waits_for(request.current, part.receivers)
+            waits = self._state.allocator.waits_for(request.current, part.receivers, self._allowance(now))
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 
@@ -144,150 +170,61 @@ class Core:
     @property
     def pending_count(self) -> int:
         """How many parts wait for light."""
-        return len(self._pending)
+        return len(self._book.pending)
+
+    @property
+    def active_count(self) -> int:
+        """How many parts have, or are getting, light."""
+        busy = (PartState.CONFIGURING, PartState.ACTIVE)
+        return sum(part.state in busy for request in self.requests.values() for part in request.parts)
+
+    @property
+    def audit_number(self) -> int:
+        """The topic under which the audit that runs now will be announced."""
+        return self._auditor.number
+
+    @property
+    def fibre_topic(self) -> str:
+        """The topic under which the report of the latest fibre check is, or was, announced."""
+        return self._fibres.topic
 
     # ------------------------------------------------------------------------------------------ deciding
 
-    def _decide(self) -> None:
-        for placement in self._allocator.decide(list(self._pending.values())):
+    def _decide(self, now: float) -> None:
+        allowance = self._allowance(now)
+        for placement in self._state.allocator.decide(list(self._book.pending.values()), allowance):
             request, part = placement.request, placement.part
             reservation = self._reservations.open(
                 request.current.id, part.index, placement.layout, placement.group_address
             )
             part.reservation = reservation.id
-            self._move(request, part, PartEvent.PICKED)
+            self._book.move(request, part, PartEvent.PICKED)
+            self._lifecycle.watch.await_links(reservation, now)
+            self._lifecycle.act_on(self._reservations.completed(reservation), now)
+        if any(allowance.get(request.current.tenant, 0) < 0 for request, _ in self._book.pending.values()):
+            self._state.appoint_quota_look(now)
 
-    def _move(self, request: Request, part: Part, event: PartEvent) -> None:
-        part.state = part_states.after(part.state, event)
-        if part.state is PartState.PENDING:
-            self._pending[request.current.id, part.index] = (request, part)
-            self._decision_due = True
-        else:
-            self._pending.pop((request.current.id, part.index), None)
-
-    # ------------------------------------------------------------------------------------- applications
-
-    def _on_submitted(self, event: RequestSubmitted, now: float) -> None:
-        wanted = event.request
-        known = self.requests.get(wanted.id)
-        if known is not None:
-            if known.content != wanted:
-                raise KeyReused(wanted.key)
-            known.vanished_at = None
-            return
-        self._admit(wanted)
-        part = Part(0, wanted.receivers)
-        request = Request(wanted, wanted, now, [part])
-        self.requests[wanted.id] = request
-        self._pending[wanted.id, 0] = (request, part)
-        self._decision_due = True
-        if wanted.patience is not None:
-            self._timers.add(now + wanted.patience, PatienceEnd(wanted.id))
-
-    def _admit(self, request: MulticastRequest) -> None:
-        if len(self.requests) >= self.settings.most_requests:
-            raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
-        check_request(request, self.fabric)
-        self._check_feasible(request)
-
-    def _check_feasible(self, request: MulticastRequest) -> None:
-        loop_leaf = self.settings.loop_leaf
-        group = group_of(request, request.receivers, self.fabric, loop_leaf)
-        check_feasible(group, self.fabric, self.ledger, loop_leaf, self.settings.most_splitters)
-
-    def _on_extension(self, event: ExtensionAsked, now: float) -> None:
-        request = self.request(event.request)
-        self._refuse_ended(request)
-        (part,) = request.parts
-        wanted = check_extension(request.current, event.extension, self.fabric)
-        if part.state is PartState.PENDING:
-            self._check_feasible(wanted)
-            request.current, part.receivers = wanted, wanted.receivers
-            part.extra_lease += event.extension.add_seconds
-            self._decision_due = True
-            self._publish(request, part, EventKind.CHANGED)
-            return
-        reservation = self._lit_reservation(part)
-        target = self._allocator.extended(reservation.layout, wanted, reservation.group_address)
-        outcomes = self._reservations.change(reservation, target, wanted, event.extension.add_seconds)
-        self._act_on(outcomes, now)
-
-    def _lit_reservation(self, part: Part) -> Reservation:
-        reservation = self._reservations.live[part.reservation] if part.reservation is not None else None
-        if reservation is None or reservation.busy:
-            raise Rejected(
-                "busy", "The light tree is being set up or changed at this moment; ask again when it is done."
-            )
-        return reservation
-
-    def _on_finish(self, event: FinishAsked, now: float) -> None:
-        request = self.request(event.request)
-        if not 0 <= event.part < len(request.parts):
-            raise Rejected("unknown_part", f"The request has no part {event.part}.")
-        part = request.parts[event.part]
-        if part.state is PartState.DONE:
-            return
-        if part.state.final:
-            raise RequestEnded(part.state.value, part.reason or "")
-        if part.state is not PartState.ACTIVE:
-            raise Rejected("not_active", f"Part {event.part} is {part.state.value}: there is nothing to finish.")
-        self._end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
-
-    def _on_withdraw(self, event: WithdrawAsked, now: float) -> None:
-        request = self.request(event.request)
-        if request.state is PartState.WITHDRAWN:
-            return
-        self._refuse_ended(request)
-        self._end_all(request, PartEvent.WITHDRAWN, "Withdrawn by the client.", now)
-
-    def _on_vanished(self, event: ClientVanished, now: float) -> None:
-        request = self.requests.get(event.request)
-        if request is not None and self._ungranted(request):
-            request.vanished_at = now
-            self._timers.add(now + self.settings.orphan_grace, GraceEnd(event.request))
-
-    @staticmethod
-    def _ungranted(request: Request) -> bool:
-        return request.state in (PartState.PENDING, PartState.CONFIGURING)
-
-    @staticmethod
-    def _refuse_ended(request: Request) -> None:
-        if request.state.final:
-            raise RequestEnded(request.state.value, request.parts[-1].reason or "")
-
-    def _end_all(self, request: Request, event: PartEvent, reason: str, now: float) -> None:
-        for part in request.parts:
-            if not part.state.final:
-                self._end(request, part, event, reason, now)
-
-    def _end(self, request: Request, part: Part, event: PartEvent, reason: str, now: float) -> None:
-        """Bring a part to a final state; what devices hold for it is undone."""
-        self._move(request, part, event)
-        part.reason, part.lease_end = reason, None
-        reservation = self._reservations.live.get(part.reservation) if part.reservation is not None else None
-        if reservation is not None and reservation.state is not ReservationState.RELEASING:
-            self._reservations.release(reservation)
-        self._publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
-        if request.state.final:
-            request.ended_at = now
-            self._timers.add(now + self.settings.remember_ended, MemoryEnd(request.current.id))
-
-    def _publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
-        event = RequestEvent(len(request.events) + 1, kind, part.index, **more)
-        request.events.append(event)
-        self._outbox.publish(Publish(request.current.id, event))
+    def _allowance(self, now: float) -> dict[str, int]:
+        """How many more splitters each limited tenant may hold; -1 where it may have no light at all."""
+        left: dict[str, int] = {}
+        for tenant, limits in self._state.settings.tenants.items():
+            if limits.max_splitters is not None:
+                left[tenant] = max(0, limits.max_splitters - self._state.splitters_of(tenant))
+            if self._state.quota.exhausted(tenant, now):
+                left[tenant] = -1
+        return left
 
     # ------------------------------------------------------------------------------------------ operator
 
     def _on_quarantined(self, event: ElementQuarantined, now: float) -> None:
         self._check_element(event.element)
-        self.ledger.quarantined[event.element] = event.reason or "quarantined"
+        self._state.quarantine(event.element, event.reason or "quarantined")
 
     def _on_element_released(self, event: ElementReleased, now: float) -> None:
         self._check_element(event.element)
-        if self.ledger.quarantined.pop(event.element, None) is None:
+        if event.element not in self.ledger.quarantined:
             raise Rejected("not_quarantined", f"{event.element} is not quarantined.")
-        self._decision_due = True
+        self._state.quarantine(event.element, None)
 
     def _check_element(self, element: str) -> None:
         if element not in self.ledger.elements:
@@ -295,163 +232,56 @@ class Core:
                 "unknown_element", f"The fabric has no element {element!r}; `blast element list` lists them."
             )
 
+    def _on_drain(self, event: DrainAsked, now: float) -> None:
+        self._state.draining = event.on
+
+    def _on_settings(self, event: SettingsChanged, now: float) -> None:
+        self._state.change_settings(event.settings, now)
+
+    def _on_audit(self, event: AuditAsked, now: float) -> None:
+        self._auditor.begin(event.dry_run)
+
     # ------------------------------------------------------------------------------------------- devices
 
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
-        self.ledger.away.pop(event.device, None)
-        self._decision_due = True
-        if isinstance(event.device, str):
-            self._look_at_circuits(event, now)
-        else:
-            self._reservations.restore_forwards(event.device)
-        for reservation in self._reservations.stuck_on(event.device):
-            self._reservations.retry(reservation)
-
-    def _look_at_circuits(self, event: DeviceUp, now: float) -> None:
-        switch = str(event.device)
-        self.ledger.note_foreign(switch, event.circuits - self._reservations.circuits(switch))
-        self._reservations.doubt(switch, event.circuits)
-        for reservation in self._reservations.dark(switch, event.circuits):
-            request = self.requests[reservation.request]
-            part = request.parts[reservation.part]
-            self._reservations.release(reservation)
-            part.reason = f"light lost: {switch} came back without its cross-connects"
-            part.grant = part.lease_end = None
-            self._move(request, part, PartEvent.LIGHT_LOST)
-            self._publish(request, part, EventKind.REVOKED, reason=part.reason)
+        self.ledger.note_back(event.device)
+        self._book.decision_due = True
+        self._take_reading(Seen(event.device, event.circuits, event.rules), now)
+        self._fibres.on_device_up(event, now)
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
-        self.ledger.away[event.device] = event.reason
+        self.ledger.note_away(event.device, event.reason)
+        self._auditor.lost(event.device)
+        self._fibres.on_device_down(event, now)
 
-    def _on_answer(self, event: StepConfirmed | StepFailed, now: float) -> None:
-        self._act_on(self._reservations.answered(event), now)
+    def _on_observed(self, event: CircuitsObserved | TableObserved, now: float) -> None:
+        seen = self._auditor.observed(event)
+        if seen is not None:
+            # What somebody else had made may be gone.
+            self._book.decision_due |= isinstance(event, CircuitsObserved)
+            self._take_reading(seen, now)
+
+    def _take_reading(self, seen: Seen, now: float) -> None:
+        """Plan around what is not ours, and repair what differs from what is wanted."""
+        self._auditor.note_foreign(seen)
+        self._lifecycle.act_on(self._reservations.reconcile(seen), now)
+
+    def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
+        if event.reservation == PROBER:
+            self._fibres.on_answer(event, now)
+        else:
+            self._lifecycle.act_on(self._reservations.answered(event), now)
+
+    def _on_port_changed(self, event: PortChanged, now: float) -> None:
+        self._lifecycle.act_on(self._lifecycle.watch.on_port_changed(event, now), now)
+
+    def _on_alarm(self, event: LightAlarm, now: float) -> None:
+        self._lifecycle.act_on(self._lifecycle.watch.on_alarm(event, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
         for reservation in self._reservations.live.values():
             if reservation.state is ReservationState.CONFIGURING and reservation.compute is None:
                 reservation.compute = event.elapsed
 
-    # ------------------------------------------------------------------------------------------ outcomes
-
-    def _act_on(self, outcomes: list[Outcome], now: float) -> None:
-        for outcome in outcomes:
-            self._outcomes[type(outcome)](outcome, now)
-
-    def _part_of(self, reservation: Reservation) -> tuple[Request, Part]:
-        request = self.requests[reservation.request]
-        return request, request.parts[reservation.part]
-
-    def _on_lit(self, outcome: Lit, now: float) -> None:
-        request, part = self._part_of(outcome.reservation)
-        self._move(request, part, PartEvent.CONFIRMED)
-        part.reason, part.failures = None, 0
-        part.grant = self._grant(request, part, outcome.reservation, now)
-        self._lease(request, part, now + part.grant.lease)
-        self._publish(request, part, EventKind.GRANTED, grant=part.grant)
-
-    def _on_not_lit(self, outcome: NotLit, now: float) -> None:
-        request, part = self._part_of(outcome.reservation)
-        part.failures += 1
-        part.reason = outcome.reason
-        if part.failures >= self.settings.failures_allowed:
-            self._end(request, part, PartEvent.GIVEN_UP, outcome.reason, now)
-        else:
-            self._move(request, part, PartEvent.FAILURE)
-
-    def _on_changed(self, outcome: Changed, now: float) -> None:
-        request, part = self._part_of(outcome.reservation)
-        request.current = outcome.change.request
-        part.receivers = outcome.change.request.receivers
-        part.extra_lease += outcome.change.extra_lease
-        lease_before = part.grant.lease if part.grant else 0.0
-        part.grant = self._grant(request, part, outcome.reservation, now)
-        # More bytes lengthen the lease as more time does; both count from the first grant.
-        self._lease(request, part, (part.lease_end or now) + part.grant.lease - lease_before)
-        self._publish(request, part, EventKind.CHANGED, grant=part.grant)
-        self._decision_due = True
-
-    def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
-        request, part = self._part_of(outcome.reservation)
-        self._publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
-        self._decision_due = True
-
-    def _on_gone(self, outcome: Gone, now: float) -> None:
-        self._decision_due = True
-
-    def _on_stuck(self, outcome: Stuck, now: float) -> None:
-        self._timers.add(now + self.settings.retry_after, Retry(outcome.reservation.id))
-
-    def _lease(self, request: Request, part: Part, end: float) -> None:
-        part.lease_end = end
-        self._timers.add(end, LeaseEnd(request.current.id, part.index))
-
-    def _grant(self, request: Request, part: Part, reservation: Reservation, now: float) -> Grant:
-        rate = min(self.fabric.light_rate, request.current.highest_rate or self.fabric.light_rate)
-        service = request.current.bytes * 8 / rate
-        lease = max(self.settings.lease_minimum, service * self.settings.lease_factor) + part.extra_lease
-        waiting = [p for p in request.parts if not p.state.final and p.grant is None and p is not part]
-        return Grant(
-            part=part.index,
-            receivers=part.receivers,
-            group_address=reservation.group_address,
-            group_port=self.settings.group_port,
-            rate=rate,
-            estimated_service=service,
-            lease=lease,
-            first_byte=0,
-            unserved=tuple(host for p in waiting for host in p.receivers),
-            reservation=reservation.id,
-            timings=self._timings(request, reservation, now),
-        )
-
-    @staticmethod
-    def _timings(request: Request, reservation: Reservation, now: float) -> Timings:
-        tors = [seconds for device, seconds in reservation.elapsed.items() if isinstance(device, int)]
-        switches = [seconds for device, seconds in reservation.elapsed.items() if isinstance(device, str)]
-        total = now - request.received_at
-        return Timings(reservation.compute, max(tors, default=None), max(switches, default=None), total)
-
-    # ------------------------------------------------------------------------------------------ deadlines
-
     def _on_tick(self, event: Tick, now: float) -> None:
-        for deadline in self._timers.due(now):
-            self._on_deadline(deadline, now)
-
-    def _on_deadline(self, deadline: Deadline, now: float) -> None:
-        self._deadlines[type(deadline)](deadline, now)
-
-    def _on_lease_end(self, deadline: LeaseEnd, now: float) -> None:
-        request = self.requests.get(deadline.request)
-        if request is None:
-            return
-        part = request.parts[deadline.part]
-        if part.state is PartState.ACTIVE and part.lease_end is not None and part.lease_end <= now:
-            self._end(
-                request, part, PartEvent.LEASE_END, "The lease is over; extend it in time to keep the light.", now
-            )
-
-    def _on_patience_end(self, deadline: PatienceEnd, now: float) -> None:
-        request = self.requests.get(deadline.request)
-        if request is not None and self._ungranted(request):
-            self._end_all(request, PartEvent.PATIENCE_OVER, "No light became free within the patience given.", now)
-
-    def _on_grace_end(self, deadline: GraceEnd, now: float) -> None:
-        request = self.requests.get(deadline.request)
-        if request is None or request.vanished_at is None or not self._ungranted(request):
-            return
-        if request.vanished_at + self.settings.orphan_grace <= now:
-            self._end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
-
-    def _on_memory_end(self, deadline: MemoryEnd, now: float) -> None:
-        request = self.requests.get(deadline.request)
-        if request is None or request.ended_at is None:
-            return
-        if any(reservation.request == deadline.request for reservation in self.reservations):
-            self._timers.add(now + self.settings.remember_ended, deadline)
-        elif request.ended_at + self.settings.remember_ended <= now:
-            del self.requests[deadline.request]
-
-    def _on_retry(self, deadline: Retry, now: float) -> None:
-        reservation = self._reservations.live.get(deadline.reservation)
-        if reservation is not None:
-            self._reservations.retry(reservation)
+        self._deadlines.handle_due(now)

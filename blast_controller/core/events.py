@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blast_controller.core.commands import Forward
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.requests import Extension, MulticastRequest, RequestKey
+from blast_controller.core.settings import CoreSettings
 
 Device = str | int
 """An optical switch by its name, or a ToR by its datapath id."""
@@ -13,10 +15,61 @@ Device = str | int
 
 @dataclass(frozen=True, slots=True)
 class DeviceUp:
-    """The session to a device is established. `circuits` are the cross-connects found on an optical switch."""
+    """The session to a device is established.
+
+    `circuits` are the cross-connects found on an optical switch; `rules` the forwards of ours found on a ToR, each
+    with its reservation.
+    """
 
     device: Device
     circuits: frozenset[CrossConnect] = frozenset()
+    rules: frozenset[tuple[int, Forward]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TableObserved:
+    """A ToR's rules were read again: ours, and how many are somebody else's."""
+
+    datapath: int
+    rules: frozenset[tuple[int, Forward]]
+    foreign: int
+
+    @property
+    def device(self) -> Device:
+        """The ToR."""
+        return self.datapath
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitsObserved:
+    """An optical switch's cross-connects were read again."""
+
+    switch: str
+    circuits: frozenset[CrossConnect]
+
+    @property
+    def device(self) -> Device:
+        """The optical switch."""
+        return self.switch
+
+
+@dataclass(frozen=True, slots=True)
+class PortChanged:
+    """A ToR's optical port has, or has lost, its link."""
+
+    datapath: int
+    port: int
+    up: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSeen:
+    """A probe frame with this payload arrived by a ToR's optical port."""
+
+    datapath: int
+    port: int
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +101,25 @@ class StepFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class StepDark:
+    """The device did all that (reservation, step) asked, but no light came out at these outputs in time."""
+
+    device: Device
+    reservation: int
+    step: int
+    outputs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LightAlarm:
+    """An optical switch sees no light at an output that should have some."""
+
+    switch: str
+    output: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionTimed:
     """The shell measured how many seconds the latest decision took."""
 
@@ -61,9 +133,13 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class RequestSubmitted:
-    """An application asks. The same key and content again changes nothing."""
+    """An application asks. The same key and content again changes nothing.
+
+    `attached`: it waits on a connection, and the request is given up when that breaks before the grant.
+    """
 
     request: MulticastRequest
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +187,51 @@ class ElementReleased:
     element: str
 
 
+@dataclass(frozen=True, slots=True)
+class DrainAsked:
+    """An operator wants nothing new admitted (or admitted again); what is active ends by itself."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAsked:
+    """An operator wants every device read and compared; unless it is a dry run, differences are repaired."""
+
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyAsked:
+    """An operator wants the free fibres checked with probe frames.
+
+    `nonce` is what makes the probes unguessable: 16 to 64 random bytes. Devices that are away are waited for, for at
+    most `patience` seconds.
+    """
+
+    nonce: bytes
+    patience: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The operator has changed what concerns decisions yet to be made."""
+
+    settings: CoreSettings
+
+
 ApplicationEvent = RequestSubmitted | ExtensionAsked | FinishAsked | WithdrawAsked | ClientVanished
-OperatorEvent = ElementQuarantined | ElementReleased
-DeviceEvent = DeviceUp | DeviceDown | StepConfirmed | StepFailed
+OperatorEvent = ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged
+DeviceEvent = (
+    DeviceUp
+    | DeviceDown
+    | StepConfirmed
+    | StepFailed
+    | StepDark
+    | LightAlarm
+    | TableObserved
+    | CircuitsObserved
+    | PortChanged
+    | ProbeSeen
+)
 Event = ApplicationEvent | OperatorEvent | DeviceEvent | DecisionTimed | Tick

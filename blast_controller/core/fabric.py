@@ -7,8 +7,8 @@ cross-connects, whoever made them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import networkx as nx
@@ -76,6 +76,30 @@ class Splitter:
         """The name of this splitter as a piece of hardware that can be quarantined."""
         return f"splitter:{self.name}"
 
+    def leg_element(self, output: int) -> str:
+        """The name of the leg that enters the switch at input `output`."""
+        return f"leg:{self.name}/{output}"
+
+    def without(self, bad: Callable[[str], bool]) -> Splitter:
+        """The splitter as if it had only the legs that are not bad."""
+        return replace(self, outputs=tuple(leg for leg in self.outputs if not bad(self.leg_element(leg))))
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTree:
+    """Splitters fixed between a root and leaves, without a switch.
+
+    The root is port `root_port` of the ToR of `root_rack`, or the host `root_host` itself (then `root_port` is 0);
+    leaves are ports of ToRs, by rack, and hosts.
+    """
+
+    name: str
+    root_rack: str | None
+    root_port: int
+    root_host: str | None
+    leaf_ports: Mapping[str, int]
+    leaf_hosts: frozenset[str]
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class CrossConnect:
@@ -95,6 +119,7 @@ class Fabric:
     splitters: Mapping[str, Splitter]
     switches: tuple[str, ...]
     light_rate: float
+    static_trees: Mapping[str, StaticTree] = field(default_factory=dict)
 
     @cached_property
     def graph(self) -> nx.DiGraph[Node]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from blast_controller.core.commands import Forward
 from blast_controller.core.fabric import Fabric, Host
 from blast_controller.core.light_tree import LightTree
+from blast_controller.core.static_tree import StaticLight
 
 Forwards = Mapping[int, tuple[Forward, ...]]
 """Datapath id to what it forwards."""
@@ -17,13 +18,17 @@ def forwards_for(
     fabric: Fabric, sender: Host, receivers: Iterable[Host], tree: LightTree | None, group: str
 ) -> Forwards:
     """The forwards of one group; `tree` is None when all receivers are in the sender's rack."""
+    static = fabric.static_trees.get(tree.name) if isinstance(tree, StaticLight) else None
+    on_light = static.leaf_hosts if static else frozenset()
     ports: defaultdict[str, list[int]] = defaultdict(list)
     for host in receivers:
-        ports[host.rack].append(host.port)
+        if host.name not in on_light:
+            ports[host.rack].append(host.port)
     result: defaultdict[int, list[Forward]] = defaultdict(list)
-    local = ports.pop(sender.rack, [])
-    uplink = [tree.root.port] if tree else []
-    result[fabric.racks[sender.rack].datapath].append(_forward(sender.port, sender, group, uplink + local))
+    if static is None or static.root_host is None:
+        local = ports.pop(sender.rack, [])
+        uplink = [tree.root.port] if tree else []
+        result[fabric.racks[sender.rack].datapath].append(_forward(sender.port, sender, group, uplink + local))
     for rack, members in ports.items():
         leaf = tree.leaf_of(rack) if tree else None
         if leaf is None:

@@ -1,4 +1,4 @@
-"""A layout is all that devices hold for one group; the functions here are the steps from one layout to another.
+"""A layout is all that devices hold for one group; the functions here are the steps from one holding to another.
 
 A change is made in two steps so that no receiver who stays loses a packet: first everything new is added (forwards
 get the outputs of both layouts), and only when that is confirmed is the old taken away.
@@ -10,9 +10,34 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from blast_controller.core.commands import Forward
+from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.forwarding import Forwards
 from blast_controller.core.light_tree import LightTree
+
+Circuits = tuple[CrossConnect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Cross-connects, roots before leaves, and forwards by datapath: what devices hold or are to hold."""
+
+    circuits: Circuits
+    forwards: Forwards
+
+    def on(self, device: Device) -> Holding:
+        """The share of one device."""
+        if isinstance(device, str):
+            return Holding(tuple(c for c in self.circuits if c.switch == device), {})
+        return Holding((), _on(device, self.forwards))
+
+    @property
+    def devices(self) -> set[Device]:
+        """The devices that hold something of it."""
+        return {c.switch for c in self.circuits} | set(self.forwards)
+
+
+NOTHING = Holding((), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +49,7 @@ class Layout:
     forwards: Forwards
 
     @property
-    def circuits(self) -> tuple[CrossConnect, ...]:
+    def circuits(self) -> Circuits:
         """The tree's cross-connects, roots first."""
         return self.tree.circuits if self.tree else ()
 
@@ -33,72 +58,86 @@ class Layout:
         """The ports and splitters that the tree holds."""
         return self.tree.elements if self.tree else frozenset()
 
+    @property
+    def holding(self) -> Holding:
+        """What devices hold for it."""
+        return Holding(self.circuits, self.forwards)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step for all devices: what goes and what comes."""
+    """One step for some devices: what goes and what comes."""
 
-    disconnect: tuple[CrossConnect, ...]
-    connect: tuple[CrossConnect, ...]
+    disconnect: Circuits
+    connect: Circuits
     remove: Forwards
     add: Forwards
 
     @property
-    def datapaths(self) -> set[int]:
-        """The ToRs that have something to do."""
-        return set(self.remove) | set(self.add)
+    def devices(self) -> set[Device]:
+        """The devices that have something to do."""
+        return {c.switch for c in (*self.disconnect, *self.connect)} | set(self.remove) | set(self.add)
 
-    @property
-    def switches(self) -> set[str]:
-        """The optical switches that have something to do."""
-        return {c.switch for c in (*self.disconnect, *self.connect)}
-
-
-def lighting(layout: Layout) -> Step:
-    """Everything a layout needs, from nothing."""
-    return Step((), layout.circuits, {}, layout.forwards)
+    def only(self, device: Device) -> Step:
+        """The share of one device."""
+        if isinstance(device, str):
+            disconnect = tuple(c for c in self.disconnect if c.switch == device)
+            return Step(disconnect, tuple(c for c in self.connect if c.switch == device), {}, {})
+        return Step((), (), _on(device, self.remove), _on(device, self.add))
 
 
-def adding(old: Layout, new: Layout) -> Step:
-    """What `new` has beyond `old`; both are in force afterwards."""
-    both = {datapath: _merged(old.forwards.get(datapath, ()), mine) for datapath, mine in new.forwards.items()}
-    return Step((), _without(new.circuits, old.circuits), {}, _changed(both, old.forwards))
+def _on(datapath: int, forwards: Forwards) -> Forwards:
+    return {datapath: forwards[datapath]} if datapath in forwards else {}
 
 
-def removing(old: Layout, new: Layout) -> Step:
-    """What `old` has beyond `new`, when both are in force; only `new` is afterwards."""
-    gone = {datapath: _keys_lost(mine, new.forwards.get(datapath, ())) for datapath, mine in old.forwards.items()}
-    both = {datapath: _merged(old.forwards.get(datapath, ()), mine) for datapath, mine in new.forwards.items()}
-    return Step(_without(old.circuits, new.circuits), (), _nonempty(gone), _changed(new.forwards, both))
+def step_between(before: Holding, after: Holding) -> Step:
+    """What devices that hold `before` have to do to hold `after`."""
+    datapaths = {**before.forwards, **after.forwards}
+    pairs = {d: (before.forwards.get(d, ()), after.forwards.get(d, ())) for d in datapaths}
+    return Step(
+        disconnect=_without(before.circuits, after.circuits),
+        connect=_without(after.circuits, before.circuits),
+        remove=_nonempty({d: _keys_lost(old, new) for d, (old, new) in pairs.items()}),
+        add=_nonempty({d: tuple(f for f in new if f not in old) for d, (old, new) in pairs.items()}),
+    )
 
 
-def releasing(layouts: Iterable[Layout]) -> Step:
-    """Everything of all `layouts`, to nothing."""
+def both(old: Holding, new: Holding) -> Holding:
+    """All of `new`, and of `old` what does not stand in its way."""
+    inputs = {(c.switch, c.input) for c in new.circuits}
+    outputs = {(c.switch, c.output) for c in new.circuits}
+    kept = (c for c in old.circuits if (c.switch, c.input) not in inputs and (c.switch, c.output) not in outputs)
+    datapaths = {**old.forwards, **new.forwards}
+    forwards = {d: _merged(old.forwards.get(d, ()), new.forwards.get(d, ())) for d in datapaths}
+    return Holding((*kept, *new.circuits), forwards)
+
+
+def everything(holdings: Iterable[Holding]) -> Holding:
+    """All that any of `holdings` has."""
     circuits: dict[CrossConnect, None] = {}
     forwards: dict[int, dict[tuple[int, str, str], Forward]] = {}
-    for layout in layouts:
-        circuits |= dict.fromkeys(layout.circuits)
-        for datapath, found in layout.forwards.items():
+    for holding in holdings:
+        circuits |= dict.fromkeys(holding.circuits)
+        for datapath, found in holding.forwards.items():
             forwards.setdefault(datapath, {}).update({f.key: f for f in found})
-    return Step(tuple(circuits), (), {datapath: tuple(found.values()) for datapath, found in forwards.items()}, {})
+    return Holding(tuple(circuits), {datapath: tuple(found.values()) for datapath, found in forwards.items()})
 
 
-def _without(circuits: tuple[CrossConnect, ...], others: tuple[CrossConnect, ...]) -> tuple[CrossConnect, ...]:
+def _without(circuits: Circuits, others: Circuits) -> Circuits:
     return tuple(c for c in circuits if c not in others)
 
 
 def _merged(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward, ...]:
-    outputs = {f.key: f.outputs for f in old}
-    return tuple(replace(f, outputs=tuple(sorted({*f.outputs, *outputs.get(f.key, ())}))) for f in new)
+    merged = {f.key: f for f in old}
+    for forward in new:
+        outputs = {*forward.outputs, *(merged[forward.key].outputs if forward.key in merged else ())}
+        merged[forward.key] = replace(forward, outputs=tuple(sorted(outputs)))
+    return tuple(merged.values())
 
 
 def _keys_lost(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward, ...]:
     kept = {f.key for f in new}
     return tuple(f for f in old if f.key not in kept)
-
-
-def _changed(wanted: Forwards, present: Forwards) -> Forwards:
-    return _nonempty({d: tuple(f for f in mine if f not in present.get(d, ())) for d, mine in wanted.items()})
 
 
 def _nonempty(forwards: Forwards) -> Forwards:

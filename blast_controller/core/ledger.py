@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
+from types import MappingProxyType
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.errors import CoreError
 from blast_controller.core.events import Device
-from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter
+from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree
+from blast_controller.core.static_tree import static_element
+from blast_controller.core.tally import Piece, Tally
 
 
 class DoubleBooked(CoreError):
@@ -17,25 +20,54 @@ class DoubleBooked(CoreError):
 
 
 class Ledger:
-    """Exact accounting of the fabric's elements. Changes nothing but itself."""
+    """Exact accounting of the fabric's elements. Changes nothing but itself.
+
+    What can be used is counted as it changes: `_left` is what anyone can have now, `_whole` what there would be if
+    nobody held anything and no device were away. `next_group` is where the next group address is looked for first,
+    `without_link` since when each port (datapath, port) that has lost its link has been without.
+    """
 
     def __init__(self, fabric: Fabric, groups: IPv4Network, most_splitters: int | None) -> None:
         self._fabric = fabric
         self._groups = groups
         self._most_splitters = most_splitters
         self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
-        self._next_group = 1
+        self.next_group = 1
         self._addresses: set[str] = set()
         self.holder: dict[str, int] = {}
-        self.quarantined: dict[str, str] = {}
+        self._quarantined: dict[str, str] = {}
         self.occupied: dict[str, dict[str, str]] = {}
-        self.away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
-        self.away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
+        self.without_link: dict[tuple[int, int], float] = {}
+        self._away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
+        self._away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
+        self._pieces: dict[str, Piece] = {port.element: port for port in self._ports}
+        self._pieces |= {splitter.element: splitter for splitter in fabric.splitters.values()}
+        self._splitter_of = {s.leg_element(leg): s.element for s in fabric.splitters.values() for leg in s.outputs}
+        self._needing: defaultdict[Device, list[str]] = defaultdict(list)
+        for element, piece in self._pieces.items():
+            for device in self._devices_of(piece):
+                self._needing[device].append(element)
+        order = {name: place for place, name in enumerate(fabric.splitters)}
+        self._left, self._whole = Tally(order), Tally(order)
+        self._recount(self._pieces)
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """The elements that nobody may use, and why."""
+        return MappingProxyType(self._quarantined)
+
+    @property
+    def away(self) -> Mapping[Device, str]:
+        """The devices that are away, and why."""
+        return MappingProxyType(self._away)
 
     @property
     def elements(self) -> list[str]:
-        """Every port and splitter of the fabric."""
-        return [*(p.element for p in self._ports), *(s.element for s in self._fabric.splitters.values())]
+        """Every port, splitter, splitter leg and static tree of the fabric."""
+        splitters = self._fabric.splitters.values()
+        legs = (s.leg_element(leg) for s in splitters for leg in s.outputs)
+        static = map(static_element, self._fabric.static_trees)
+        return [*(p.element for p in self._ports), *(s.element for s in splitters), *legs, *static]
 
     # ------------------------------------------------------------------------------------------- holding
 
@@ -46,23 +78,30 @@ class Ledger:
             if self.holder.get(element, reservation) != reservation:
                 raise DoubleBooked(f"{element} is held by reservation {self.holder[element]}, wanted by {reservation}")
         self.holder.update(dict.fromkeys(wanted, reservation))
+        self._recount(wanted)
 
     def free(self, elements: Iterable[str]) -> None:
         """Give `elements` back."""
-        for element in elements:
+        given = list(elements)
+        for element in given:
             del self.holder[element]
+        self._recount(given)
 
     def take_address(self) -> str | None:
         """A group address that nobody uses, or None. Used ones come round last, so that a late sender hits nobody."""
         size = self._groups.num_addresses - 2
         for offset in range(size):
-            index = (self._next_group - 1 + offset) % size + 1
+            index = (self.next_group - 1 + offset) % size + 1
             address = str(IPv4Address(int(self._groups.network_address) + index))
             if address not in self._addresses:
-                self._next_group = index + 1
+                self.next_group = index + 1
                 self._addresses.add(address)
                 return address
         return None
+
+    def adopt_address(self, address: str) -> None:
+        """Take over a group address of an earlier run."""
+        self._addresses.add(address)
 
     def free_address(self, address: str) -> None:
         """Give a group address back."""
@@ -72,9 +111,30 @@ class Ledger:
 
     def unusable(self, element: str) -> str | None:
         """Why an element cannot be used by anyone, or None."""
-        return self.quarantined.get(element) or next(
+        return self._quarantined.get(element) or next(
             (found[element] for found in self.occupied.values() if element in found), None
         )
+
+    def quarantine(self, element: str, reason: str) -> None:
+        """Let nobody use an element from now on."""
+        self._quarantined[element] = reason
+        self._recount([element])
+
+    def lift_quarantine(self, element: str) -> bool:
+        """Let an element be used again; whether it could not be."""
+        lifted = self._quarantined.pop(element, None) is not None
+        self._recount([element])
+        return lifted
+
+    def note_away(self, device: Device, reason: str) -> None:
+        """What needs this device cannot be used while it is away."""
+        self._away[device] = reason
+        self._recount(self._needing[device])
+
+    def note_back(self, device: Device) -> None:
+        """A device is there."""
+        self._away.pop(device, None)
+        self._recount(self._needing[device])
 
     def note_foreign(self, switch: str, circuits: Collection[CrossConnect]) -> None:
         """Remember the cross-connects on `switch` that are not ours: what they touch cannot be used."""
@@ -95,7 +155,26 @@ class Ledger:
             if splitter.switch == switch:
                 legs = next((inputs[leg] for leg in splitter.outputs if leg in inputs), None)
                 note(splitter.element, outputs.get(splitter.input) or legs)
+        before = self.occupied.get(switch, {})
         self.occupied[switch] = found
+        self._recount({**before, **found})
+
+    def datapath_of(self, rack: str) -> int:
+        """The datapath of a rack."""
+        return self._fabric.racks[rack].datapath
+
+    def note_link(self, datapath: int, port: int, up: bool, now: float) -> None:
+        """A ToR's port has, or has lost, its link. A dark receiver has none and may be good."""
+        if up:
+            self.without_link.pop((datapath, port), None)
+        else:
+            self.without_link.setdefault((datapath, port), now)
+
+    def bad_legs(self, splitters: Iterable[Splitter]) -> set[int]:
+        """The legs of these splitters that should lead nobody any light."""
+        return {
+            leg for s in splitters for leg in s.outputs if self.unusable(s.element) or self.unusable(s.leg_element(leg))
+        }
 
     def _usable(self, element: str) -> bool:
         return self.unusable(element) is None
@@ -105,29 +184,77 @@ class Ledger:
 
     # ---------------------------------------------------------------------------------------- what is left
 
-    def residual(self, capacity: bool = False) -> Residual:
-        """What can be used now; with `capacity`, what could be used if nobody held anything and no device were away."""
-        ports: dict[str, Counter[str]] = {switch: Counter() for switch in self._fabric.switches}
-        splitters: dict[str, Counter[int]] = {switch: Counter() for switch in self._fabric.switches}
-        test = self._usable if capacity else self._free
-        for port in self._ports:
-            if test(port.element) and (capacity or self._present(port)):
-                ports[port.switch][port.rack] += 1
-        for splitter in self._fabric.splitters.values():
-            if test(splitter.element) and (capacity or splitter.switch not in self.away):
-                splitters[splitter.switch][splitter.ways] += 1
-        return Residual(ports, splitters, self._most_splitters)
+    def residual(self, allowance: Mapping[str, int] | None = None) -> Residual:
+        """What can be used now; `allowance` limits the splitters of some tenants."""
+        return self._left.residual(self._fabric.switches, self._most_splitters, allowance)
 
-    def _present(self, port: OpticalPort) -> bool:
-        return port.switch not in self.away and self._fabric.racks[port.rack].datapath not in self.away
+    def capacity(self, allowance: Mapping[str, int] | None = None) -> Residual:
+        """What could be used if nobody held anything and no device were away; `allowance` as in `residual`."""
+        return self._whole.residual(self._fabric.switches, self._most_splitters, allowance)
+
+    def capacity_sizes(self, switch: str) -> dict[int, int]:
+        """How many splitters of each size on `switch` can be used, held or not."""
+        return self._whole.sizes(switch)
+
+    def free_sizes(self, switch: str) -> dict[int, int]:
+        """How many splitters of each size are free on `switch`."""
+        return self._left.sizes(switch)
+
+    def free_splitters(self, switch: str, ways: Sequence[int]) -> list[Splitter]:
+        """Free splitters of these sizes on `switch`. Raises LookupError when there are not as many."""
+        return self._left.splitters(switch, ways)
+
+    def _recount(self, elements: Iterable[str]) -> None:
+        for name in elements:
+            element = self._splitter_of.get(name, name)
+            if element in self._pieces:
+                usable = self._usable_part(element)
+                free = usable is not None and element not in self.holder and self._present(usable)
+                self._whole.put(element, usable)
+                self._left.put(element, usable if free else None)
+
+    def _usable_part(self, element: str) -> Piece | None:
+        """A port, or a splitter with the legs that can be used; None if it cannot be used."""
+        piece = self._pieces[element]
+        if not self._usable(element):
+            return None
+        if isinstance(piece, OpticalPort):
+            return piece
+        left = piece.without(self._quarantined.__contains__) if self._quarantined else piece
+        return left if left.ways > 1 else None
+
+    def _present(self, piece: Piece) -> bool:
+        return self._away.keys().isdisjoint(self._devices_of(piece))
+
+    def _devices_of(self, piece: Piece) -> tuple[Device, ...]:
+        if isinstance(piece, OpticalPort):
+            return piece.switch, self._fabric.racks[piece.rack].datapath
+        return (piece.switch,)
+
+    def free_pieces(self, switch: str) -> list[Piece]:
+        """The free ports and splitters on `switch`, splitters with the legs that can be used."""
+        found = (self._usable_part(element) for element in self._needing[switch] if element not in self.holder)
+        return [piece for piece in found if piece is not None and self._present(piece)]
+
+    def hindrance(self, element: str) -> str | None:
+        """Why nobody could have an element now, or None: it cannot be used, is held, or needs a device that is away."""
+        if reason := self.unusable(element):
+            return reason
+        if element in self.holder:
+            return f"held by reservation {self.holder[element]}" if self.holder[element] else "being probed"
+        needed = self._devices_of(self._pieces[element]) if element in self._pieces else ()
+        away = next((device for device in needed if device in self._away), None)
+        return None if away is None else f"{away if isinstance(away, str) else f'tor:{away:016x}'} is away"
+
+    def free_static(self) -> list[StaticTree]:
+        """The static trees that nobody uses."""
+        return [t for t in self._fabric.static_trees.values() if self._free(static_element(t.name))]
+
+    def usable_static(self) -> list[StaticTree]:
+        """The static trees that can be used, in use or not."""
+        return [t for t in self._fabric.static_trees.values() if self._usable(static_element(t.name))]
 
     def free_port(self, rack: str, switch: str) -> OpticalPort | None:
         """A free optical port of `rack` on `switch`."""
         ports = self._fabric.racks[rack].optical_ports
         return next((p for p in ports if p.switch == switch and self._free(p.element) and self._present(p)), None)
-
-    def free_splitters(self, switch: str) -> list[Splitter]:
-        """The free splitters on `switch`."""
-        if switch in self.away:
-            return []
-        return [s for s in self._fabric.splitters.values() if s.switch == switch and self._free(s.element)]

@@ -70,6 +70,18 @@ class LightTree:
         parent = next((h for h in self.splitters if feed in h.splitter.outputs), None)
         return 0 if parent is None else 1 + self._depth(parent.feed)
 
+    @property
+    def leaf_outputs(self) -> frozenset[int]:
+        """The switch outputs that lead to the leaves' ToRs."""
+        return frozenset(leaf.port.output for leaf in self.leaves)
+
+    def feed_element(self, leaf: Leaf) -> str:
+        """The splitter leg that feeds a leaf, as an element; the port whose transmitter does where there is none."""
+        for hung in self.splitters:
+            if leaf.feed in hung.splitter.outputs:
+                return hung.splitter.leg_element(leaf.feed)
+        return self.root.element
+
     def leaf_of(self, rack: str) -> Leaf | None:
         """The leaf that serves `rack`."""
         return next((leaf for leaf in self.leaves if leaf.port.rack == rack), None)
@@ -98,16 +110,25 @@ def build(
     return LightTree(root, hung, tuple(Leaf(p, feed(leg)) for p, leg in zip(ports, shape.leaves, strict=True)))
 
 
-def grow(tree: LightTree, ports: Sequence[OpticalPort], splitters: Sequence[Splitter]) -> LightTree | None:
-    """The tree with leaves for `ports` added by way of open legs and new `splitters`; None if legs are lacking."""
+def grow(
+    tree: LightTree, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], bad_legs: Collection[int] = ()
+) -> LightTree | None:
+    """The tree with leaves for `ports` added by way of good open legs and new `splitters`; None if legs are lacking."""
     for splitter in sorted(splitters, key=lambda s: s.ways, reverse=True):
-        if not tree.open_legs:
+        legs = good_legs(tree, bad_legs)
+        if not legs:
             return None
-        tree = replace(tree, splitters=(*tree.splitters, HungSplitter(splitter, tree.open_legs[0])))
-    if len(tree.open_legs) < len(ports):
+        tree = replace(tree, splitters=(*tree.splitters, HungSplitter(splitter, legs[0])))
+    legs = good_legs(tree, bad_legs)
+    if len(legs) < len(ports):
         return None
-    new = tuple(Leaf(port, leg) for port, leg in zip(ports, tree.open_legs, strict=False))
+    new = tuple(Leaf(port, leg) for port, leg in zip(ports, legs, strict=False))
     return replace(tree, leaves=tree.leaves + new)
+
+
+def good_legs(tree: LightTree, bad_legs: Collection[int]) -> list[int]:
+    """The open legs that are not bad, shallowest first."""
+    return [leg for leg in tree.open_legs if leg not in bad_legs]
 
 
 def prune(tree: LightTree, racks: Collection[str]) -> LightTree:
@@ -121,3 +142,13 @@ def prune(tree: LightTree, racks: Collection[str]) -> LightTree:
 def _serves(tree: LightTree, hung: HungSplitter) -> bool:
     feeds = {h.feed for h in tree.splitters} | {leaf.feed for leaf in tree.leaves}
     return not feeds.isdisjoint(hung.splitter.outputs)
+
+
+def rehang(tree: LightTree, outputs: Collection[int], bad_legs: Collection[int]) -> LightTree | None:
+    """The tree with the leaves at these switch outputs moved to good open legs; None if legs are lacking."""
+    legs = good_legs(tree, bad_legs)
+    moved = [leaf for leaf in tree.leaves if leaf.port.output in outputs]
+    if len(legs) < len(moved):
+        return None
+    kept = tuple(leaf for leaf in tree.leaves if leaf not in moved)
+    return replace(tree, leaves=kept + tuple(Leaf(leaf.port, leg) for leaf, leg in zip(moved, legs, strict=False)))

@@ -1,59 +1,109 @@
-"""Collects what one event changes and hands it out as at most one command per device."""
+"""Collects what a batch of events changes and hands it out as one command per device.
+
+Only a reservation that changes twice needs a second one: within a command its order would be lost.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Container
+from typing import Generic, TypeVar
 
 from blast_controller.core.commands import (
+    Announce,
     CircuitChange,
     Command,
     ForwardingChange,
     Publish,
+    ReadDevice,
+    SendProbe,
     SetCircuits,
     SetForwarding,
 )
 from blast_controller.core.events import Device
 from blast_controller.core.layout import Step
+from blast_controller.core.records import Record
+
+Change = TypeVar("Change", CircuitChange, ForwardingChange)
+
+
+class _Rounds(Generic[Change]):
+    """The changes on one device: as few rounds as do, none with the same reservation twice."""
+
+    def __init__(self) -> None:
+        self._rounds: list[dict[int, Change]] = [{}]
+
+    def add(self, change: Change) -> None:
+        if change.reservation in self._rounds[-1]:
+            self._rounds.append({})
+        self._rounds[-1][change.reservation] = change
+
+    @property
+    def changes(self) -> list[tuple[Change, ...]]:
+        return [tuple(found.values()) for found in self._rounds]
 
 
 class Outbox:
     """Commands of one decision, merged per device."""
 
     def __init__(self) -> None:
-        self._circuits: defaultdict[str, list[CircuitChange]] = defaultdict(list)
-        self._forwarding: defaultdict[int, list[ForwardingChange]] = defaultdict(list)
+        self._circuits: defaultdict[str, _Rounds[CircuitChange]] = defaultdict(_Rounds)
+        self._forwarding: defaultdict[int, _Rounds[ForwardingChange]] = defaultdict(_Rounds)
         self._publish: list[Publish] = []
+        self._records: list[Record] = []
+        self._others: list[ReadDevice | SendProbe | Announce] = []
 
-    def step(self, reservation: int, number: int, step: Step, only: Collection[Device] | None = None) -> set[Device]:
-        """Give a reservation's step to its devices (or only to some); returns the devices that will answer."""
-        devices: set[Device] = (step.switches | step.datapaths) if only is None else set(only)
-        for device in devices:
+    def step(self, reservation: int, number: int, step: Step, leaves: Container[int] = ()) -> set[Device]:
+        """Give a reservation's step to its devices; returns the devices that will answer.
+
+        `leaves` are the switch outputs that lead to ToRs: where they are connected, light is looked for.
+        """
+        for device in step.devices:
             if isinstance(device, str):
-                self._circuits[device].append(
+                self._circuits[device].add(
                     CircuitChange(
                         reservation,
                         number,
                         tuple(c for c in step.disconnect if c.switch == device),
                         tuple(c for c in step.connect if c.switch == device),
+                        tuple(c.output for c in step.connect if c.switch == device and c.output in leaves),
                     )
                 )
             else:
-                self._forwarding[device].append(
+                self._forwarding[device].add(
                     ForwardingChange(reservation, number, step.remove.get(device, ()), step.add.get(device, ()))
                 )
-        return devices
+        return step.devices
+
+    def record(self, record: Record) -> None:
+        """Keep this before any device hears of anything."""
+        self._records.append(record)
+
+    def say(self, command: ReadDevice | SendProbe | Announce) -> None:
+        """Hand out any other command."""
+        self._others.append(command)
+
+    @property
+    def devices(self) -> set[Device]:
+        """The devices that this decision gives work to."""
+        return set(self._circuits) | set(self._forwarding)
 
     def publish(self, publish: Publish) -> None:
         """Tell a client something."""
         self._publish.append(publish)
 
     def drain(self) -> list[Command]:
-        """All commands so far, optical switches first (they take longest)."""
-        commands: list[Command] = [SetCircuits(switch, tuple(changes)) for switch, changes in self._circuits.items()]
-        commands += [SetForwarding(datapath, tuple(changes)) for datapath, changes in self._forwarding.items()]
+        """All commands so far: records, then optical switches (they take longest), then the rest."""
+        commands: list[Command] = list(self._records)
+        commands += [
+            SetCircuits(switch, found) for switch, rounds in self._circuits.items() for found in rounds.changes
+        ]
+        commands += [SetForwarding(tor, found) for tor, rounds in self._forwarding.items() for found in rounds.changes]
+        commands += self._others
         commands += self._publish
         self._circuits.clear()
         self._forwarding.clear()
         self._publish = []
+        self._records = []
+        self._others = []
         return commands

@@ -112,6 +112,7 @@ class Request:
     received_at: float
     parts: list[Part]
     events: list[RequestEvent] = field(default_factory=list)
+    attached: bool = False
     vanished_at: float | None = None
     ended_at: float | None = None
 

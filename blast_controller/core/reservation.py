@@ -7,7 +7,7 @@ from enum import Enum
 
 from blast_controller.core import reservation_states
 from blast_controller.core.events import Device
-from blast_controller.core.layout import Layout, Step
+from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both
 from blast_controller.core.requests import MulticastRequest, RequestKey
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
 
@@ -35,9 +35,10 @@ class Change:
 class Reservation:
     """Ports, splitters, cross-connects, forwards and a group address, held together.
 
-    `step` numbers the steps given to devices, `waiting` are the devices that have not answered the latest one, and
-    `failed` those that could not do it. `returned` are ToRs that came back during a change and whose rules are to be
-    set once more when it is over.
+    `step` numbers the steps given to devices, `begun` is the number of the one that all of them were given last, and
+    `asked` that of the one each has to answer; `share` is what each was last asked to do, `waiting` are those that have
+    not answered yet, and `failed` those that could not do it; `dark` are switch outputs at which no light was seen,
+    and `alarms` those of leaves that went dark while something else was being changed.
     """
 
     id: int
@@ -48,10 +49,13 @@ class Reservation:
     state: ReservationState = ReservationState.CONFIGURING
     change: Change | None = None
     step: int = 0
-    current_step: Step | None = None
+    begun: int = 0
+    asked: dict[Device, int] = field(default_factory=dict)
+    share: dict[Device, Step] = field(default_factory=dict)
     waiting: set[Device] = field(default_factory=set)
     failed: dict[Device, str] = field(default_factory=dict)
-    returned: set[int] = field(default_factory=set)
+    dark: set[int] = field(default_factory=set)
+    alarms: set[int] = field(default_factory=set)
     elapsed: dict[Device, float] = field(default_factory=dict)
     compute: float | None = None
 
@@ -70,6 +74,40 @@ class Reservation:
         if self.change is not None and self.change.phase is ChangePhase.REMOVING:
             return self.change.target
         return self.layout
+
+    @property
+    def wanted(self) -> Holding:
+        """What devices are to hold once they have done the current step."""
+        if self.state is ReservationState.RELEASING:
+            return NOTHING
+        if self.change is not None and self.change.phase is ChangePhase.ADDING:
+            return both(self.layout.holding, self.change.target.holding)
+        return self.in_force.holding
+
+    @property
+    def adding(self) -> bool:
+        """Whether the current step leads light to new leaves."""
+        return self.state is ReservationState.CONFIGURING or (
+            self.change is not None and self.change.phase is ChangePhase.ADDING
+        )
+
+    @property
+    def present(self) -> Holding:
+        """What devices hold after the current step; what one has failed to give back of the layout is missing."""
+        shares = [self.share[device].only(device) for device in self.failed]
+        lost = {c for share in shares for c in share.connect} & set(self.layout.circuits)
+        unwritten = {datapath: set(found) for share in shares for datapath, found in share.add.items()}
+        old = {(datapath, f.key) for datapath, found in self.layout.forwards.items() for f in found}
+        wanted = self.wanted
+        return Holding(
+            tuple(c for c in wanted.circuits if c not in lost),
+            {
+                datapath: tuple(
+                    f for f in found if f not in unwritten.get(datapath, ()) or (datapath, f.key) not in old
+                )
+                for datapath, found in wanted.forwards.items()
+            },
+        )
 
     @property
     def busy(self) -> bool:

@@ -6,13 +6,15 @@ yields an outcome for the core to act on.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from blast_controller.core.events import Device, StepConfirmed, StepFailed
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.layout import Layout, Step, adding, lighting, releasing, removing
+from blast_controller.core.commands import Forward
+from blast_controller.core.events import Device, StepConfirmed, StepDark, StepFailed
+from blast_controller.core.fabric import CrossConnect, OpticalPort
+from blast_controller.core.forwarding import Forwards
+from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
 from blast_controller.core.ledger import Ledger
+from blast_controller.core.light_tree import Leaf, LightTree
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.requests import MulticastRequest, RequestKey
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
@@ -41,10 +43,11 @@ class NotLit:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A change is in force."""
+    """A change is in force; `fresh` are the leaves that it has lit."""
 
     reservation: Reservation
     change: Change
+    fresh: tuple[Leaf, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,46 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
+class LightLost:
+    """A device lost its share of a lit reservation and cannot do it again."""
+
+    reservation: Reservation
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dark:
+    """Everything was done, but some leaves of `tree` see no light: those at the switch outputs `outputs`."""
+
+    reservation: Reservation
+    tree: LightTree
+    outputs: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Stuck:
-    """A step that cannot be given up failed and must be tried again: undoing, or restoring what a ToR forgot."""
+    """An undoing step failed and must be tried again: nothing is free before devices confirm."""
 
     reservation: Reservation
 
 
-Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | Stuck
+Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Dark | Stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read on a device: cross-connects of an optical switch, or the rules of ours on a ToR."""
+
+    device: Device
+    circuits: frozenset[CrossConnect] = frozenset()
+    rules: frozenset[tuple[int, Forward]] = frozenset()
+
+    def by_reservation(self) -> dict[int, Forwards]:
+        """The rules that each reservation has on this ToR."""
+        found: dict[int, tuple[Forward, ...]] = {}
+        for number, forward in sorted(self.rules):
+            found[number] = (*found.get(number, ()), forward)
+        return {number: {int(self.device): forwards} for number, forwards in found.items()}
 
 
 class Reservations:
@@ -78,19 +114,20 @@ class Reservations:
     def __init__(self, ledger: Ledger, outbox: Outbox) -> None:
         self._ledger = ledger
         self._outbox = outbox
-        self._last_id = 0
+        self.last_id = 0
         self.live: dict[int, Reservation] = {}
+        self.touched: dict[int, str] = {}
 
     # --------------------------------------------------------------------------------------------- begin
 
     def open(self, request: RequestKey, part: int, layout: Layout, group_address: str) -> Reservation:
         """Take the layout's elements and tell devices to light it."""
-        number = self._last_id + 1
+        number = self.last_id + 1
         self._ledger.take(layout.elements, number)
-        self._last_id = number
+        self.last_id = number
         reservation = Reservation(number, request, part, group_address, layout)
         self.live[number] = reservation
-        self._begin(reservation, lighting(layout))
+        self._begin(reservation, NOTHING, "configuring")
         return reservation
 
     def change(
@@ -100,81 +137,133 @@ class Reservations:
         self._ledger.take(target.elements, reservation.id)
         reservation.take(_E.CHANGE_WANTED)
         reservation.change = Change(target, request, extra_lease)
-        self._begin(reservation, adding(reservation.layout, target))
-        return self._completed(reservation)
+        self._begin(reservation, reservation.layout.holding, "changing")
+        return self.completed(reservation)
 
     def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
         """Start to undo a reservation, whatever it is doing."""
         reservation.take(event)
-        self._begin(reservation, releasing(reservation.layouts))
+        self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
 
     def retry(self, reservation: Reservation) -> None:
-        """Give the failed share of an undoing step to its devices again, as far as they are there."""
-        present = {device for device in reservation.failed if device not in self._ledger.away}
-        if not present or reservation.current_step is None or reservation.waiting:
-            return
-        for device in present:
-            del reservation.failed[device]
-        reservation.waiting = self._outbox.step(reservation.id, reservation.step, reservation.current_step, present)
+        """Give the failed shares of an undoing step to their devices again, as far as they are there."""
+        for device in [device for device in reservation.failed if device not in self._ledger.away]:
+            self._give(reservation, device, reservation.share[device])
 
-    def restore_forwards(self, datapath: int) -> None:
-        """Give a ToR that came back all its rules again; rules that survived are overwritten."""
-        for reservation in self.live.values():
-            if any(datapath in layout.forwards for layout in reservation.layouts):
-                self._restore(reservation, datapath)
-
-    def _restore(self, reservation: Reservation, datapath: int) -> None:
-        match reservation.state:
-            case _S.CHANGING:
-                self._restore_amid_change(reservation, datapath)
-            case _S.CONFIGURING | _S.LIT if datapath not in reservation.waiting:
-                reservation.failed.pop(datapath, None)
-                reservation.current_step = lighting(reservation.layout)
-                reservation.waiting |= self._outbox.step(
-                    reservation.id, reservation.step, reservation.current_step, {datapath}
-                )
-
-    def _restore_amid_change(self, reservation: Reservation, datapath: int) -> None:
-        if mine := reservation.in_force.forwards.get(datapath):
-            self._outbox.step(reservation.id, UNTRACKED, Step((), (), {}, {datapath: mine}))
-        reservation.returned.add(datapath)
-        self._doubt(reservation, datapath, f"the ToR {datapath:016x} came back in the middle of the change")
-
-    def _begin(self, reservation: Reservation, step: Step) -> None:
+    def _begin(self, reservation: Reservation, present: Holding, note: str) -> None:
+        """Let devices that hold `present` go to what is wanted now."""
+        step = step_between(present, reservation.wanted)
         reservation.step += 1
-        reservation.current_step = step
+        reservation.begun = reservation.step
+        reservation.asked = dict.fromkeys(step.devices, reservation.step)
         reservation.failed.clear()
+        reservation.dark.clear()
         reservation.elapsed.clear()
-        reservation.waiting = self._outbox.step(reservation.id, reservation.step, step)
+        reservation.share = dict.fromkeys(step.devices, step)
+        reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, _leaves(reservation))
+        reservation.waiting |= self._links_awaited(reservation, step)
+        self.touched[reservation.id] = note
+
+    def _give(self, reservation: Reservation, device: Device, step: Step) -> None:
+        mine = step.only(device)
+        # A number of its own: a late or second answer to what was asked before must not stand for this.
+        reservation.step += 1
+        reservation.asked[device] = reservation.step
+        reservation.failed.pop(device, None)
+        reservation.share[device] = mine
+        reservation.waiting |= self._outbox.step(reservation.id, reservation.step, mine, _leaves(reservation))
+
+    # ------------------------------------------------------------------------------------------- restart
+
+    def adopt(self, reservation: Reservation) -> None:
+        """Take over a reservation of an earlier run; what was under way goes on, or back where nobody was told."""
+        self._ledger.take(reservation.elements, reservation.id)
+        self._ledger.adopt_address(reservation.group_address)
+        self.live[reservation.id] = reservation
+        self.last_id = max(self.last_id, reservation.id)
+        match reservation.state:
+            case _S.CONFIGURING:
+                self.release(reservation, _E.FAILURE)
+            case _S.RELEASING:
+                self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
+            case _S.CHANGING if reservation.change is not None:
+                if reservation.change.phase is ChangePhase.ADDING:
+                    reservation.change.phase = ChangePhase.UNDOING
+                    reservation.change.refusal = "the controller restarted during the change"
+                present = both(reservation.layout.holding, reservation.change.target.holding)
+                self._begin(reservation, present, "changing")
 
     # -------------------------------------------------------------------------------------------- answers
 
-    def answered(self, event: StepConfirmed | StepFailed) -> list[Outcome]:
+    def answered(self, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
         """Take a device's answer; answers to steps that are no longer wanted are ignored."""
         reservation = self.live.get(event.reservation)
-        if reservation is None or event.step != reservation.step or event.device not in reservation.waiting:
+        if reservation is None or event.device not in reservation.waiting:
+            return []
+        if event.step != reservation.asked[event.device]:
             return []
         reservation.waiting.remove(event.device)
-        if isinstance(event, StepConfirmed):
-            reservation.elapsed[event.device] = event.elapsed
-        else:
-            reservation.failed[event.device] = event.reason
-        return self._completed(reservation)
+        match event:
+            case StepConfirmed():
+                reservation.elapsed[event.device] = event.elapsed
+            case StepFailed():
+                reservation.failed[event.device] = event.reason
+            case StepDark():
+                reservation.dark |= event.outputs
+        return self.completed(reservation)
 
-    def _completed(self, reservation: Reservation) -> list[Outcome]:
-        # A step without devices completes at once, and the next one may too.
+    def link_up(self, datapath: int, port: int) -> list[Outcome]:
+        """A ToR's port has its link: whoever waited for that goes on."""
+        outcomes: list[Outcome] = []
+        link = link_name(datapath, port)
+        for reservation in [r for r in self.live.values() if link in r.waiting]:
+            reservation.waiting.remove(link)
+            outcomes += self.completed(reservation)
+        return outcomes
+
+    def links_overdue(self, number: int, step: int) -> list[Outcome]:
+        """Enough of waiting: leaves whose port still has no link count as dark."""
+        reservation = self.live.get(number)
+        if reservation is None or reservation.begun != step:
+            return []
+        overdue = {device for device in reservation.waiting if is_link(device)}
+        reservation.waiting -= overdue
+        for leaf in _all_leaves(reservation):
+            if link_name(self._datapath(leaf.port), leaf.port.port) in overdue:
+                reservation.dark.add(leaf.port.output)
+        return self.completed(reservation) if overdue else []
+
+    def _links_awaited(self, reservation: Reservation, step: Step) -> set[Device]:
+        """Leaves that are being lit, and whose ports have no link yet; what is only put back as it was may be dark."""
+        if not reservation.adding:
+            return set()
+        coming = {c.output for c in step.connect}
+        leaves = [leaf for leaf in _all_leaves(reservation) if leaf.port.output in coming]
+        ports = [(self._datapath(leaf.port), leaf.port.port) for leaf in leaves]
+        return {link_name(*port) for port in ports if port in self._ledger.without_link}
+
+    def _datapath(self, port: OpticalPort) -> int:
+        return self._ledger.datapath_of(port.rack)
+
+    def completed(self, reservation: Reservation) -> list[Outcome]:
+        """What comes of a step that nobody has to answer for any longer; nothing while somebody has.
+
+        A step without devices completes at once, and the next one may too.
+        """
+        outcomes: list[Outcome] = []
         while not reservation.waiting:
             outcome = self._next(reservation)
             if outcome is not None:
-                return [outcome]
-            if reservation.state is _S.LIT:
+                outcomes.append(outcome)
+            at_rest = reservation.state is _S.LIT and not (reservation.dark or reservation.alarms)
+            if at_rest or reservation.state is _S.GONE or isinstance(outcome, Stuck | LightLost):
                 break
-        return []
+        return outcomes
 
     def _next(self, reservation: Reservation) -> Outcome | None:
         match reservation.state:
             case _S.LIT:
-                return Stuck(reservation) if reservation.failed else None
+                return self._still_lit(reservation)
             case _S.CONFIGURING:
                 return self._configured(reservation)
             case _S.CHANGING:
@@ -184,11 +273,26 @@ class Reservations:
             case _:
                 raise AssertionError(f"a reservation in state {reservation.state} has no step to complete")
 
+    def _still_lit(self, reservation: Reservation) -> Outcome | None:
+        """A device that is away keeps what it holds, and is looked at when it returns; one that refuses is a loss."""
+        tree, dark = reservation.layout.tree, reservation.dark | reservation.alarms
+        reservation.dark.clear()
+        reservation.alarms.clear()
+        if tree is not None and dark & tree.leaf_outputs:
+            return Dark(reservation, tree, frozenset(dark & tree.leaf_outputs))
+        refused = [reason for device, reason in reservation.failed.items() if device not in self._ledger.away]
+        return LightLost(reservation, "; ".join(refused)) if refused else None
+
     def _configured(self, reservation: Reservation) -> Outcome:
         if reason := reservation.failure:
             self.release(reservation, _E.FAILURE)
             return NotLit(reservation, reason)
+        if reservation.dark and reservation.layout.tree is not None:
+            outputs = frozenset(reservation.dark)
+            self.release(reservation, _E.FAILURE)
+            return Dark(reservation, reservation.layout.tree, outputs)
         reservation.take(_E.CONFIRMED)
+        self.touched[reservation.id] = "lit"
         return Lit(reservation)
 
     def _released(self, reservation: Reservation) -> Outcome:
@@ -198,6 +302,7 @@ class Reservations:
         self._ledger.free(reservation.elements)
         self._ledger.free_address(reservation.group_address)
         del self.live[reservation.id]
+        self.touched[reservation.id] = "gone"
         return Gone(reservation)
 
     def _changed(self, reservation: Reservation) -> Outcome | None:
@@ -205,62 +310,100 @@ class Reservations:
         if change is None:
             raise AssertionError("a reservation that is changing has no change")
         if change.phase is ChangePhase.ADDING:
-            if reason := reservation.failure:
-                change.phase, change.refusal = ChangePhase.UNDOING, reason
-                self._begin(reservation, removing(change.target, reservation.layout))
-            else:
-                change.phase = ChangePhase.REMOVING
-                self._begin(reservation, removing(reservation.layout, change.target))
-            return None
+            present = reservation.present
+            dark = frozenset(reservation.dark)
+            change.refusal = reservation.failure or ("no light arrived at the new leaves" if dark else None)
+            change.phase = ChangePhase.UNDOING if change.refusal else ChangePhase.REMOVING
+            self._begin(reservation, present, change.phase.value)
+            return Dark(reservation, change.target.tree, dark) if dark and change.target.tree else None
+        if reason := self._unrelit(reservation):
+            return LightLost(reservation, reason)
         if reservation.failed:
             return Stuck(reservation)
         if change.phase is ChangePhase.UNDOING:
             self._settle(reservation, reservation.layout, _E.FAILURE)
             return ChangeRefused(reservation, change.refusal or "")
+        fresh = _fresh(reservation.layout, change.target)
         self._settle(reservation, change.target, _E.CONFIRMED)
-        return Changed(reservation, change)
+        return Changed(reservation, change, fresh)
+
+    def _unrelit(self, reservation: Reservation) -> str:
+        """Why circuits that a switch lost during a change cannot be had again: trying for ever would tell nobody."""
+        refused = {d: reason for d, reason in reservation.failed.items() if d not in self._ledger.away}
+        return "; ".join(reason for d, reason in refused.items() if reservation.share[d].only(d).connect)
 
     def _settle(self, reservation: Reservation, layout: Layout, event: ReservationEvent) -> None:
         surplus = reservation.elements - layout.elements
         reservation.layout, reservation.change = layout, None
         reservation.take(event)
         self._ledger.free(surplus)
-        for datapath in reservation.returned & set(layout.forwards):
-            self._restore(reservation, datapath)
-        reservation.returned.clear()
+        self.touched[reservation.id] = "lit"
 
-    # ------------------------------------------------------------------------------------------- observed
+    # ------------------------------------------------------------------------------------------ reconcile
+
+    def differences(self, seen: Seen) -> list[tuple[int, Step]]:
+        """What a device that holds what was seen would have to do, by reservation; nothing that is not ours is touched.
+
+        Reservations that the device has still to answer for are left out: what was seen is older than that answer.
+        """
+        rules = seen.by_reservation()
+        found = []
+        for reservation in self.live.values():
+            if reservation.id not in rules and _is_stranger_to(reservation, seen.device):
+                continue
+            ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
+            present = Holding(tuple(c for c in ours if c in seen.circuits), rules.pop(reservation.id, {}))
+            step = step_between(present, reservation.wanted.on(seen.device))
+            if step.devices and seen.device not in reservation.waiting:
+                found.append((reservation.id, step))
+        found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
+        return found
+
+    def reconcile(self, seen: Seen) -> list[Outcome]:
+        """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
+        different = self.differences(seen)
+        outcomes: list[Outcome] = []
+        for number, step in different:
+            if number in self.live:
+                self._give(self.live[number], seen.device, step)
+            else:
+                self._outbox.step(number, UNTRACKED, step)
+        numbers = {number for number, _ in different}
+        for reservation in [r for r in self.live.values() if seen.device in r.failed and r.id not in numbers]:
+            del reservation.failed[seen.device]
+            outcomes += self.completed(reservation)
+        return outcomes
 
     def circuits(self, switch: str) -> set[CrossConnect]:
         """Every cross-connect on `switch` that is ours, wanted or on its way out."""
         layouts = [layout for reservation in self.live.values() for layout in reservation.layouts]
         return {c for layout in layouts for c in layout.circuits if c.switch == switch}
 
-    def dark(self, switch: str, observed: Collection[CrossConnect]) -> list[Reservation]:
-        """Lit or changing reservations of which `switch` has lost a cross-connect that is in force."""
-        return [
-            reservation
-            for reservation in self.live.values()
-            if reservation.state in (_S.LIT, _S.CHANGING) and _lacking(reservation.in_force, switch, observed)
-        ]
 
-    def doubt(self, switch: str, observed: Collection[CrossConnect]) -> None:
-        """Let what is being lit or added fail if `switch` had confirmed its share and has lost some of it since."""
-        for reservation in self.live.values():
-            if _lacking(reservation.layouts[-1], switch, observed):
-                self._doubt(reservation, switch, f"{switch} came back without its cross-connects")
-
-    @staticmethod
-    def _doubt(reservation: Reservation, device: Device, reason: str) -> None:
-        adding = reservation.change is not None and reservation.change.phase is ChangePhase.ADDING
-        still_to_come = isinstance(device, str) and device in reservation.waiting
-        if (reservation.state is _S.CONFIGURING or adding) and not still_to_come:
-            reservation.failed[device] = reason
-
-    def stuck_on(self, device: Device) -> list[Reservation]:
-        """Reservations with a failed step on `device` that is to be tried again."""
-        return [r for r in self.live.values() if device in r.failed and not r.waiting]
+def _is_stranger_to(reservation: Reservation, device: Device) -> bool:
+    """Whether it has nothing on this ToR: so it is with most of them, when a machine room comes up."""
+    return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)
 
 
-def _lacking(layout: Layout, switch: str, observed: Collection[CrossConnect]) -> bool:
-    return any(c.switch == switch and c not in observed for c in layout.circuits)
+def link_name(datapath: int, port: int) -> str:
+    """What stands among the devices that a step waits for while a port has no link."""
+    return f"link:{datapath:016x}/{port}"
+
+
+def is_link(device: Device) -> bool:
+    """Whether this is a port that is waited for, not a device."""
+    return isinstance(device, str) and device.startswith("link:")
+
+
+def _all_leaves(reservation: Reservation) -> list[Leaf]:
+    trees = [layout.tree for layout in reservation.layouts if layout.tree is not None]
+    return [leaf for tree in trees for leaf in tree.leaves]
+
+
+def _fresh(before: Layout, after: Layout) -> tuple[Leaf, ...]:
+    old = before.tree.leaves if before.tree else ()
+    return tuple(leaf for leaf in (after.tree.leaves if after.tree else ()) if leaf not in old)
+
+
+def _leaves(reservation: Reservation) -> frozenset[int]:
+    return frozenset(leaf.port.output for leaf in _all_leaves(reservation))

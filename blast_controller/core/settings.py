@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
 
 @dataclass(frozen=True, slots=True)
+class TenantLimits:
+    """What one tenant may have: parts that wait, splitters held at once, seconds of lit trees within an hour."""
+
+    max_pending: int | None = None
+    max_splitters: int | None = None
+    max_light_seconds: float | None = None
+
+
+UNLIMITED = TenantLimits()
+
+
+@dataclass(frozen=True, slots=True)
 class CoreSettings:
     """`most_splitters` is the paper's k (None: no limit); a lease is the estimated service time times
-    `lease_factor`, at least `lease_minimum`."""
+    `lease_factor`, at least `lease_minimum`; `reconcile_every` is how often devices are read again (None: never);
+    a grant waits `link_wait` for the ports of its leaves, and a link may be lost for `flap_tolerance`;
+    a fibre is dead if no probe has come through it within `probe_wait`."""
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
@@ -23,3 +38,12 @@ class CoreSettings:
     remember_ended: float = 3600.0
     retry_after: float = 1.0
     most_requests: int = 100_000
+    reconcile_every: float | None = None
+    link_wait: float = 5.0
+    flap_tolerance: float = 1.0
+    probe_wait: float = 1.0
+    tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
+
+    def limits(self, tenant: str) -> TenantLimits:
+        """What this tenant may have."""
+        return self.tenants.get(tenant, UNLIMITED)

@@ -45,7 +45,61 @@ class Retry:
     reservation: int
 
 
-Deadline = LeaseEnd | PatienceEnd | GraceEnd | MemoryEnd | Retry
+@dataclass(frozen=True, slots=True)
+class AuditDue:
+    """Devices are to be read again and compared with what is wanted, if that is still the appointed time."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLook:
+    """Somebody may have light again, because an hour has passed since they had much."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDue:
+    """Ports of new leaves should have their link by now."""
+
+    reservation: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDown:
+    """A port had lost its link a while ago: has it come back?"""
+
+    datapath: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeDue:
+    """The probes with this serial number should have arrived by now, or are to be sent again."""
+
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearAgain:
+    """A switch would not take away the circuits of a fibre check."""
+
+    switch: str
+
+
+Deadline = (
+    LeaseEnd
+    | PatienceEnd
+    | GraceEnd
+    | MemoryEnd
+    | Retry
+    | AuditDue
+    | QuotaLook
+    | LinkDue
+    | LeafDown
+    | ProbeDue
+    | ClearAgain
+)
 
 
 @dataclass(slots=True)

@@ -2,10 +2,13 @@
 
     python -m blast_controller.openflow --listen 127.0.0.1:6653 --config config.json
 
-The configuration is one JSON object with the fields of `Configuration`. A command is one SetForwarding, e.g.
+The configuration is one JSON object with the fields of `Configuration`. A command is one SetForwarding, ReadCommand,
+LookCommand or ProbeCommand, e.g.
 
     {"datapath": 1, "changes": [{"reservation": 7, "step": 1, "add": [
         {"in_port": 1, "source": "10.0.0.1", "group": "239.77.0.1", "outputs": [9]}]}]}
+    {"read": 1}
+    {"probe": 1, "port": 9, "payload": "c0ffee"}
 
 and an event is one object with its kind under "event", first of all {"event": "Listening", "port": 6653}. A line
 that is no command is answered by {"event": "NotACommand", "reason": …}. The process ends with its standard input:
@@ -24,16 +27,17 @@ import os
 import select
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from blast_controller.core.commands import SetForwarding
+from blast_controller.core.events import ProbeSeen
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.steps import Event
+from blast_controller.openflow.vocabulary import Event
 
 STDIN = 0
 
@@ -48,10 +52,36 @@ class Configuration:
     step_timeout: float = 2.0
     echo_interval: float = 3.0
     echo_unanswered: int = 5
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class ReadCommand:
+    """Read this datapath's rules and mend what is the driver's own."""
+
+    read: int
+
+
+@dataclass(frozen=True)
+class LookCommand:
+    """Read this datapath's rules."""
+
+    look: int
+
+
+@dataclass(frozen=True)
+class ProbeCommand:
+    """Send a probe frame out of a port of this datapath; the payload in hexadecimal, as in ProbeSeen."""
+
+    probe: int
+    port: int
+    payload: str
 
 
 _CONFIGURATION = TypeAdapter(Configuration)
-_COMMAND = TypeAdapter(SetForwarding)
+_COMMAND: TypeAdapter[SetForwarding | ReadCommand | LookCommand | ProbeCommand] = TypeAdapter(
+    SetForwarding | ReadCommand | LookCommand | ProbeCommand
+)
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
@@ -89,16 +119,23 @@ def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDr
         _end_process,
         configuration.step_timeout,
         framework.EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
+        configuration.generation,
     )
 
 
 def _command(driver: OpenFlowDriver, line: bytes) -> None:
     try:
-        command = _COMMAND.validate_json(line)
-    except ValidationError as error:
+        match _COMMAND.validate_json(line):
+            case ReadCommand(datapath):
+                driver.read(datapath)
+            case LookCommand(datapath):
+                driver.look(datapath)
+            case ProbeCommand(datapath, port, payload):
+                driver.probe(datapath, port, bytes.fromhex(payload))
+            case change:
+                driver.apply(change)
+    except ValueError as error:  # a pydantic ValidationError is one
         _write({"event": "NotACommand", "reason": str(error)})
-    else:
-        driver.apply(command)
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
@@ -114,6 +151,8 @@ def _lines(descriptor: int) -> Iterator[bytes]:
 
 
 def _report(event: Event) -> None:
+    if isinstance(event, ProbeSeen):
+        event = replace(event, payload=event.payload.hex().encode())
     _write({"event": type(event).__name__, **_EVENT.dump_python(event, mode="json")})
 
 

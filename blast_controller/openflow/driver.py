@@ -14,10 +14,25 @@ from blast_controller.core.commands import SetForwarding
 from blast_controller.openflow.app import ForwardingApplication
 from blast_controller.openflow.framework import EchoProbe, Fatal, Server, ending_the_process
 from blast_controller.openflow.messages import encode
+from blast_controller.openflow.probe import MOST_BYTES
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.steps import Command, Connected, Effect, Event, HangUp, Input, Lost, Steps, Transmit
+from blast_controller.openflow.session import Terms
+from blast_controller.openflow.steps import Steps
+from blast_controller.openflow.vocabulary import (
+    Command,
+    Connected,
+    Effect,
+    Event,
+    HangUp,
+    Input,
+    Lost,
+    Probe,
+    Read,
+    Transmit,
+)
 
 LOG = logging.getLogger(__name__)
+LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class OpenFlowDriver:
@@ -29,14 +44,17 @@ class OpenFlowDriver:
     settings : where our rules live on a ToR.
     optical_ports : the optical ports of each datapath id that is ours. Others may connect but are never written to.
     group_network : the range of group addresses (IPv4, multicast), dropped wherever no forward says otherwise.
-    on_event : called on the driver's thread, one event at a time. DeviceUp means: the ToR holds the guards and
-        nothing of an earlier run; at its first time in this run no forward, later those that it kept. DeviceDown
-        comes before the failures of the steps that the ToR left unanswered.
+    on_event : called on the driver's thread, one event at a time. DeviceUp means: we are the ToR's master, it holds
+        the guards, and of our forwards exactly those of the event, whoever wrote them and when; a PortChanged for
+        each optical port follows. DeviceDown comes before the failures of the steps that the ToR left unanswered,
+        and also, once, for a ToR that never comes up because it refuses us.
     fatal : called with the exception when a thread of the driver fails; must end the process.
     step_timeout : seconds from `apply` to the barrier reply.
     probe : how a silent ToR is noticed.
+    generation : 0 to 2^64 - 1, larger in every later run on this fabric. A ToR that knows a controller of a larger one
+        refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins.
 
-    Raises ValueError for a group network that is none, OSError if the address cannot be listened on.
+    Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a fact of the installation
@@ -49,8 +67,12 @@ class OpenFlowDriver:
         fatal: Fatal,
         step_timeout: float = 2.0,
         probe: EchoProbe | None = None,
+        generation: int = 0,
     ) -> None:
-        self._steps = Steps(settings, optical_ports, _multicast_network(group_network), step_timeout)
+        if not 0 <= generation <= LAST_GENERATION:
+            raise ValueError(f"generation is {generation}, but must fit in 64 bits")
+        terms = Terms(settings, generation, step_timeout)
+        self._steps = Steps(terms, optical_ports, _multicast_network(group_network))
         self._on_event = on_event
         self._fatal = fatal
         self._inbox: queue.Queue[Input | None] = queue.Queue()
@@ -73,6 +95,29 @@ class OpenFlowDriver:
         An absent ToR fails its steps at once, a forward that no rule can express fails its step.
         """
         self._inbox.put(Command(command, time.monotonic()))
+
+    def read(self, datapath: int) -> None:
+        """Read a ToR's rules after all that was applied before, and mend what is the driver's own; return at once.
+
+        The driver's own are the guards, and rules with our magic that are no forwards; what is right is not touched.
+        `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a ToR that is away.
+        """
+        self._inbox.put(Read(datapath, mend=True))
+
+    def look(self, datapath: int) -> None:
+        """Like `read`, but write nothing at all."""
+        self._inbox.put(Read(datapath, mend=False))
+
+    def probe(self, datapath: int, port: int, payload: bytes) -> None:
+        """Send a probe frame out of a port and return at once.
+
+        Wherever it enters an optical port of one of our ToRs, `on_event` gets a ProbeSeen with its payload. Nothing is
+        sent to a ToR that is away. A packet network that floods into fibres lets hosts forge probes, so let the payload
+        hold something that nobody can guess. Raises ValueError for a payload that does not fit into a frame.
+        """
+        if len(payload) > MOST_BYTES:
+            raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
+        self._inbox.put(Probe(datapath, port, payload))
 
     def stop(self) -> None:
         """Close every connection; the ToRs keep their rules, unanswered steps stay unanswered."""
@@ -117,7 +162,7 @@ class OpenFlowDriver:
                     self._on_event(event)
 
     def _transmit(self, session: Any, message: Transmit) -> None:
-        if not session.transmit(encode(session, message)):
+        if not session.transmit(encode(session, message.messages)):
             self._inbox.put(Lost(session, "its connection is closing"))
 
     @staticmethod

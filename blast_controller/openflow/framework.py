@@ -12,6 +12,7 @@ What the frameworks leave to the application is done here once:
   closed connection at once.
 - **Sending**: `transmit` puts a whole batch in one place of the switch's send queue and says whether it was taken.
 - **Listening**: the server's own socket, with a backlog for a machine room that connects at once, and any free port.
+- **Flow statistics** stay undecoded: each entry of a reply is a `RawEntry`, read by `flow_stats.py`.
 - **send_request** waits for ever and is not offered.
 """
 
@@ -31,6 +32,7 @@ from typing import Any, TypeVar
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
+SHORTEST_ENTRY = 56
 FRAMEWORK = os.environ.get("BLAST_OPENFLOW_FRAMEWORK", "os-ken")
 
 Fatal = Callable[[BaseException], None]
@@ -64,6 +66,8 @@ _app_manager = _module("base.app_manager")
 _controller = _module("controller.controller")
 _handler = _module("controller.handler")
 _hub = _module("lib.hub")
+# What it tells at info is which classes it makes, and nothing that an operator could use.
+logging.getLogger(_app_manager.__name__).setLevel(logging.WARNING)
 _ofp_handler = _module("controller.ofp_handler")
 ofp_event: ModuleType = _module("controller.ofp_event")
 ofproto_v1_3: Any = _module("ofproto.ofproto_v1_3")
@@ -82,6 +86,25 @@ class _EndOfTask(BaseException):
 
 if _PACKAGE == "os_ken":
     _hub.TaskExit = _EndOfTask
+
+
+@dataclass(frozen=True, slots=True)
+class RawEntry:
+    """An ofp_flow_stats as it came. `length` is in bytes."""
+
+    data: bytes
+    length: int
+
+    @classmethod
+    def parser(cls, buffer: bytes, offset: int) -> RawEntry:
+        """What the framework's reply calls to take an entry. Raises ValueError for a length that cannot be."""
+        length = int.from_bytes(buffer[offset : offset + 2])
+        if not SHORTEST_ENTRY <= length <= len(buffer) - offset:
+            raise ValueError(f"a flow statistics entry of {length} bytes in the last {len(buffer) - offset}")
+        return cls(bytes(buffer[offset : offset + length]), length)
+
+
+ofproto_v1_3_parser.OFPFlowStatsReply.cls_stats_body_cls = RawEntry
 
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
@@ -229,9 +252,9 @@ class Server:
             with closing(Connection(stream, address, self._probe)) as connection:
                 self._connections.add(connection)
                 connection.serve()
-        except Exception:
-            # The top of a thread; what reaches it is a switch that sends nonsense.
-            LOG.warning("closed the connection from %s: it does not speak OpenFlow 1.3", address, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - the top of a thread
+            # What reaches it is a switch that sends nonsense.
+            LOG.warning("closed the connection from %s: it does not speak OpenFlow 1.3 (%r)", address, error)
         finally:
             stream.close()
             if connection is not None:

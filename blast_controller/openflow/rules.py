@@ -5,8 +5,8 @@ Theory of operation
 A **forward** (priority `priority`) steers one group from one sender: IPv4 packets from the sender's port *and* address
 to the group's address leave by exactly the given ports, marked with a DSCP. A **guard** (lower `guard_priority`) drops
 everything else that could use the light: the whole range of group addresses, whoever sends to it, and whatever arrives
-on an optical port. Guards are there before the first forward and stay after the last, so a stranger reaches no one at
-any time.
+on an optical port. One more guard for every optical port hands probe frames (`probe.py`) to the controller. Guards are
+there before the first forward and stay after the last, so a stranger reaches no one at any time.
 
 Every rule carries a cookie: magic 0xb1a5 (16 bit), epoch (16), reservation (32; 0 is a guard). Rules without the magic
 belong to somebody else and are never named in a deletion.
@@ -14,7 +14,7 @@ belong to somebody else and are never named in a deletion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
@@ -27,6 +27,10 @@ OWNER_MASK = MAGIC_MASK | RESERVATION_MASK
 """The bits of a cookie that say whose rule it is. The epoch only tells which run of the controller wrote it."""
 HIGHEST_PORT = 0xFFFF_FF00
 """OFPP_MAX: the highest number of a physical port (OpenFlow 1.3.5, section A.2.1)."""
+CONTROLLER = 0xFFFF_FFFD
+"""OFPP_CONTROLLER: an output that is the controller itself."""
+PROBE_ETHERTYPE = 0x88B5
+"""EtherType of probe frames: IEEE 802 "local experimental 1"."""
 
 
 class InvalidForward(ValueError):
@@ -68,11 +72,15 @@ class RuleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The packets that a rule applies to; None matches anything. `source` and `destination` imply IPv4."""
+    """The packets that a rule applies to; None matches anything.
+
+    `source` and `destination` imply IPv4 and go without `ethertype`, which is for everything else.
+    """
 
     in_port: int | None = None
     source: IPv4Address | None = None
     destination: IPv4Network | None = None
+    ethertype: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,29 @@ class Rule:
     outputs: tuple[int, ...] = ()
     dscp: int | None = None
     queue: int | None = None
+
+    @property
+    def place(self) -> tuple[int, int, Match]:
+        """What identifies it on a ToR: adding a rule replaces the one in the same place (section 6.4)."""
+        return self.table, self.priority, self.match
+
+    @property
+    def reservation(self) -> int:
+        """Whose it is; 0 for a guard."""
+        return self.cookie & RESERVATION_MASK
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A rule with our magic on a ToR that `Rule` cannot express, so nothing of ours wrote it.
+
+    `match` is its ofp_match as the ToR sent it (section A.2.3.1), without the padding.
+    """
+
+    table: int
+    priority: int
+    cookie: int
+    match: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +134,13 @@ class DeleteRule:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteAllOurs:
-    """Delete every rule with our magic in `table`, whatever run of the controller wrote it."""
+class DeleteStray:
+    """Delete exactly this rule (OFPFC_DELETE_STRICT, whole cookie)."""
 
-    table: int
+    stray: Stray
 
 
-Operation = AddRule | DeleteRule | DeleteAllOurs
+Operation = AddRule | DeleteRule | DeleteStray
 
 
 def cookie(epoch: int, reservation: int) -> int:
@@ -120,38 +151,67 @@ def cookie(epoch: int, reservation: int) -> int:
 
 
 def guards(settings: RuleSettings, optical_ports: Sequence[int], group_network: IPv4Network) -> list[Rule]:
-    """The rules that every ToR holds from connection on: no group without a forward, no light without a forward."""
-    matches = [Match(destination=group_network), *(Match(in_port=port) for port in optical_ports)]
-    return [Rule(settings.table, settings.guard_priority, cookie(settings.epoch, 0), match) for match in matches]
+    """The rules that every ToR holds from connection on: no group without a forward, no light without a forward.
+
+    Probes have the forwards' priority, above the drop; they and forwards never apply to the same packet.
+    """
+    ours = cookie(settings.epoch, 0)
+    drops = [Match(destination=group_network), *(Match(in_port=port) for port in optical_ports)]
+    probes = [Match(in_port=port, ethertype=PROBE_ETHERTYPE) for port in optical_ports]
+    return [
+        *(Rule(settings.table, settings.guard_priority, ours, match) for match in drops),
+        *(Rule(settings.table, settings.priority, ours, match, (CONTROLLER,)) for match in probes),
+    ]
 
 
 def forward_rule(settings: RuleSettings, reservation: int, forward: Forward) -> Rule:
     """The rule that does `forward` for `reservation`. Raises InvalidForward if no rule can."""
     if reservation == 0:
         raise InvalidForward("reservation 0 is kept for the guards")
+    outputs = _outputs(forward)
     return Rule(
         table=settings.table,
         priority=settings.priority,
         cookie=cookie(settings.epoch, reservation),
         match=_match(forward),
-        outputs=_outputs(forward),
-        dscp=settings.dscp,
-        queue=settings.queue,
+        outputs=outputs,
+        dscp=settings.dscp if outputs else None,
+        queue=settings.queue if outputs else None,
     )
 
 
-def operations(settings: RuleSettings, change: ForwardingChange) -> Iterator[Operation]:
-    """What one change does to the table, additions first so that light never pauses where both old and new carry it.
+def forward_of(rule: Rule) -> Forward | None:
+    """The forward that a rule does; None if its match is not that of a forward."""
+    match = rule.match
+    if match.in_port is None or match.source is None or match.destination is None or match.destination.prefixlen != 32:
+        return None
+    return Forward(match.in_port, str(match.source), str(match.destination.network_address), rule.outputs)
 
-    A key that is removed and added is only added, which replaces the rule. A deletion names the reservation, so it
-    never takes away what another reservation has put in the same place meanwhile. Raises InvalidForward.
+
+def additions(settings: RuleSettings, change: ForwardingChange) -> list[AddRule]:
+    """The rules that a change adds. Raises InvalidForward."""
+    return [AddRule(forward_rule(settings, change.reservation, forward)) for forward in change.add]
+
+
+def removals(settings: RuleSettings, change: ForwardingChange) -> list[DeleteRule]:
+    """The rules that a change deletes; a key that is also added is only added, which replaces the rule.
+
+    A deletion names the reservation, so it never takes away what another reservation has put in the same place
+    meanwhile. Raises InvalidForward.
     """
     added = {forward.key for forward in change.add}
-    for forward in change.add:
-        yield AddRule(forward_rule(settings, change.reservation, forward))
-    for forward in change.remove:
-        if forward.key not in added:
-            yield DeleteRule(forward_rule(settings, change.reservation, forward))
+    removed = (forward for forward in change.remove if forward.key not in added)
+    return [DeleteRule(forward_rule(settings, change.reservation, forward)) for forward in removed]
+
+
+def merged(changes: Iterable[ForwardingChange]) -> dict[tuple[int, int], ForwardingChange]:
+    """(reservation, step) to all that it changes."""
+    result: dict[tuple[int, int], ForwardingChange] = {}
+    for change in changes:
+        key = change.reservation, change.step
+        before = result.get(key, ForwardingChange(*key))
+        result[key] = ForwardingChange(*key, before.remove + change.remove, before.add + change.add)
+    return result
 
 
 def _match(forward: Forward) -> Match:

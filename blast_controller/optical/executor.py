@@ -2,7 +2,7 @@
 
 Every step handed in is answered exactly once. When a switch refuses a command for several reservations at once, its
 list of cross-connects decides who has what, and the rest is tried again for each reservation alone, so that one bad
-port fails one reservation only.
+port fails one reservation only. What has come while the switch was busy goes out together.
 """
 
 from __future__ import annotations
@@ -11,18 +11,33 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from blast_controller.core.commands import CircuitChange, SetCircuits
-from blast_controller.core.events import DeviceDown, DeviceEvent, DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.events import (
+    CircuitsObserved,
+    DeviceDown,
+    DeviceEvent,
+    DeviceUp,
+    LightAlarm,
+    StepConfirmed,
+    StepDark,
+    StepFailed,
+)
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.optical.light_check import LightCheck
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.errors import Denied, Tl1Error
+from tl1_driver.messages import Autonomous
 
 log = logging.getLogger(__name__)
+
+StepKey = tuple[int, int]
+"""(reservation, step)"""
 
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 10.0
@@ -39,6 +54,7 @@ class SwitchSettings:
     user: str = ""
     password: str = ""
     timeout: float = 2.0
+    light: LightCheck = field(default_factory=LightCheck)
 
 
 class OpticalExecutor:
@@ -63,11 +79,18 @@ class OpticalExecutor:
         """Close the sessions; cross-connects stay."""
         self._loop.call_soon_threadsafe(self._stop_sessions)
         self._thread.join(timeout=5)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     def apply(self, command: SetCircuits) -> None:
         """Carry out one decision's changes, after those handed in before. Never blocks."""
-        work = _Work(command, time.monotonic())
+        now = time.monotonic()
+        work = _Work(command.changes, {_key(change): now for change in command.changes})
         self._loop.call_soon_threadsafe(self._sessions[command.switch].take, work)
+
+    def read(self, switch: str) -> None:
+        """Read what a switch holds, after what was handed in before; answered by CircuitsObserved unless it is away."""
+        self._loop.call_soon_threadsafe(self._sessions[switch].take_reading)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -89,8 +112,16 @@ class OpticalExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    command: SetCircuits
-    since: float
+    """Changes to be made together; `since` says when each was handed in."""
+
+    changes: tuple[CircuitChange, ...]
+    since: Mapping[StepKey, float]
+
+    def joined(self, later: _Work) -> _Work | None:
+        """Both at once; None where that would lose the order in which a reservation changes."""
+        if not {key[0] for key in self.since}.isdisjoint(key[0] for key in later.since):
+            return None
+        return _Work(self.changes + later.changes, {**self.since, **later.since})
 
 
 class _SwitchSession:
@@ -99,10 +130,12 @@ class _SwitchSession:
     def __init__(self, settings: SwitchSettings, on_event: Callable[[DeviceEvent], None]) -> None:
         self._settings = settings
         self._on_event = on_event
-        self._queue: asyncio.Queue[_Work] = asyncio.Queue()
+        self._queue: deque[_Work | None] = deque()
+        self._queued = asyncio.Event()
         self._up = False
         self._away = "not connected yet"
         self.task: asyncio.Task[None] | None = None
+        self._looking: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
         if self.task is not None:
@@ -110,9 +143,21 @@ class _SwitchSession:
 
     def take(self, work: _Work) -> None:
         if self._up:
-            self._queue.put_nowait(work)
+            self._enqueue(work)
         else:
-            self._fail(work.command.changes, self._away)
+            self._fail(work.changes, self._away)
+
+    def take_reading(self) -> None:
+        if self._up:
+            self._enqueue(None)
+
+    def _enqueue(self, work: _Work | None) -> None:
+        joined = self._queue[-1].joined(work) if work and self._queue and self._queue[-1] else None
+        if joined:
+            self._queue[-1] = joined
+        else:
+            self._queue.append(work)
+        self._queued.set()
 
     async def run(self) -> None:
         retry = FIRST_RETRY
@@ -134,7 +179,24 @@ class _SwitchSession:
 
     def _client(self) -> SwitchClient:
         s = self._settings
-        return SwitchClient(s.host, s.port, s.dialect, user=s.user, password=s.password, timeout=s.timeout)
+        client = SwitchClient(
+            s.host,
+            s.port,
+            s.dialect,
+            user=s.user,
+            password=s.password,
+            timeout=s.timeout,
+            on_autonomous=lambda message: self._report_alarms(client, message),
+        )
+        return client
+
+    def _report_alarms(self, client: SwitchClient, message: Autonomous) -> None:
+        for alarm in client.alarms(message):
+            log.warning(
+                "optical switch %s: %s %s at %s", self._settings.name, alarm.notification, alarm.condition, alarm.aid
+            )
+            if alarm.port is not None and alarm.port.side == "out" and not alarm.cleared:
+                self._on_event(LightAlarm(self._settings.name, alarm.port.number, alarm.condition))
 
     def _lost(self, reason: str) -> None:
         if reason != self._away:
@@ -142,47 +204,100 @@ class _SwitchSession:
         if self._up or reason != self._away:
             self._on_event(DeviceDown(self._settings.name, reason))
         self._up, self._away = False, reason
-        while not self._queue.empty():
-            self._fail(self._queue.get_nowait().command.changes, reason)
+        while self._queue:
+            work = self._queue.popleft()
+            if work is not None:
+                self._fail(work.changes, reason)
 
     async def _serve(self, client: SwitchClient) -> None:
         """Work until the session is lost, which raises a Tl1Error."""
-        present = frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
+        present = await self._circuits(client)
         self._up = True
         log.info("optical switch %s is connected, %d cross-connects present", self._settings.name, len(present))
         self._on_event(DeviceUp(self._settings.name, present))
         lost = asyncio.ensure_future(client.wait_closed())
         try:
             while True:
-                taken = asyncio.ensure_future(self._queue.get())
-                await asyncio.wait((lost, taken), return_when=asyncio.FIRST_COMPLETED)
-                if not taken.done():
-                    taken.cancel()
-                    raise _SessionEnded(await lost)
-                await self._do(client, taken.result())
+                work = await self._next(lost)
+                await (self._read(client) if work is None else self._do(client, work))
         finally:
             lost.cancel()
 
+    async def _read(self, client: SwitchClient) -> None:
+        self._on_event(CircuitsObserved(self._settings.name, await self._circuits(client)))
+
+    async def _circuits(self, client: SwitchClient) -> frozenset[CrossConnect]:
+        return frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
+
+    async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
+        """The next work (None: a reading), or _SessionEnded."""
+        if not self._queue:
+            self._queued.clear()
+            queued = asyncio.ensure_future(self._queued.wait())
+            try:
+                await asyncio.wait((lost, queued), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                queued.cancel()
+        if lost.done():
+            raise _SessionEnded(await lost)
+        return self._queue.popleft()
+
     async def _present(self, client: SwitchClient) -> set[Circuit]:
-        return {Circuit(state.input, state.output) for state in await client.circuits()}
+        return {state.circuit for state in await client.circuits() if state.made}
 
     async def _do(self, client: SwitchClient, work: _Work) -> None:
-        unanswered = {(c.reservation, c.step): c for c in work.command.changes}
+        unanswered = {_key(c): c for c in work.changes}
 
         def answer(change: CircuitChange, refusal: str | None) -> None:
-            del unanswered[change.reservation, change.step]
+            del unanswered[_key(change)]
             if refusal is None:
-                elapsed = time.monotonic() - work.since
-                self._on_event(StepConfirmed(self._settings.name, change.reservation, change.step, elapsed))
+                self._confirm(change, work.since[_key(change)])
             else:
                 self._fail((change,), refusal)
 
         try:
-            await self._disconnect(client, work.command.changes, answer)
-            await self._connect(client, [c for c in work.command.changes if c.connect], unanswered, answer)
+            await self._disconnect(client, work.changes, answer)
+            connected = await self._connect(client, [c for c in work.changes if c.connect], unanswered, answer)
+            for change, dark in await self._dark(client, connected):
+                del unanswered[_key(change)]
+                if dark:
+                    self._on_event(StepDark(self._settings.name, change.reservation, change.step, dark))
+                else:
+                    self._confirm(change, work.since[_key(change)])
         except Tl1Error as error:
             self._fail(unanswered.values(), str(error))
             raise
+
+    def _confirm(self, change: CircuitChange, since: float) -> None:
+        elapsed = time.monotonic() - since
+        self._on_event(StepConfirmed(self._settings.name, change.reservation, change.step, elapsed))
+
+    async def _dark(
+        self, client: SwitchClient, connected: Sequence[CircuitChange]
+    ) -> list[tuple[CircuitChange, frozenset[int]]]:
+        """What has been connected, each with its leaves that see no light."""
+        leaves = {leaf for change in connected for leaf in change.leaves}
+        if not leaves or self._settings.light.when == "off":
+            return [(change, frozenset()) for change in connected]
+        if self._settings.light.when == "under_traffic":
+            self._look_later(client, leaves)
+            return [(change, frozenset()) for change in connected]
+        dark = await self._settings.light.dark(client, leaves)
+        return [(change, dark & frozenset(change.leaves)) for change in connected]
+
+    def _look_later(self, client: SwitchClient, leaves: Collection[int]) -> None:
+        async def look() -> None:
+            try:
+                dark = await self._settings.light.dark(client, leaves)
+            except Tl1Error as error:
+                log.warning("optical switch %s: the light could not be checked: %s", self._settings.name, error)
+                return
+            for output in sorted(dark):
+                self._on_event(LightAlarm(self._settings.name, output, "no light under traffic"))
+
+        task = asyncio.create_task(look())
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
 
     async def _disconnect(self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer) -> None:
         doomed = [_circuit(c) for change in changes for c in change.disconnect]
@@ -211,25 +326,38 @@ class _SwitchSession:
         self,
         client: SwitchClient,
         changes: Sequence[CircuitChange],
-        unanswered: dict[tuple[int, int], CircuitChange],
+        unanswered: dict[StepKey, CircuitChange],
         answer: _Answer,
-    ) -> None:
-        changes = [change for change in changes if (change.reservation, change.step) in unanswered]
+    ) -> list[CircuitChange]:
+        """Connect what has not failed yet; answers those that are refused and returns the others."""
+        changes = [change for change in changes if _key(change) in unanswered]
         if not changes:
-            return
+            return []
         refusal: str | None = None
         try:
             await client.connect(_roots_first(changes))
         except Denied as error:
             refusal = str(error)
-        if refusal is None or len(changes) == 1:
-            for change in changes:
-                answer(change, refusal)
-            return
+        if refusal is None:
+            return changes
+        if len(changes) == 1:
+            answer(changes[0], refusal)
+            return []
+        return await self._connect_singly(client, changes, answer)
+
+    async def _connect_singly(
+        self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer
+    ) -> list[CircuitChange]:
         present = await self._present(client)
+        connected = []
         for change in changes:
             missing = [c for c in map(_circuit, change.connect) if c not in present]
-            answer(change, await self._connect_alone(client, missing))
+            refusal = await self._connect_alone(client, missing)
+            if refusal is None:
+                connected.append(change)
+            else:
+                answer(change, refusal)
+        return connected
 
     @staticmethod
     async def _connect_alone(client: SwitchClient, missing: list[Circuit]) -> str | None:
@@ -245,6 +373,10 @@ class _SwitchSession:
         for change in list(changes):
             sentence = f"optical switch {self._settings.name}: {reason}"
             self._on_event(StepFailed(self._settings.name, change.reservation, change.step, sentence))
+
+
+def _key(change: CircuitChange) -> StepKey:
+    return change.reservation, change.step
 
 
 _Answer = Callable[[CircuitChange, str | None], None]

@@ -11,11 +11,19 @@ from typing import Any, Protocol
 class Connection:
     """One client's connection, as handlers see it: an identity that ends. Safe to use from any thread."""
 
-    def __init__(self, number: int, peer: str) -> None:
+    def __init__(self, number: int, peer: str, names: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.id = number
         """Counts from 1; never used twice by one server."""
         self.peer = peer
         """Address of the client, "HOST:PORT"."""
+        self.names = names
+        """What the client's certificate says of it; empty without one."""
+        self.token: bytes | None = None
+        """Digest of the token that the client logged in with."""
+        self.failed_logins = 0
+        """In a row."""
+        self.rest = 0.0
+        """Seconds for which the client's next call is not started; the server takes it after each call."""
         self._lock = threading.Lock()
         self._closed = False
         self._callbacks: list[Callable[[], None]] = []
@@ -42,6 +50,27 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<connection {self.id} from {self.peer}>"
+
+
+class Guard(Protocol):
+    """Decides whether a client's call reaches the handler. Used from any thread."""
+
+    def check(self, connection: Connection, method: str) -> None:
+        """Let the call pass, or raise an exception that the interface declares for it."""
+
+    def knows(self, connection: Connection) -> bool:
+        """Whether the client has said who it is, or need not; one that never does is sent away after a while."""
+
+
+class NoGuard:
+    """Lets everybody call everything."""
+
+    def check(self, connection: Connection, method: str) -> None:
+        """Let the call pass."""
+
+    def knows(self, connection: Connection) -> bool:
+        """Need not."""
+        return True
 
 
 class Handler(Protocol):

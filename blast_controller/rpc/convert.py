@@ -10,7 +10,9 @@ from typing import TypeVar
 
 from blast_api import ttypes
 from blast_controller.core import errors
+from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
+from blast_controller.core.fibre_check import FibreReport
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import (
     EventKind,
@@ -41,16 +43,14 @@ LARGEST_I64 = (1 << 63) - 1
 
 
 def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest:
-    """The request that a client sent. Raises Unsupported for fields that this server does not serve, Rejected."""
+    """The request that a client sent, for `tenant`. Raises Unsupported for fields that are not served, Rejected."""
     if struct is None:
         raise ttypes.Rejected("bad_request", "The request is missing.")
     for field, feature in NOT_SERVED.items():
-        if getattr(struct, field) not in (None, False):
+        value = getattr(struct, field)
+        # By identity: a deadline or priority of 0 says something and equals False.
+        if not (value is None or value is False):
             raise ttypes.Unsupported(feature, f"This server does not serve {feature}: leave the field {field} out.")
-    if struct.tenant not in (None, tenant):
-        raise ttypes.Unsupported(
-            "tenants", f"This server knows only the tenant {tenant!r}: leave the field tenant out."
-        )
     return MulticastRequest(
         key=struct.key,
         tenant=tenant,
@@ -76,24 +76,23 @@ def to_extension(struct: ttypes.Extension) -> Extension:
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which requests to list: states, how many, and after which position."""
+    """Which requests to list: whose (None: everybody's), in which states, how many, and after which position."""
 
+    tenant: str | None
     states: frozenset[PartState]
     limit: int
     after: int
 
 
-def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str) -> PageQuery:
-    """What page a client wants. Raises Rejected, Unsupported."""
+def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str | None) -> PageQuery:
+    """What page a client wants of the requests of `tenant`. Raises Rejected."""
     if limit is None or not 1 <= limit <= LARGEST_PAGE:
         raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
     if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
         raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
-    if filter_ is not None and filter_.tenant not in (None, tenant):
-        raise ttypes.Unsupported("tenants", f"This server knows only the tenant {tenant!r}.")
     wanted = filter_.states if filter_ is not None else None
     states = frozenset(s for s in PartState if wanted is None or _state(s) in wanted)
-    return PageQuery(states, limit, int(cursor or 0))
+    return PageQuery(tenant, states, limit, int(cursor or 0))
 
 
 # -------------------------------------------------------------------------------------------------- to Thrift
@@ -165,14 +164,14 @@ def _part(core: Core, request: Request, part: Part, now: float) -> ttypes.PartSt
         state=_state(part.state),
         receivers=list(part.receivers),
         grant=grant(request.current.key, part.grant) if part.grant else None,
-        reason=core.reason(request, part),
+        reason=core.reason(request, part, now),
         leaseLeftMs=None if part.lease_end is None else max(0, _whole_ms(part.lease_end - now)),
     )
 
 
 def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
     """The requests that a client wants to see, in order of arrival."""
-    requests = list(core.requests.values())
+    requests = [r for r in core.requests.values() if query.tenant in (None, r.current.tenant)]
     found: list[ttypes.RequestStatus] = []
     hosts = 0
     for position, request in enumerate(requests[query.after :], query.after):
@@ -184,8 +183,8 @@ def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
     return ttypes.RequestPage(found, None)
 
 
-def fabric(core: Core) -> ttypes.FabricStatus:
-    """Racks, splitters, switches and light trees."""
+def fabric(core: Core, tenant: str | None) -> ttypes.FabricStatus:
+    """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
     declared, ledger = core.fabric, core.ledger
     return ttypes.FabricStatus(
         racks=[
@@ -224,14 +223,23 @@ def fabric(core: Core) -> ttypes.FabricStatus:
             ttypes.OpticalSwitchStatus(name, name not in ledger.away, ledger.away.get(name))
             for name in declared.switches
         ],
-        lightTrees=list(_light_trees(core)),
+        lightTrees=list(_light_trees(core, tenant)),
         lightRateBitsPerSecond=int(declared.light_rate),
-        pendingRequests=core.pending_count,
+        pendingRequests=_pending_count(core, tenant),
     )
 
 
-def _light_trees(core: Core) -> Iterable[ttypes.LightTreeStatus]:
+def _pending_count(core: Core, tenant: str | None) -> int:
+    if tenant is None:
+        return core.pending_count
+    own = [request for request in core.requests.values() if request.current.tenant == tenant]
+    return sum(part.state is PartState.PENDING for request in own for part in request.parts)
+
+
+def _light_trees(core: Core, tenant: str | None) -> Iterable[ttypes.LightTreeStatus]:
     for reservation in core.reservations:
+        if tenant not in (None, reservation.request[0]):
+            continue
         tree = reservation.layout.tree
         root = core.fabric.hosts[core.requests[reservation.request].current.sender].rack
         yield ttypes.LightTreeStatus(
@@ -262,6 +270,17 @@ def elements(core: Core) -> list[ttypes.ElementStatus]:
         away = ledger.away.get(datapath)
         found.append(ttypes.ElementStatus(f"tor:{datapath:016x}", "away" if away else "free", away))
     return found
+
+
+def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
+    """What a round of reading the devices found."""
+    return ttypes.ReconcileReport(report.dry_run, list(report.commands), list(report.foreign))
+
+
+def fibre_report(report: FibreReport) -> ttypes.FibreReport:
+    """What probe frames found."""
+    faults = [ttypes.FibreFault(fault.element, fault.sentence) for fault in report.faults]
+    return ttypes.FibreReport(faults, list(report.skipped))
 
 
 # ---------------------------------------------------------------------------------------------------- errors

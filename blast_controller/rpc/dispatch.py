@@ -9,11 +9,12 @@ from typing import Any
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.connection import Connection, Guard, NoGuard
 from blast_controller.rpc.errors import CallRefused, HandlerFault
 from blast_controller.rpc.messages import Call, ServiceCodec
 
 _log = logging.getLogger(__name__)
+_NO_GUARD = NoGuard()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ Answer = Reply | Deferred | None
 """None where no reply is due (oneway)."""
 
 
-def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: bytes) -> Answer:
-    """Carry out the call in a frame's body.
+def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: bytes, guard: Guard = _NO_GUARD) -> Answer:
+    """Carry out the call in a frame's body, if the guard lets it pass.
 
     Raises `MalformedMessage`.
     """
@@ -47,6 +48,7 @@ def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: byte
     except CallRefused as refusal:
         return Reply(codec.refused(header, refusal.kind, str(refusal)), "client")
     try:
+        guard.check(connection, call.method.name)
         value = getattr(handler, call.method.name)(connection, *call.arguments)
     except Exception as error:  # noqa: BLE001 - whatever a handler raises, its caller gets an answer
         return error_reply(codec, call, error)

@@ -12,13 +12,15 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Handler
+from blast_controller.rpc.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.served_connection import ServedConnection, ServerCounters, ServerLimits, Shared
+from blast_controller.rpc.tls import Door, TlsListener, TlsSettings, load_certificate, server_context
 
 _log = logging.getLogger(__name__)
 
@@ -28,11 +30,20 @@ def _too_many_waits(sentence: str) -> Exception:
     return error
 
 
+@dataclass(frozen=True, slots=True)
+class Security:
+    """`guard` is asked before each call; with `tls`, clients that speak nothing else are served."""
+
+    guard: Guard = field(default_factory=NoGuard)
+    tls: TlsSettings | None = None
+
+
 class FramedServer:
     """Serves a generated Thrift service module (`blast_api.BlastOperator`) with a handler, see `Handler`.
 
     `too_many_waits` makes the exception for a call that would be parked beyond the limits: best one that the
-    interface declares for every method that waits. Raises TypeError when the handler lacks a method of the service.
+    interface declares for every method that waits. Raises TypeError when the handler lacks a method of the service,
+    BadTlsFile when a certificate or key cannot be used.
     """
 
     def __init__(
@@ -41,17 +52,21 @@ class FramedServer:
         handler: Handler,
         limits: ServerLimits | None = None,
         too_many_waits: Callable[[str], Exception] = _too_many_waits,
+        security: Security | None = None,
     ) -> None:
         limits = limits or ServerLimits()
         codec = ServiceCodec(service, limits.frame_bytes)
         missing = [name for name in (*codec.methods, "disconnected") if not callable(getattr(handler, name, None))]
         if missing:
             raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
+        security = security or Security()
+        self._tls = security.tls
+        self._tls_context = server_context(security.tls) if security.tls else None
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._loop = asyncio.new_event_loop()
-        self._shared = Shared(codec, handler, too_many_waits, limits, self._workers, self._loop)
+        self._shared = Shared(codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop)
         self._thread = threading.Thread(target=self._run, name="rpc-io", daemon=True)
-        self._listening: asyncio.Server | None = None
+        self._listening: asyncio.Server | TlsListener | None = None
 
     @property
     def counters(self) -> ServerCounters:
@@ -65,9 +80,13 @@ class FramedServer:
         """
         if not self._thread.is_alive():
             self._thread.start()
-        listening = asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
-        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
-        return str(bound_host), int(bound_port)
+        listen = self._listen if self._tls is None else self._listen_with_tls
+        return asyncio.run_coroutine_threadsafe(listen(host, port), self._loop).result()
+
+    def reload_certificate(self, tls: TlsSettings) -> None:
+        """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises BadTlsFile."""
+        if self._tls_context is not None:
+            load_certificate(self._tls_context, tls)
 
     def stop(self, grace: float = 2.0) -> None:
         """Stop listening, let calls in progress end and their replies leave (`grace` seconds), close everything.
@@ -93,15 +112,39 @@ class FramedServer:
         finally:
             self._loop.close()
 
-    async def _listen(self, host: str, port: int) -> asyncio.Server:
-        self._listening = await self._loop.create_server(
-            lambda: ServedConnection(self._shared), host, port, backlog=1024
-        )
-        return self._listening
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        listening = await self._loop.create_server(self._new_connection, host, port, backlog=1024)
+        self._listening = listening
+        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
+        return str(bound_host), int(bound_port)
+
+    async def _listen_with_tls(self, host: str, port: int) -> tuple[str, int]:
+        assert self._tls is not None and self._tls_context is not None
+        door = Door(self._new_connection, self._has_room, self._handshake_failed)
+        listening = TlsListener(door, self._tls_context, self._tls.handshake_seconds)
+        bound = await listening.start(host, port)
+        self._listening = listening
+        return bound
+
+    def _new_connection(self) -> ServedConnection:
+        return ServedConnection(self._shared)
+
+    def _has_room(self, at_handshake: int) -> bool:
+        counters = self._shared.counters
+        if counters.connections + at_handshake < self._shared.limits.connections:
+            return True
+        counters.refused_connections += 1
+        return False
+
+    def _handshake_failed(self, peer: str, reason: str) -> None:
+        self._shared.counters.failed_handshakes += 1
+        _log.warning("%s closed: TLS handshake failed: %s", peer, reason)
 
     async def _shut_down(self, grace: float) -> bool:
         """Whether all calls in progress have ended."""
-        if self._listening:
+        if isinstance(self._listening, TlsListener):
+            await self._listening.close()
+        elif self._listening:
             self._listening.close()
         connections = set(self._shared.connections)
         for connection in connections:

@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from importlib.metadata import version
 from typing import NoReturn, TypeVar
 
 from blast_api import ttypes
-from blast_controller.core.errors import NotYet, RequestEnded
+from blast_controller.core.errors import NotYet, Rejected, RequestEnded
 from blast_controller.core.events import (
+    AuditAsked,
     ClientVanished,
+    DrainAsked,
     ElementQuarantined,
     ElementReleased,
     ExtensionAsked,
     FinishAsked,
     RequestSubmitted,
+    VerifyAsked,
     WithdrawAsked,
 )
-from blast_controller.core.requests import EventKind, Request, RequestEvent, RequestKey
+from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import convert
+from blast_controller.rpc.access import name_request
 from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.identity import Identity
 from blast_controller.runtime import Runtime, Turn
 
 T = TypeVar("T")
 
 PROTOCOL = 1
-DEFAULT_TENANT = "default"
-FEATURES = ("elements", "extend", "fabric", "list", "quarantine", "withdraw")
+FEATURES = ("drain", "elements", "extend", "fabric", "journal", "list", "quarantine", "reconcile", "verify", "withdraw")
 LONGEST_WAIT = 24 * 3600.0
+LONGEST_READING = 30.0
+LONGEST_PROBING = 3600.0
+NONCE_BYTES = 32
+
+History = Callable[[int, int], Iterable[tuple[int, str, str]]]
+"""From (after sequence, limit) to (sequence, kind, JSON) of what was written."""
 
 
 class BlastHandler:
     """Methods of `BlastOperator`. Each runs on a worker, hands the work to the runtime and returns a future."""
 
-    def __init__(self, runtime: Runtime, openflow_framework: str) -> None:
+    def __init__(self, runtime: Runtime, openflow_framework: str, history: History, gate: Gate) -> None:
         self._runtime = runtime
+        self._history = history
+        self._gate = gate
         self._openflow_framework = openflow_framework
         self._waiting_for_grant: defaultdict[int, set[RequestKey]] = defaultdict(set)
 
@@ -44,7 +58,7 @@ class BlastHandler:
 
     def submit(self, connection: Connection, request: ttypes.MulticastRequest) -> Future[ttypes.RequestStatus]:
         """Ask and return at once."""
-        wanted = convert.to_request(request, DEFAULT_TENANT)
+        wanted = self._wanted(connection, request)
 
         def work(turn: Turn) -> ttypes.RequestStatus:
             turn.handle(RequestSubmitted(wanted))
@@ -59,7 +73,7 @@ class BlastHandler:
         timeout_ms: int,
     ) -> Future[ttypes.Grant]:
         """Submit and wait for the first grant."""
-        wanted = convert.to_request(request, DEFAULT_TENANT)
+        wanted = self._wanted(connection, request)
         timeout = _seconds(timeout_ms)
 
         def answer(turn: Turn, found: Request) -> ttypes.Grant:
@@ -70,7 +84,7 @@ class BlastHandler:
             return convert.grant(wanted.key, part.grant)
 
         def work(turn: Turn) -> ttypes.Grant | Future[ttypes.Grant]:
-            turn.handle(RequestSubmitted(wanted))
+            turn.handle(RequestSubmitted(wanted, attached=True))
             found = turn.core.request(wanted.id)
             if found.parts[0].grant is not None or found.state.final:
                 return answer(turn, found)
@@ -95,17 +109,18 @@ class BlastHandler:
         """The first event after `after_sequence`."""
         timeout = _seconds(timeout_ms)
         after = after_sequence or 0
+        client = self._gate.identity(connection)
 
         def work(turn: Turn) -> ttypes.Event | Future[ttypes.Event]:
-            found = turn.core.request(_id(key))
+            found = _find(turn, client, key)
             event = next((e for e in found.events if e.sequence > after), None)
             if event is not None:
-                return convert.event(key, event)
+                return convert.event(found.current.key, event)
             return turn.wait(
-                _id(key),
+                found.current.id,
                 timeout,
                 lambda event: event.sequence > after,
-                lambda event: convert.event(key, event),
+                lambda event: convert.event(found.current.key, event),
                 lambda: _not_yet(turn, found),
             )
 
@@ -114,24 +129,26 @@ class BlastHandler:
     def extend(self, connection: Connection, key: str, extension: ttypes.Extension) -> Future[ttypes.RequestStatus]:
         """Change a request; answers when the change is in force."""
         wanted = convert.to_extension(extension)
+        client = self._gate.identity(connection)
 
         def work(turn: Turn) -> ttypes.RequestStatus | Future[ttypes.RequestStatus]:
-            before = len(turn.core.request(_id(key)).events)
-            turn.handle(ExtensionAsked(_id(key), wanted))
-            happened = turn.core.request(_id(key)).events[before:]
+            found = _find(turn, client, key)
+            name, before = found.current.id, len(found.events)
+            turn.handle(ExtensionAsked(name, wanted))
+            happened = turn.core.request(name).events[before:]
             if happened:
-                return in_force(turn, happened[0])
+                return in_force(turn, name, happened[0])
             return turn.wait(
-                _id(key),
+                name,
                 LONGEST_WAIT,
                 lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
-                lambda event: in_force(Turn(self._runtime), event),
-                lambda: _not_yet(turn, turn.core.request(_id(key))),
+                lambda event: in_force(Turn(self._runtime), name, event),
+                lambda: _not_yet(turn, turn.core.request(name)),
             )
 
-        def in_force(turn: Turn, event: RequestEvent) -> ttypes.RequestStatus:
+        def in_force(turn: Turn, name: RequestKey, event: RequestEvent) -> ttypes.RequestStatus:
             convert.refuse_failed_change(event)
-            return _status(turn, _id(key))
+            return _status(turn, name)
 
         return self._do(work)
 
@@ -141,15 +158,16 @@ class BlastHandler:
         """The transfer is over."""
         if part is None:
             raise ttypes.Rejected("unknown_part", "Name the part that is finished; a request's first part is 0.")
-        return self._change(key, FinishAsked(_id(key), part))
+        return self._change(connection, key, lambda name: FinishAsked(name, part))
 
     def withdraw(self, connection: Connection, key: str) -> Future[ttypes.RequestStatus]:
         """Give the request up."""
-        return self._change(key, WithdrawAsked(_id(key)))
+        return self._change(connection, key, WithdrawAsked)
 
     def status(self, connection: Connection, key: str) -> Future[ttypes.RequestStatus]:
         """What became of a request."""
-        return self._do(lambda turn: _status(turn, _id(key)))
+        client = self._gate.identity(connection)
+        return self._do(lambda turn: _status(turn, _name(turn, client, key)))
 
     def listRequests(  # noqa: N802  Thrift's name
         self,
@@ -159,14 +177,16 @@ class BlastHandler:
         cursor: str,
     ) -> Future[ttypes.RequestPage]:
         """A page of requests in order of arrival."""
-        page = convert.to_page_query(filter_, limit, cursor, DEFAULT_TENANT)
+        tenant = self._gate.tenant_to_list(connection, filter_.tenant if filter_ else None)
+        page = convert.to_page_query(filter_, limit, cursor, tenant)
         return self._do(lambda turn: convert.page(turn.core, page, turn.now))
 
     # --------------------------------------------------------------------------------- fabric and elements
 
     def fabric(self, connection: Connection) -> Future[ttypes.FabricStatus]:
         """Racks, splitters, switches and light trees."""
-        return self._do(lambda turn: convert.fabric(turn.core))
+        tenant = self._gate.identity(connection).only_tenant
+        return self._do(lambda turn: convert.fabric(turn.core, tenant))
 
     def elements(self, connection: Connection) -> Future[list[ttypes.ElementStatus]]:
         """Every piece of hardware and who holds it."""
@@ -182,10 +202,17 @@ class BlastHandler:
 
     def version(self, connection: Connection) -> ttypes.Version:
         """What this server is and serves."""
-        return ttypes.Version(version("blast-controller"), PROTOCOL, list(FEATURES), self._openflow_framework)
+        features = sorted({*FEATURES, *self._gate.policy.features})
+        return ttypes.Version(version("blast-controller"), PROTOCOL, features, self._openflow_framework)
 
     def ping(self, connection: Connection) -> None:
         """Answer."""
+
+    def login(self, connection: Connection, token: str) -> None:
+        """Take a token for who the client is."""
+        if "login" not in self._gate.policy.features:
+            _unsupported("login")
+        self._gate.login(connection, token or "")
 
     # -------------------------------------------------------------------------------------- not served yet
 
@@ -193,25 +220,49 @@ class BlastHandler:
         """Not served."""
         _unsupported("explain")
 
-    def login(self, connection: Connection, token: str) -> NoReturn:
-        """Not served."""
-        _unsupported("login")
+    def drain(self, connection: Connection, on: bool | None) -> Future[ttypes.DrainStatus]:
+        """Admit nothing new, or admit again; left out: only tell. What is active goes on."""
 
-    def drain(self, connection: Connection, on: bool) -> NoReturn:
-        """Not served."""
-        _unsupported("drain")
+        def work(turn: Turn) -> ttypes.DrainStatus:
+            if on is not None:
+                turn.handle(DrainAsked(on))
+            return ttypes.DrainStatus(turn.core.draining, turn.core.active_count)
 
-    def reconcile(self, connection: Connection, dry_run: bool) -> NoReturn:
-        """Not served."""
-        _unsupported("reconcile")
+        return self._do(work)
 
-    def verifyFabric(self, connection: Connection) -> NoReturn:  # noqa: N802  Thrift's name
-        """Not served."""
-        _unsupported("verify")
+    def reconcile(self, connection: Connection, dry_run: bool) -> Future[ttypes.ReconcileReport]:
+        """Read every device and repair what differs; answers when all were read."""
 
-    def journal(self, connection: Connection, after_sequence: int, limit: int) -> NoReturn:
-        """Not served."""
-        _unsupported("journal")
+        def work(turn: Turn) -> Future[ttypes.ReconcileReport]:
+            turn.handle(AuditAsked(bool(dry_run)))
+            return turn.wait_announced(
+                turn.core.audit_number,
+                LONGEST_READING,
+                convert.reconcile_report,
+                lambda: Rejected("device_away", "Not every device has answered in time; see `blast element list`."),
+            )
+
+        return self._do(work)
+
+    def verifyFabric(self, connection: Connection) -> Future[ttypes.FibreReport]:  # noqa: N802  Thrift's name
+        """Probe every free fibre; answers when all are done. Who asks while that goes on gets the same report."""
+
+        def work(turn: Turn) -> Future[ttypes.FibreReport]:
+            turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES)))
+            return turn.wait_announced(
+                turn.core.fibre_topic,
+                LONGEST_PROBING,
+                convert.fibre_report,
+                lambda: Rejected("too_slow", "The fibres are still being probed; ask again for the same report."),
+            )
+
+        return self._do(work)
+
+    def journal(self, connection: Connection, after_sequence: int, limit: int) -> list[ttypes.JournalEntry]:
+        """What was written, oldest first."""
+        if limit is None or not 1 <= limit <= convert.LARGEST_PAGE:
+            raise ttypes.Denied(f"The limit must be between 1 and {convert.LARGEST_PAGE}.")
+        return [ttypes.JournalEntry(*entry) for entry in self._history(after_sequence or 0, limit)]
 
     # --------------------------------------------------------------------------------------------- inside
 
@@ -226,10 +277,19 @@ class BlastHandler:
 
         self._runtime.call(work)
 
-    def _change(self, key: str, event: FinishAsked | WithdrawAsked) -> Future[ttypes.RequestStatus]:
+    def _wanted(self, connection: Connection, request: ttypes.MulticastRequest) -> MulticastRequest:
+        tenant = self._gate.tenant_for(connection, request.tenant if request else None)
+        return convert.to_request(request, tenant)
+
+    def _change(
+        self, connection: Connection, key: str, event: Callable[[RequestKey], FinishAsked | WithdrawAsked]
+    ) -> Future[ttypes.RequestStatus]:
+        client = self._gate.identity(connection)
+
         def work(turn: Turn) -> ttypes.RequestStatus:
-            turn.handle(event)
-            return _status(turn, event.request)
+            name = _name(turn, client, key)
+            turn.handle(event(name))
+            return _status(turn, name)
 
         return self._do(work)
 
@@ -237,8 +297,13 @@ class BlastHandler:
         return convert.with_thrift_errors(self._runtime.call(work))
 
 
-def _id(key: str | None) -> RequestKey:
-    return (DEFAULT_TENANT, key or "")
+def _name(turn: Turn, client: Identity, key: str | None) -> RequestKey:
+    text = key or ""
+    return name_request(client, text, (client.tenant, text) in turn.core.requests)
+
+
+def _find(turn: Turn, client: Identity, key: str | None) -> Request:
+    return turn.core.request(_name(turn, client, key))
 
 
 def _status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
@@ -246,7 +311,7 @@ def _status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
 
 
 def _not_yet(turn: Turn, request: Request) -> NotYet:
-    reasons = [turn.core.reason(request, part) for part in request.parts]
+    reasons = [turn.core.reason(request, part, turn.now) for part in request.parts]
     return NotYet(" ".join(reason for reason in reasons if reason) or "Nothing happened within the time given.")
 
 

@@ -19,11 +19,12 @@ from typing import Any, cast
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Connection, Handler
+from blast_controller.rpc.connection import Connection, Guard, Handler
 from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
 from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMessage
 from blast_controller.rpc.frames import FRAME_BYTES, FrameDecoder
 from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.rpc.tls import certificate_names
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class ServerLimits:
     parked_per_connection: int = 1024
     parked: int = 16384
     workers: int = 4
+    seconds_to_login: float = 20.0
+    """For clients that the guard does not know."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,8 @@ class ServerCounters:
     accepted: int = 0
     calls: int = 0
     refused_connections: int = 0
+    failed_handshakes: int = 0
+    strangers: int = 0
     refused_calls: int = 0
     refused_waits: int = 0
     failed_calls: int = 0
@@ -65,12 +70,18 @@ class Shared:
 
     codec: ServiceCodec
     handler: Handler
+    guard: Guard
     too_many_waits: Callable[[str], Exception]
     limits: ServerLimits
     workers: Executor
     loop: asyncio.AbstractEventLoop
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[ServedConnection] = field(default_factory=set)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many connections as there may be."""
+        return self.counters.connections >= self.limits.connections
 
     def post(self, callback: Callable[..., None], *arguments: Any) -> None:
         """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
@@ -92,11 +103,13 @@ class ServedConnection(asyncio.Protocol):
         self._fault: ClientFault | None = None
         self._said_last_word = False
         self._reader_deadline: asyncio.TimerHandle | None = None
+        self._login_deadline: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None
 
     @property
     def working(self) -> bool:
         """Whether a worker is busy with a call of this connection."""
-        return self._working
+        return self._working and self._rest is None
 
     # ------------------------------------------------------------------ what the network does
 
@@ -104,18 +117,24 @@ class ServedConnection(asyncio.Protocol):
         """Admit the client, or close at once where there are too many."""
         self._transport = cast(asyncio.Transport, transport)
         counters = self._shared.counters
+        full = self._shared.full
         counters.accepted += 1
-        peer = ":".join(str(part) for part in (transport.get_extra_info("peername") or ("?",))[:2])
-        self.connection = Connection(counters.accepted, peer)
+        peer = peer_name(transport.get_extra_info("peername"))
+        self.connection = Connection(
+            counters.accepted, peer, certificate_names(transport.get_extra_info("peercert") or {})
+        )
         counters.connections += 1
         self._shared.connections.add(self)
-        if counters.connections > self._shared.limits.connections:
+        if full:
             counters.refused_connections += 1
             _log.warning("%s refused: %d connections are open", peer, counters.connections - 1)
             self._deaf = True
             self._transport.abort()
             return
         notice_dead_peers(transport.get_extra_info("socket"))
+        if not self._shared.guard.knows(self.connection):
+            patience = self._shared.limits.seconds_to_login
+            self._login_deadline = self._shared.loop.call_later(patience, self._send_stranger_away)
 
     def data_received(self, data: bytes) -> None:
         """Take frames out of the stream as long as there is room for them."""
@@ -128,8 +147,11 @@ class ServedConnection(asyncio.Protocol):
         """End every wait of this client, and tell the handler once its last call has returned."""
         self._deaf = True
         self._waiting.clear()
-        if self._reader_deadline:
-            self._reader_deadline.cancel()
+        for timer in (self._reader_deadline, self._login_deadline, self._rest):
+            if timer:
+                timer.cancel()
+        if self._rest:
+            self._working, self._rest = False, None
         self._shared.connections.discard(self)
         self._shared.counters.connections -= 1
         self._shared.counters.parked -= len(self._parked)
@@ -187,7 +209,7 @@ class ServedConnection(asyncio.Protocol):
         """In a worker: whatever happens, report to the I/O thread, which waits for it."""
         shared = self._shared
         try:
-            outcome: Answer | ClientFault = answer(shared.codec, shared.handler, self.connection, frame)
+            outcome: Answer | ClientFault = answer(shared.codec, shared.handler, self.connection, frame, shared.guard)
         except MalformedMessage as fault:
             outcome = fault
         except Exception as error:  # noqa: BLE001 - the top of a worker's job
@@ -196,7 +218,6 @@ class ServedConnection(asyncio.Protocol):
         shared.post(self._worked, outcome)
 
     def _worked(self, outcome: Answer | ClientFault) -> None:
-        self._working = False
         self._shared.counters.calls += 1
         if isinstance(outcome, ClientFault):
             self._end_with(outcome)
@@ -205,9 +226,18 @@ class ServedConnection(asyncio.Protocol):
         else:
             self._write(outcome)
         if self not in self._shared.connections:
+            self._working = False
             self._shared.workers.submit(self._say_farewell)
+        elif self.connection.rest > 0:
+            # As long as it counts as working, none of its calls is started.
+            self._rest = self._shared.loop.call_later(self.connection.rest, self._rested)
+            self.connection.rest = 0.0
         else:
-            self._take_frames()
+            self._rested()
+
+    def _rested(self) -> None:
+        self._working, self._rest = False, None
+        self._take_frames()
 
     # ------------------------------------------------------------------ deferred replies
 
@@ -253,20 +283,27 @@ class ServedConnection(asyncio.Protocol):
             self._refuse_oversized(fault)
         else:
             self._shared.counters.malformed += 1
-            self._transport.close()
+            self.close()
 
     def _refuse_oversized(self, fault: FrameTooLarge) -> None:
         codec = self._shared.codec
         try:
             header = codec.read_header(fault.beginning)
         except MalformedMessage:
-            self._transport.close()
+            self.close()
             return
         self._write(Reply(codec.refused(header, TApplicationException.PROTOCOL_ERROR, str(fault)), "client"))
         # Closing now would reset the connection under the client that is still sending, and lose the refusal.
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         self._said_last_word = True
         self._shared.loop.call_later(_SECONDS_TO_READ_REFUSAL, self._transport.abort)
+
+    def _send_stranger_away(self) -> None:
+        if not self._shared.guard.knows(self.connection):
+            _log.warning("%s closed: it has not said who it is", self.connection.peer)
+            self._shared.counters.strangers += 1
+            self._transport.abort()
 
     def _give_up_on_reader(self) -> None:
         _log.warning("%s closed: it has not read its replies for %g s", self.connection.peer, _SECONDS_TO_READ_REPLIES)
@@ -279,7 +316,9 @@ class ServedConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Write what is written, and close."""
-        self._transport.close()
+        # A TLS transport that is closed twice can no longer be aborted.
+        if not self._transport.is_closing():
+            self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
@@ -296,6 +335,11 @@ class ServedConnection(asyncio.Protocol):
 
     def _tell_handler(self) -> None:
         self._shared.handler.disconnected(self.connection)
+
+
+def peer_name(address: tuple[object, ...] | None) -> str:
+    """A client's socket address as "HOST:PORT"."""
+    return ":".join(str(part) for part in (address or ("?",))[:2])
 
 
 def notice_dead_peers(connection: socket.socket) -> None:

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from blast_api.ttypes import Grant
 from mininet_topos.demo.stage import Stage
+from mininet_topos.errors import DemoError
 
 ETH_P_IP = 0x0800
 QUIET_SECONDS = 0.25
@@ -62,9 +63,9 @@ class Captures:
         return found
 
     def reached(self, packets: int) -> set[str]:
-        """The hosts that got every one of `packets` packets; raises AssertionError if one got some of them only."""
+        """The hosts that got every one of `packets` packets. Raises DemoError if one got some only, or too many."""
         found = self.counts()
         partial = {host: count for host, count in found.items() if count != packets}
         if partial:
-            raise AssertionError(f"of {packets} packets some hosts got a part or too many: {partial}")
+            raise DemoError(f"of {packets} packets some hosts got a part or too many: {partial}")
         return set(found)

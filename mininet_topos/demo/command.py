@@ -6,9 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from mininet_topos.errors import LabError
+from thrift.Thrift import TException
 
-EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
+from blast_client.calls import ControllerUnreachable
+from blast_client.failures import explain_failure
+from blast_transport.errors import TransportError
+from mininet_topos.demo.groups import most_groups
+from mininet_topos.demo.settings import LEAST_FILE, demo_plan
+from mininet_topos.ending import end_in_order
+from mininet_topos.errors import LabError
+from mininet_topos.netdev import require_root
+
+EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_ENDED = 0, 1, 2, 143
 FEWEST_RACKS, MOST_RACKS = 6, 32
 
 _EXAMPLE = """examples:
@@ -26,7 +35,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--file", type=Path, help="what to send (default: an archive of Python's standard library)")
+    parser.add_argument("--file", type=Path, help="what to send, 8 MB or more (default: Python's own library)")
     parser.add_argument("--racks", type=int, default=8, help=f"{FEWEST_RACKS} to {MOST_RACKS} (default 8)")
     parser.add_argument("--requests", type=int, default=100, help="requests to time (default 100)")
     parser.add_argument("--iterations", type=int, default=10, help="iterations of the job (default 10)")
@@ -43,16 +52,25 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"blast lab demo: {sentence}\n")
         return EXIT_WRONG_INPUT
     try:
-        # Mininet is loaded only now: the command line must work where it is not installed.
-        from mininet_topos.demo.play import play, write_json
+        return EXIT_DONE if _played(args) else EXIT_FAILED
+    except (LabError, TransportError, OSError) as error:
+        sentence = str(error)
+    except (TException, ControllerUnreachable) as error:
+        sentence = explain_failure(error)[1]
+    sys.stderr.write(f"blast lab demo: {sentence}\n")
+    return EXIT_FAILED
 
-        results = play(args)
-    except (LabError, TimeoutError) as error:
-        sys.stderr.write(f"blast lab demo: {error}\n")
-        return EXIT_FAILED
+
+def _played(args: argparse.Namespace) -> bool:
+    require_root()
+    # Mininet is loaded only now: the command line must work where it is not installed.
+    from mininet_topos.demo.play import play, write_json
+
+    end_in_order(EXIT_ENDED)
+    results = play(args)
     if args.json:
         write_json(results, args.json)
-    return EXIT_DONE if results.holds else EXIT_FAILED
+    return results.holds
 
 
 def _wrong_input(args: argparse.Namespace) -> str | None:
@@ -60,10 +78,13 @@ def _wrong_input(args: argparse.Namespace) -> str | None:
         return f"--racks must be between {FEWEST_RACKS} and {MOST_RACKS}."
     if args.requests < 1 or args.iterations < 1:
         return "--requests and --iterations must be at least 1."
+    # One more is asked for first, unmeasured.
+    if args.requests >= (most := most_groups(demo_plan(args.racks))):
+        return f"--requests must be below {most}: with {args.racks} racks there are no more different groups."
     if args.file is not None and not args.file.is_file():
         return f"{args.file} is not a file."
-    if args.file is not None and args.file.stat().st_size == 0:
-        return f"{args.file} is empty."
+    if args.file is not None and args.file.stat().st_size < LEAST_FILE:
+        return f"{args.file} has less than {LEAST_FILE / 1e6:g} MB: too short a transfer to tell its rate."
     outputs = [path for path in (args.json, args.svg) if path is not None]
     missing = next((path.parent for path in outputs if not path.parent.is_dir()), None)
     return f"the folder {missing} does not exist." if missing else None

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from blast_api.ttypes import EventKind, Grant, MulticastRequest
 from mininet_topos.demo.receivers import Receivers
+from mininet_topos.demo.results import Transfer
 from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import GRANT_SECONDS, Job
+from mininet_topos.demo.transfers import GRANT_SECONDS, Job, check_light
 
 SPLITTERS = 2
 
@@ -61,7 +62,7 @@ class _Scene:
         self._active: list[tuple[Group, Grant]] = []
         self.order: list[str] = []
         self.as_expected = True
-        self.intact = True
+        self.transfers: list[Transfer] = []
 
     def _members(self, group: Group) -> list[str]:
         return [self._hosts[rack - 1] for rack in group.racks]
@@ -101,7 +102,7 @@ class _Scene:
         path = _file(self._stage.lab.directory, group)
         sender, *others = self._members(group)
         with Job(self._stage, self._receivers, sender, others, path) as job:
-            self.intact &= job.under_grant(f"group-{group.name}", grant).hashes_equal
+            self.transfers.append(job.under_grant(f"group-{group.name}", grant))
         waiting = ", ".join(g.name for g in self._pending) or "nobody"
         self._stage.client.finish(self._requests[group].key, grant.part)
         self._active.remove((group, grant))
@@ -120,7 +121,7 @@ def play(stage: Stage, receivers: Receivers) -> None:
     scene.submit()
     scene.run()
     stage.check("served in the paper's order, nobody else", scene.as_expected, " ".join(scene.order))
-    stage.check("every file arrived intact", scene.intact, f"{len(GROUPS)} transfers")
+    check_light(stage, scene.transfers)
 
 
 def _file(directory: Path, group: Group) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import select
 import socket
 import struct
@@ -10,7 +9,9 @@ import time
 from collections.abc import Sequence
 
 from blast_api.ttypes import Grant
+from mininet_topos.demo.groups import cold_groups
 from mininet_topos.demo.stage import Stage
+from mininet_topos.errors import DemoError
 
 TABLE_II_MS = {"thrift": 1.747, "compute": 8.553, "openflow": 8.711, "optical": 14.172}
 """The paper's Table II; it prints the plain sum, 33.183 ms."""
@@ -49,7 +50,7 @@ class Endpoints:
     def first_datagram(self, grant: Grant, sender: str) -> float:
         """Join, send one datagram, and return the time (monotonic) at which the last receiver had it.
 
-        Raises TimeoutError.
+        Raises DemoError.
         """
         waiting = {self._receivers[host]: host for host in grant.receivers}
         joined = {sock: self._membership(grant.groupAddress, host) for sock, host in waiting.items()}
@@ -78,21 +79,11 @@ def _last_arrival(waiting: dict[socket.socket, str]) -> float:
         ready, _, _ = select.select(list(missing), [], [], max(0.0, deadline - time.monotonic()))
         arrived = time.monotonic()
         if not ready:
-            raise TimeoutError(f"no datagram at {', '.join(sorted(missing.values()))}")
+            raise DemoError(f"no datagram at {', '.join(sorted(missing.values()))}")
         for sock in ready:
             sock.recv(64)
             del missing[sock]
     return arrived
-
-
-def cold_groups(hosts: Sequence[str], count: int) -> list[tuple[str, list[str]]]:
-    """`count` different groups (sender, receivers) of 3 racks and more, the same ones in every run."""
-    rng = random.Random("blast/latency")
-    groups: dict[tuple[str, tuple[str, ...]], None] = {}
-    while len(groups) < count:
-        members = rng.sample(list(hosts), rng.randint(3, len(hosts)))
-        groups[members[0], tuple(sorted(members[1:]))] = None
-    return [(sender, list(receivers)) for sender, receivers in groups]
 
 
 def measure(stage: Stage, requests: int) -> None:
@@ -101,7 +92,7 @@ def measure(stage: Stage, requests: int) -> None:
     endpoints = Endpoints(stage, hosts)
     try:
         endpoints.listen(5001)
-        groups = cold_groups(hosts, requests + 1)
+        groups = cold_groups(stage.lab.plan, requests + 1)
         _one(stage, endpoints, *groups[0])
         for index in stage.progress(range(1, len(groups)), "requests"):
             stage.results.latencies.add(_one(stage, endpoints, *groups[index]))

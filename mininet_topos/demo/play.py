@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sysconfig
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 from blast_client import Client
@@ -14,21 +13,21 @@ from mininet_topos.demo import changes, contention, iperf, iterations, latency, 
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.report import table, write_json
 from mininet_topos.demo.results import Results
+from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
 from mininet_topos.lab import Lab
-from mininet_topos.plan import preset
 
 __all__ = ["play", "write_json"]
 
-LEAST_FILE = 9_000_000
+_ARCHIVE_BYTES = 9_000_000
 
 
 def play(args: argparse.Namespace) -> Results:
-    """Run every scene on one lab. Raises LabError."""
-    plan = replace(preset("small"), racks=args.racks)
+    """Run every scene on one lab. Raises LabError, TransportError and what client calls raise."""
+    plan = demo_plan(args.racks)
     with Lab(plan) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
-        stage.say(f"Blast demo: {plan.summary}")
+        stage.say(f"Blast demo: {plan.summary}\nlab {lab.id}; should this be killed: blast lab down {lab.id}")
         stage.wait_devices()
         path = args.file or _standard_library(lab.directory / "stdlib.tar")
         _scenes(stage, args, path)
@@ -41,7 +40,7 @@ def play(args: argparse.Namespace) -> Results:
 
 def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
     latency.play(stage, args.requests)
-    with Receivers(stage, stage.first_hosts()) as receivers:
+    with Receivers(stage, stage.first_hosts()[: iterations.MOST_RECEIVERS + 1]) as receivers:
         iterations.play(stage, receivers, path, args.iterations)
         contention.play(stage, receivers)
     changes.play(stage)
@@ -63,6 +62,6 @@ def _standard_library(path: Path) -> Path:
         for source in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
             if "site-packages" not in source.parts:
                 archive.add(source, recursive=False)
-            if archive.offset >= LEAST_FILE:
+            if archive.offset >= _ARCHIVE_BYTES:
                 break
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from mininet_topos.namespace import run_in_network_of
 T = TypeVar("T")
 
 GRANT_SECONDS = 30.0
+MOST_COPIES, MOST_IN_CORE, LEAST_OF_LIGHT = 1.05, 0.01, 0.9
+"""Of the file's size on the sender's optical uplink and in the packet core; of the light rate."""
 
 
 @dataclass
@@ -91,3 +94,23 @@ class Job:
 
     def _on_host(self, action: Callable[[], T]) -> T:
         return run_in_network_of(self.stage.lab.host(self.host).pid, action)
+
+
+def check_light(stage: Stage, transfers: Sequence[Transfer]) -> None:
+    """What must hold for transfers by light: each one for what was carried, half of them and more for their rate.
+
+    What was carried does not depend on what else this machine does; how long it took does.
+    """
+    rate = stage.lab.plan.light_rate_mbps
+    copies = max(t.uplink_copies or 0.0 for t in transfers)
+    core = max(t.core_share for t in transfers)
+    rates = [t.payload_mbps for t in transfers]
+    median, worst = statistics.median(rates), min(rates)
+    stage.check("every file arrived intact", all(t.hashes_equal for t in transfers), f"{len(transfers)} transfers")
+    stage.check(f"uplink bytes / file size <= {MOST_COPIES}", copies <= MOST_COPIES, f"at most {copies:.4f}")
+    stage.check(f"packet core <= {MOST_IN_CORE:.0%} of the file", core <= MOST_IN_CORE, f"at most {core:.3%}")
+    stage.check(
+        f"payload >= {LEAST_OF_LIGHT} of the light rate (median)",
+        median >= LEAST_OF_LIGHT * rate,
+        f"{median:.1f} of {rate:g} Mbit/s, worst {worst:.1f}",
+    )

@@ -21,9 +21,10 @@ from blast_controller.rpc.dispatch import Deferred, Reply, answer
 from blast_controller.rpc.errors import CallRefused, ClientFault, MalformedMessage
 from blast_controller.rpc.frames import FrameDecoder, encode_frame
 from blast_controller.rpc.messages import Call, ServiceCodec
+from tests.support.fuzzing import inputs
 from tests.support.memory_controller import MemoryController
 
-BODIES = 24_000
+BODIES = inputs(24_000)
 STREAMS = 4_000
 
 REQUEST = MulticastRequest("key", "h11", ["h21", "h31", "h41"], 3 * 10**8, "default", patienceMs=5000, maySplit=True)

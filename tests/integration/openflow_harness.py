@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,6 +69,9 @@ class ControllerProcess:
         except BaseException:
             self.close()
             raise
+
+    def ask(self, **command: Any) -> None:
+        self.write(json.dumps(command))
 
     def apply(self, datapath: int, *changes: Mapping[str, Any]) -> None:
         self.write(json.dumps({"datapath": datapath, "changes": changes}))
@@ -148,12 +152,15 @@ def new_datapath() -> int:
 
 # ---------------------------------------------------------------------------------------------------- Open vSwitch
 
-FENCE = 0x88B5
+FENCE = 0x88B6
 FOREIGN_COOKIE = 0x51
 
 
-def _run(*command: str, stdin: str | None = None) -> str:
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+def _run(*command: str, stdin: str | None = None, rundir: Path | None = None) -> str:
+    environment = {**os.environ, "OVS_RUNDIR": str(rundir)} if rundir else None
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=60, env=environment
+    )
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
     return done.stdout
 
@@ -170,6 +177,8 @@ class Bridge:
     ports: int
     prefix: str = field(default_factory=lambda: f"b{os.getpid() % 100_000:05d}{random.randrange(10_000):04d}")
     sockets: dict[int, socket.socket] = field(default_factory=dict)
+    rundir: Path | None = None
+    """Of a private Open vSwitch; None for the machine's."""
 
     @property
     def name(self) -> str:
@@ -197,8 +206,39 @@ class Bridge:
         for n in range(1, self.ports + 1):
             port = f"{self.prefix}p{n}"
             command += ["--", "add-port", self.name, port, "--", "set", "Interface", port, f"ofport_request={n}"]
-        _run(*command)
+        _run(*command, rundir=self.rundir)
         self.add_rule(f"cookie={FOREIGN_COOKIE:#x},priority=65535,dl_type={FENCE:#06x},actions=ALL")
+
+    def controlled_by(self, *ports: int) -> None:
+        """From now on these controllers, beside or instead of the first."""
+        command = ["--", "set", "Bridge", self.name, "controller=" + ",".join(f"@c{port}" for port in ports)]
+        for port in ports:
+            command += ["--", f"--id=@c{port}", "create", "Controller", f'target="tcp:127.0.0.1:{port}"']
+            command += ["max_backoff=1000", "connection_mode=out-of-band"]
+        _run("ovs-vsctl", "--timeout=30", *command)
+
+    def cut(self, port: int, state: str = "down") -> None:
+        """Take the link of a port away, or bring it back, at its far end."""
+        _run("ip", "link", "set", f"{self.prefix}h{port}", state)
+
+    @contextmanager
+    def fibre(self, port: int, other: Bridge, other_port: int) -> Iterator[None]:
+        """A fibre from one ToR's port to another's: what leaves the one arrives at the other, and not back."""
+        stop = threading.Event()
+        thread = threading.Thread(target=self._carry, args=(port, other, other_port, stop), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join(DEADLINE)
+
+    def _carry(self, port: int, other: Bridge, other_port: int, stop: threading.Event) -> None:
+        while not stop.is_set():
+            if select.select([self.sockets[port]], [], [], 0.05)[0]:
+                frame, address = self.sockets[port].recvfrom(4096)
+                if address[2] != socket.PACKET_OUTGOING:
+                    other.sockets[other_port].send(frame)
 
     def delete_bridge(self) -> None:
         _run("ovs-vsctl", "--timeout=30", "--if-exists", "del-br", self.name)
@@ -206,17 +246,42 @@ class Bridge:
     def close(self) -> None:
         for sock in self.sockets.values():
             sock.close()
-        subprocess.run(["ovs-vsctl", "--timeout=30", "--if-exists", "del-br", self.name], check=False)
+        environment = {**os.environ, "OVS_RUNDIR": str(self.rundir)} if self.rundir else None
+        command = ["ovs-vsctl", "--timeout=10", "--if-exists", "del-br", self.name]
+        subprocess.run(command, check=False, env=environment)
         for n in range(1, self.ports + 1):
             subprocess.run(["ip", "link", "del", f"{self.prefix}p{n}"], check=False, capture_output=True)
 
     def add_rule(self, text: str) -> None:
-        _run("ovs-ofctl", "-O", "OpenFlow13", "add-flow", self.name, text)
+        self._ofctl("add-flow", text)
+
+    def add_rules(self, texts: Iterable[str]) -> None:
+        lines = "\n".join(texts) + "\n"
+        _run("ovs-ofctl", "-O", "OpenFlow13", "add-flows", self.name, "-", stdin=lines, rundir=self.rundir)
+
+    def delete_rules(self, match: str) -> None:
+        self._ofctl("del-flows", match)
+
+    def limit_rules(self, most: int) -> None:
+        """From now on table 0 refuses more than `most` rules."""
+        table = ["--id=@t", "create", "Flow_Table", f"flow_limit={most}", "overflow_policy=refuse"]
+        _run("ovs-vsctl", "--timeout=30", "--", *table, "--", "set", "Bridge", self.name, "flow_tables:0=@t")
 
     def rules(self) -> list[str]:
         """Every rule as Open vSwitch prints it, without its statistics, sorted."""
-        dump = _run("ovs-ofctl", "-O", "OpenFlow13", "--no-stats", "dump-flows", self.name)
+        dump = self._ofctl("dump-flows", "--no-stats")
         return sorted(line.strip() for line in dump.splitlines() if "actions=" in line)
+
+    def ages(self) -> dict[str, tuple[float, int]]:
+        """Every rule with the seconds since it was added, and its packets."""
+        found = re.findall(
+            r"(cookie=\w+), duration=([\d.]+)s, (table=\d+), n_packets=(\d+), n_bytes=\d+, (.*)",
+            self._ofctl("dump-flows"),
+        )
+        return {f"{cookie} {table} {rest}": (float(age), int(packets)) for cookie, age, table, packets, rest in found}
+
+    def _ofctl(self, command: str, *arguments: str) -> str:
+        return _run("ovs-ofctl", "-O", "OpenFlow13", command, self.name, *arguments, rundir=self.rundir)
 
     def our_rules(self) -> list[str]:
         return [rule for rule in self.rules() if "cookie=0xb1a5" in rule]
@@ -270,6 +335,47 @@ class Bridge:
         pytest.fail(f"the fence never left port {number}")
 
 
+class PrivateSwitch:
+    """An ovsdb-server and an ovs-vswitchd of one's own, which can be restarted while the machine's bridges live on."""
+
+    def __init__(self) -> None:
+        # Not in pytest's folder: the path of a Unix socket is short.
+        self._folder = tempfile.TemporaryDirectory(prefix="ovs")
+        self.rundir = Path(self._folder.name)
+        self._database = self.rundir / "conf.db"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> PrivateSwitch:
+        _run("ovsdb-tool", "create", str(self._database), "/usr/share/openvswitch/vswitch.ovsschema")
+        self._start("ovsdb-server", str(self._database), f"--remote=punix:{self.rundir}/db.sock")
+        assert eventually((self.rundir / "db.sock").exists)
+        _run("ovs-vsctl", "--no-wait", "init", rundir=self.rundir)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ("ovs-vswitchd", "ovsdb-server"):
+            self._stop(name)
+        self._folder.cleanup()
+
+    def start(self) -> None:
+        self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock")
+
+    def stop(self) -> None:
+        """All its bridges are down and their rules are gone."""
+        self._stop("ovs-vswitchd")
+
+    def _start(self, name: str, *arguments: str) -> None:
+        command = [name, *arguments, f"--unixctl={self.rundir}/{name}.ctl", "--log-file=/dev/null", "-vconsole:off"]
+        self._processes[name] = subprocess.Popen(command, env={**os.environ, "OVS_RUNDIR": str(self.rundir)})
+
+    def _stop(self, name: str) -> None:
+        process = self._processes.pop(name, None)
+        if process:
+            process.terminate()
+            process.wait(DEADLINE)
+
+
 @contextmanager
 def bridges(*wanted: Bridge) -> Iterator[None]:
     try:
@@ -314,16 +420,34 @@ def _checksum(data: bytes) -> int:
 
 # ----------------------------------------------------------------------------------------------------- a fake switch
 
-HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY, PORT_STATUS = 0, 1, 2, 3, 5, 6, 12
 FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 14, 18, 19, 20, 21
+ROLE_REQUEST, ROLE_REPLY = 24, 25
+FLOW_STATS, AGGREGATE, PORT_DESCRIPTIONS = 1, 2, 13
+STALE = struct.pack("!HH", 11, 0)
+IS_SLAVE = struct.pack("!HH", 1, 10)
 
 
 class FakeSwitch:
-    """An OpenFlow 1.3 switch that does the handshake and answers as a test wants, or not at all."""
+    """An OpenFlow 1.3 switch that does the handshake and answers as a test wants, or not at all.
 
-    def __init__(self, port: int, datapath: int, answers_echo: bool = True) -> None:
+    `rules` are the ofp_flow_stats that it tells, `foreign` how many more it has; `ports` are its ofp_port.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        datapath: int,
+        answers_echo: bool = True,
+        rules: Sequence[bytes] = (),
+        foreign: int = 0,
+        ports: bytes = b"",
+        role_error: bytes | None = None,
+    ) -> None:
         self.datapath = datapath
         self.answers_echo = answers_echo
+        self.rules, self.foreign, self.ports, self.role_error = rules, foreign, ports, role_error
+        self.generation: int | None = None
         self.stream = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
         self._rest = b""
         self.send(HELLO, 1)
@@ -345,7 +469,9 @@ class FakeSwitch:
                 case 5:
                     self.send(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.datapath, 0, 254, 0, 0, 0))
                 case 18:
-                    self.send(MULTIPART_REPLY, xid, body[:8])
+                    self._tell(xid, body)
+                case 24:
+                    self._take_role(xid, body)
                 case 2 if self.answers_echo:
                     self.send(ECHO_REPLY, xid, body)
             if kind in kinds:
@@ -365,6 +491,27 @@ class FakeSwitch:
         mods, barrier = self.until_barrier()
         self.send(BARRIER_REPLY, barrier)
         return mods
+
+    def _take_role(self, xid: int, body: bytes) -> None:
+        self.generation = struct.unpack("!I4xQ", body)[1]
+        if self.role_error:
+            self.send(ERROR, xid, self.role_error + struct.pack("!BBHI", 4, ROLE_REQUEST, 24, xid) + body)
+        else:
+            self.send(ROLE_REPLY, xid, body)
+
+    def _tell(self, xid: int, body: bytes) -> None:
+        match struct.unpack_from("!H", body)[0]:
+            case 1:
+                # In parts, as a real table comes.
+                for start in range(0, len(self.rules), 100):
+                    part = b"".join(self.rules[start : start + 100])
+                    self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", FLOW_STATS, 1) + part)
+                self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", FLOW_STATS, 0))
+            case 2:
+                counts = struct.pack("!QQI4x", 0, 0, len(self.rules) + self.foreign)
+                self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", AGGREGATE, 0) + counts)
+            case 13:
+                self.send(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_DESCRIPTIONS, 0) + self.ports)
 
     def _receive(self) -> tuple[int, int, bytes]:
         while len(self._rest) < 8 or len(self._rest) < struct.unpack_from("!H", self._rest, 2)[0]:

@@ -8,16 +8,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("mininet")
-
+from blast_api.ttypes import FabricStatus
 from blast_client import Client
-from mininet_topos.lab import Lab
 from mininet_topos.plan import LabPlan
+
+if TYPE_CHECKING:
+    from mininet_topos.lab import Lab
 
 BLAST = [str(Path(sys.executable).with_name("blast"))]
 
@@ -28,14 +30,31 @@ def blast(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*BLAST, *arguments], capture_output=True, text=True, timeout=60, check=False, **more)
 
 
-@pytest.fixture(scope="module")
-def controller() -> Iterator[str]:
-    with Lab(LabPlan(racks=8, hosts_per_rack=1, splitters={4: 1})) as lab, Client(lab.thrift) as client:
-        deadline = time.monotonic() + 10
-        while not all(d.connected for d in (*client.fabric().racks, *client.fabric().opticalSwitches)):
+def wait_for(controller: str, wanted: Callable[[FabricStatus], bool]) -> None:
+    with Client(controller) as client:
+        deadline = time.monotonic() + 15
+        while not wanted(client.fabric()):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield lab.thrift
+
+
+def everything_is_connected(fabric: FabricStatus) -> bool:
+    return all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches))
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    # Mininet is not everywhere where tests are collected.
+    from mininet_topos.lab import Lab
+
+    with Lab(LabPlan(racks=8, hosts_per_rack=1, splitters={4: 1})) as lab:
+        wait_for(lab.thrift, everything_is_connected)
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def controller(lab: Lab) -> str:
+    return lab.thrift
 
 
 def test_a_request_from_start_to_finish(controller: str) -> None:
@@ -84,11 +103,34 @@ def test_no_controller_there() -> None:
 
 def test_what_is_not_served_says_so(controller: str) -> None:
     with Client(controller) as client:
-        assert not {"explain", "drain", "journal"} & set(client.version().features)
+        assert "explain" not in client.version().features
         from blast_api.ttypes import Unsupported
 
         with pytest.raises(Unsupported):
             client.explain("k1")
+
+
+def test_an_absent_device_is_status_1(lab: Lab, controller: str) -> None:
+    """Said at once, and the request is as it was."""
+    at = ("--controller", controller)
+    assert blast("request", "--from", "r5h1", "--to", "r6h1", "--bytes", "1GB", "--key", "away", *at).returncode == 0
+    lab.optical_switch.stop_agent()
+    lost = lab.names.bridge(8)
+    subprocess.run(["ovs-vsctl", "set-controller", lost, "tcp:127.0.0.1:1"], check=True)
+    try:
+        wait_for(controller, lambda fabric: not (fabric.opticalSwitches[0].connected or fabric.racks[7].connected))
+        for host, word in (("r7h1", "ocs1"), ("r8h1", "away")):
+            began = time.monotonic()
+            refused = blast("extend", "away", "--add", host, *at)
+            assert time.monotonic() - began < 5
+            assert refused.returncode == 1, refused.stderr
+            assert word in refused.stderr and len(refused.stderr.strip().splitlines()) == 1
+            assert "start one" not in refused.stderr
+    finally:
+        subprocess.run(["ovs-vsctl", "set-controller", lost, f"tcp:{lab.openflow}"], check=True)
+        lab.optical_switch.start_agent()
+    wait_for(controller, everything_is_connected)
+    assert blast("finish", "away", *at).returncode == 0
 
 
 def test_a_killed_demo_leaves_nothing_behind_after_down(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A client in another language: Java, generated from the same IDL, plays an application's dialogue.
 
-The controller is one in memory unless BLAST_JAVA_TARGET names another: "HOST:PORT SENDER RECEIVER,RECEIVER".
+The controller is one in memory, unless BLAST_JAVA_TARGET names another ("HOST:PORT SENDER RECEIVER,RECEIVER"), and the
+real one of a lab.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import NamedTuple
 
 import pytest
 
+from blast_client import Client
+from mininet_topos.demo.results import Results
+from mininet_topos.demo.stage import Stage
+from mininet_topos.plan import LabPlan
 from tests.support.memory_controller import MemoryController, serving
 
 pytestmark = pytest.mark.java
@@ -44,11 +49,16 @@ def jar() -> Path:
         inputs = [PROJECT / "thrift" / "blast.thrift", SOURCES / "pom.xml", *(SOURCES / "src").rglob("*.java")]
         if not JAR.exists() or JAR.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
             build = subprocess.run(
-                ["mvn", "-q", "-B", "clean", "package"],
+                ["mvn", "-q", "-B", "clean", "package"], env=_environment(),
                 cwd=SOURCES, capture_output=True, text=True, timeout=280, check=False,
             )  # fmt: skip
             assert build.returncode == 0, build.stdout + build.stderr
     return JAR
+
+
+def _environment() -> dict[str, str]:
+    """Java looks for the home directory in the system's list of users, where HOME may say another."""
+    return {**os.environ, "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Duser.home={Path.home()}"}
 
 
 @pytest.fixture
@@ -70,8 +80,30 @@ def play(jar: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def lab_target():
+    """The controller of a lab, with all its devices."""
+    # Mininet is not everywhere where tests are collected.
+    from mininet_topos.lab import Lab
+
+    with Lab(LabPlan(racks=3, hosts_per_rack=1, splitters={2: 1})) as lab, Client(lab.thrift) as client:
+        Stage(lab, client, Results("")).wait_devices()
+        host, _, port = lab.thrift.rpartition(":")
+        yield Target(host, port, "r1h1", "r2h1,r3h1")
+
+
 @pytest.mark.parametrize("protocol", ["binary", "compact"])
 def test_the_whole_dialogue_in_java(jar, target, protocol):
+    check_dialogue(jar, target, protocol)
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("protocol", ["binary", "compact"])
+def test_the_whole_dialogue_in_java_with_the_controller_of_a_lab(jar, lab_target, protocol):
+    check_dialogue(jar, lab_target, protocol)
+
+
+def check_dialogue(jar, target, protocol):
     key = f"java-{uuid.uuid4().hex[:12]}"
     run = play(jar, target.host, target.port, key, target.sender, target.receivers, "300000000", protocol)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -7,10 +7,13 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
+from blast_controller.core.commands import Forward
+from blast_controller.openflow.rules import RuleSettings, forward_rule, guards
 from tests.integration.openflow_harness import (
     BARRIER_REPLY,
     BARRIER_REQUEST,
@@ -18,16 +21,19 @@ from tests.integration.openflow_harness import (
     ERROR,
     FLOW_MOD,
     FRAMEWORKS,
+    GROUPS,
+    MULTIPART_REQUEST,
     ControllerProcess,
     FakeSwitch,
     change,
     controller,
     forward,
 )
+from tests.support.openflow_entries import entry, raw_entry
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.parametrize("framework", FRAMEWORKS, scope="module")]
 
-ADD, DELETE, DELETE_STRICT = 0, 3, 4
+ADD = 0
 STEP = change(7, 1, add=[forward(1, "10.0.0.1", "239.77.0.1", 9)])
 
 
@@ -109,13 +115,13 @@ def test_errors_fail_the_step_whose_rule_they_name(process: ControllerProcess, t
 
 def test_a_switch_that_comes_back_before_its_old_connection_is_dead(process: ControllerProcess, tor: int) -> None:
     with FakeSwitch(process.port, tor) as old:
-        assert _commands(old.prepare()) == [DELETE, ADD, ADD]
+        assert _commands(old.prepare()) == [ADD, ADD, ADD]
         process.expect(event="DeviceUp", device=tor)
         process.apply(tor, STEP)
         old.until_barrier()
         with FakeSwitch(process.port, tor) as new:
             # In the same run nothing is wiped: what the switch kept goes on working.
-            assert _commands(new.prepare()) == [ADD, ADD]
+            assert _commands(new.prepare()) == [ADD, ADD, ADD]
             assert process.expect(event="DeviceDown", device=tor)["reason"] == "the switch opened a new connection"
             process.expect(event="StepFailed", device=tor, reservation=7)
             process.expect(event="DeviceUp", device=tor)
@@ -159,6 +165,38 @@ def test_nonsense_from_a_prepared_switch_ends_only_its_connection(process: Contr
     with FakeSwitch(process.port, tor) as switch:
         switch.prepare()
         process.expect(event="DeviceUp", device=tor)
+
+
+def test_an_entry_that_contradicts_itself_ends_only_its_connection(process: ControllerProcess, tor: int) -> None:
+    sound = raw_entry(0, 1, 0xB1A5 << 48, b"\0\1\0\4", b"")
+    spoilt = sound[:50] + b"\xff\xff" + sound[52:]
+    with FakeSwitch(process.port, tor, rules=[spoilt]) as switch:
+        with pytest.raises((EOFError, ConnectionError)):
+            switch.until_barrier()
+        assert "does not keep to the protocol" in process.expect(event="DeviceDown", device=tor)["reason"]
+    with FakeSwitch(process.port, tor) as switch:
+        switch.prepare()
+        process.expect(event="DeviceUp", device=tor)
+
+
+def test_rules_told_in_many_parts_are_joined_and_a_tor_that_is_right_is_not_written_to(
+    process: ControllerProcess, tor: int
+) -> None:
+    settings = RuleSettings(epoch=77)
+    right = guards(settings, [9], IPv4Network(GROUPS))
+    forwards = {(n, Forward(1, f"10.0.{n >> 8}.{n & 255}", "239.77.0.1", (9,))) for n in range(1, 1001)}
+    rules = [*right, *(forward_rule(settings, reservation, found) for reservation, found in forwards)]
+    with FakeSwitch(process.port, tor, rules=[entry(rule) for rule in rules], foreign=5) as switch:
+        switch.next((MULTIPART_REQUEST,))
+        switch.next((MULTIPART_REQUEST,))
+        kind, *_ = switch.next((FLOW_MOD, BARRIER_REQUEST, ECHO_REQUEST))
+        assert kind == ECHO_REQUEST, "nothing was written"
+        up = process.expect(event="DeviceUp", device=tor)
+        assert {(r, Forward(**{**f, "outputs": tuple(f["outputs"])})) for r, f in up["rules"]} == forwards
+        process.ask(look=tor)
+        switch.next((MULTIPART_REQUEST,))
+        switch.next((MULTIPART_REQUEST,))
+        assert process.expect(event="TableObserved", datapath=tor)["foreign"] == 5
 
 
 def test_an_unknown_datapath_is_never_written_to(process: ControllerProcess) -> None:

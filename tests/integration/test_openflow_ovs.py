@@ -18,7 +18,6 @@ from tests.integration.openflow_harness import (
     controller,
     cookie_of,
     dscp,
-    eventually,
     forward,
     new_datapath,
     udp_frame,
@@ -60,6 +59,8 @@ def _guards(epoch: int = 3) -> list[str]:
             f"{cookie}, priority=30000,ip,nw_dst=239.77.0.0/16 actions=drop",
             f"{cookie}, priority=30000,in_port={LIGHT} actions=drop",
             f"{cookie}, priority=30000,in_port={LIGHT2} actions=drop",
+            f"{cookie}, priority=40000,in_port={LIGHT},dl_type=0x88b5 actions=CONTROLLER:65535",
+            f"{cookie}, priority=40000,in_port={LIGHT2},dl_type=0x88b5 actions=CONTROLLER:65535",
         ]
     )
 
@@ -192,43 +193,26 @@ def test_a_deleted_bridge_is_down_and_a_new_one_up_with_its_guards(up: Up) -> No
     assert _named(tor.our_rules(), tor) == _guards()
 
 
-def test_leftovers_of_an_older_run_go_and_foreign_rules_stay(framework: str, tmp_path: Path) -> None:
-    datapath, stranger = new_datapath(), new_datapath()
-    with ExitStack() as stack:
-        first = stack.enter_context(controller(framework, tmp_path, {datapath: [LIGHT, LIGHT2]}, settings={"epoch": 2}))
-        tor, unknown = Bridge(first.port, datapath, 6), Bridge(first.port, stranger, 2)
-        stack.enter_context(bridges(tor, unknown))
-        first.expect(event="DeviceUp", device=datapath)
-        first.confirm(datapath, change(7, 1, add=[forward(1, SENDER, GROUP, LIGHT)]))
-        foreign = ["priority=40000,ip,in_port=1,nw_src=10.0.0.1,nw_dst=239.77.0.8", "priority=7", "table=9,priority=7"]
-        for text in foreign:
-            tor.add_rule(f"cookie=0xb1a4000000000001,{text},actions=drop")
-        before = [rule for rule in tor.rules() if "cookie=0xb1a5" not in rule]
-        assert len(before) == len(foreign) + 1
-        assert first.close() == 0
-        assert len(tor.our_rules()) == 4, "rules outlive the controller"
-        tor.settle(1, SENDER, GROUP, {LIGHT})
+def test_a_datapath_that_no_rack_names_keeps_its_rules(framework: str, tmp_path: Path) -> None:
+    with controller(framework, tmp_path, {1: [LIGHT]}) as process:
+        stranger = Bridge(process.port, new_datapath(), 2)
+        with bridges(stranger):
+            process.expect_none(2.0, device=stranger.datapath)
+            assert len(stranger.rules()) == 1
 
-        second = ControllerProcess(
-            framework,
-            tmp_path / "second.json",
-            {"optical_ports": {datapath: [LIGHT, LIGHT2]}, "settings": {"epoch": 3}},
-            f"127.0.0.1:{first.port}",
-        )
-        try:
-            second.expect(event="DeviceUp", device=datapath)
-            assert _named(tor.our_rules(), tor) == _guards(epoch=3)
-            tor.settle(1, SENDER, GROUP, set())
-            second.confirm(datapath, change(9, 1, add=[forward(1, SENDER, "239.77.0.8", LIGHT)]))
-            second.confirm(datapath, change(10, 1, remove=[forward(1, SENDER, "239.77.0.8", LIGHT)]))
-            assert [rule for rule in tor.rules() if "cookie=0xb1a5" not in rule] == [
-                rule for rule in before if "239.77.0.8" not in rule
-            ], "a rule of ours with the very same match replaces a foreign one; nothing else touches them"
-            # The datapath that no rack names was connected all the time.
-            assert eventually(lambda: unknown.rules() and len(unknown.rules()) == 1)
-            second.expect_none(0.0, device=stranger)
-        finally:
-            assert second.close() == 0
+
+def test_a_foreign_rule_in_the_very_same_place_is_replaced_and_nothing_else_of_theirs_is_touched(up: Up) -> None:
+    process, tor = up()
+    foreign = ["priority=40000,ip,in_port=1,nw_src=10.0.0.1,nw_dst=239.77.0.8", "priority=7", "table=9,priority=7"]
+    for text in foreign:
+        tor.add_rule(f"cookie=0xb1a4000000000001,{text},actions=drop")
+    before = [rule for rule in tor.rules() if "cookie=0xb1a5" not in rule]
+    assert len(before) == len(foreign) + 1
+    process.confirm(tor.datapath, change(9, 1, add=[forward(1, SENDER, "239.77.0.8", LIGHT)]))
+    process.confirm(tor.datapath, change(10, 1, remove=[forward(1, SENDER, "239.77.0.8", LIGHT)]))
+    process.confirm(tor.datapath, change(9, 2, remove=[forward(1, SENDER, "239.77.0.8", LIGHT)]))
+    remaining = [rule for rule in tor.rules() if "cookie=0xb1a5" not in rule]
+    assert remaining == [rule for rule in before if "239.77.0.8" not in rule]
 
 
 def test_a_tor_that_refuses_its_guards_is_not_up(framework: str, tmp_path: Path) -> None:
@@ -236,6 +220,7 @@ def test_a_tor_that_refuses_its_guards_is_not_up(framework: str, tmp_path: Path)
     with controller(framework, tmp_path, {datapath: [LIGHT]}, settings={"table": 254}) as process:
         tor = Bridge(process.port, datapath, 1)
         with bridges(tor):
+            assert "it refused" in process.expect(event="DeviceDown", device=datapath)["reason"]
             process.expect_none(2.5, device=datapath)
             assert tor.our_rules() == []
 

@@ -10,26 +10,43 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blast_controller.core.commands import Forward, ForwardingChange, SetForwarding
-from blast_controller.core.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
-from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.steps import (
-    PREPARE_TIMEOUT,
-    WINDOW,
-    Barrier,
+from blast_controller.core.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed, TableObserved
+from blast_controller.openflow.rules import AddRule, DeleteRule, DeleteStray, RuleSettings, Stray
+from blast_controller.openflow.session import ANSWER_TIMEOUT, WINDOW, Terms
+from blast_controller.openflow.steps import Steps
+from blast_controller.openflow.vocabulary import (
+    BarrierAnswered,
+    Claim,
     Command,
     Connected,
+    CountRules,
+    Demoted,
     Effect,
+    Fence,
     HangUp,
     Input,
     Lost,
+    Message,
+    Nonsense,
+    PortReported,
+    PortState,
+    Probe,
+    Read,
+    ReadOurRules,
     Refusal,
-    Steps,
+    RoleAnswered,
+    RulesCounted,
+    RulesRead,
+    SendProbe,
     Transmit,
 )
 
 TIMEOUT = 2.0
+GROUPS = IPv4Network("239.77.0.0/16")
 GOOD = Forward(1, "10.0.0.1", "239.77.0.1", (2,))
+OTHER = Forward(3, "10.0.0.1", "239.77.0.1", (2,))
 BAD = Forward(1, "10.0.0.1", "10.0.0.2", (2,))
+STRAY = Stray(0, 5, 0xB1A5 << 48, b"\0\1\0\4")
 
 
 class Switches(RuleBasedStateMachine):
@@ -37,13 +54,15 @@ class Switches(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.steps = Steps(RuleSettings(), {1: [9], 2: [9]}, IPv4Network("239.77.0.0/16"), TIMEOUT)
+        self.steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: [9], 2: [9]}, GROUPS)
         self.now = 100.0
         self.sessions: dict[int, object] = {}
         self.dead: list[object] = []
-        self.received: dict[object, list[Transmit]] = {}
+        self.received: dict[object, list[tuple[int, Message]]] = {}
+        self.master: set[object] = set()
         self.answers: Counter[tuple[int, int]] = Counter()
         self.asked: dict[tuple[int, int], float] = {}
+        self.readings = [0, 0]
         self.up: dict[int, bool] = {1: False, 2: False, 3: False}
 
     def give(self, happened: Input) -> None:
@@ -52,17 +71,23 @@ class Switches(RuleBasedStateMachine):
     def take(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Transmit(session):
+                case Transmit(session, messages):
                     assert session not in self.dead
-                    self.received[session].append(effect)
+                    kinds = {type(message) for _, message in messages}
+                    assert session in self.master or kinds == {Claim}, "written to before the role was ours"
+                    self.received[session] += messages
                 case HangUp(session):
                     self.dead.append(session)
                     self.sessions = {d: s for d, s in self.sessions.items() if s is not session}
-                case DeviceUp(device) | DeviceDown(device):
-                    assert self.up[device] == isinstance(effect, DeviceDown)
-                    self.up[device] = not self.up[device]
+                case DeviceUp(device):
+                    assert not self.up[int(device)]
+                    self.up[int(device)] = True
+                case DeviceDown(device):
+                    self.up[int(device)] = False
                 case StepConfirmed() | StepFailed():
                     self.answers[effect.reservation, effect.step] += 1
+                case TableObserved():
+                    self.readings[1] += 1
 
     @rule(datapath=st.sampled_from([1, 2, 3]))
     def connect(self, datapath: int) -> None:
@@ -79,39 +104,88 @@ class Switches(RuleBasedStateMachine):
             self.give(Lost(session, "cut"))
             assert not self.up[datapath]
 
+    @rule(datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: Nonsense(s, "it raves")]))
+    def misbehave(self, datapath: int, how: type[Demoted]) -> None:
+        if session := self.sessions.get(datapath):
+            self.give(how(session))
+            assert session in self.dead
+            assert not self.up[datapath]
+
+    @rule(datapath=st.sampled_from([1, 2]), port=st.sampled_from([8, 9]), up=st.booleans())
+    def port(self, datapath: int, port: int, up: bool) -> None:
+        if session := self.sessions.get(datapath):
+            self.give(PortReported(session, PortState(port, up)))
+
     @precondition(lambda self: self.dead)
     @rule(data=st.data())
     def dead_session_speaks(self, data: st.DataObject) -> None:
         session = data.draw(st.sampled_from(self.dead))
         before = (dict(self.up), self.answers.copy())
-        for message in self.received[session]:
-            self.give(Barrier(session, message.barrier))
+        for xid, _ in self.received[session]:
+            self.give(BarrierAnswered(session, xid))
+            self.give(RoleAnswered(session, xid, True))
+            self.give(RulesRead(session, xid, (), True))
         self.give(Lost(session, "late"))
         assert before == (self.up, self.answers)
 
-    @rule(datapath=st.sampled_from([1, 2, 3]), forwards=st.lists(st.sampled_from([GOOD, BAD]), min_size=1, max_size=3))
-    def command(self, datapath: int, forwards: list[Forward]) -> None:
+    @rule(
+        datapath=st.sampled_from([1, 2, 3]),
+        changes=st.lists(st.tuples(st.sampled_from([GOOD, BAD]), st.booleans()), min_size=1, max_size=3),
+    )
+    def command(self, datapath: int, changes: list[tuple[Forward, bool]]) -> None:
         first = len(self.asked) + 1
-        changes = [ForwardingChange(first + n, 1, add=(forward,)) for n, forward in enumerate(forwards)]
-        for change in changes:
+        asked = [
+            ForwardingChange(first + n, 1, remove=(OTHER,) if removes else (), add=(forward,))
+            for n, (forward, removes) in enumerate(changes)
+        ]
+        for change in asked:
             self.asked[change.reservation, 1] = self.now
         up = self.up[datapath]
-        self.give(Command(SetForwarding(datapath, tuple(changes)), self.now))
-        refused = sum(self.answers[change.reservation, 1] for change in changes)
-        assert refused == (forwards.count(BAD) if up else len(forwards))
+        self.give(Command(SetForwarding(datapath, tuple(asked)), self.now))
+        refused = sum(self.answers[change.reservation, 1] for change in asked)
+        assert refused == (sum(forward is BAD for forward, _ in changes) if up else len(changes))
+
+    @rule(datapath=st.sampled_from([1, 2, 3]), mend=st.booleans())
+    def read(self, datapath: int, mend: bool) -> None:
+        self.readings[0] += self.up[datapath]
+        self.give(Read(datapath, mend))
 
     @rule(datapath=st.sampled_from([1, 2]), data=st.data())
     def answer(self, datapath: int, data: st.DataObject) -> None:
         session = self.sessions.get(datapath)
         if session is not None and self.received[session]:
-            message = data.draw(st.sampled_from(self.received[session]))
-            xids = [xid for xid, _ in message.operations]
-            if xids and data.draw(st.booleans()):
-                self.give(Refusal(session, data.draw(st.sampled_from(xids)), "no"))
+            xid, message = data.draw(st.sampled_from(self.received[session]))
+            refuses = data.draw(st.sampled_from([False] * 5 + [True]))
+            if refuses:
+                self.give(Refusal(session, xid, "no", fenced=data.draw(st.booleans())))
             else:
-                self.give(Barrier(session, message.barrier))
+                self.reply(session, xid, message, data.draw(st.booleans()))
 
-    @rule(seconds=st.sampled_from([0.1, 1.0, TIMEOUT, PREPARE_TIMEOUT]))
+    @rule(datapath=st.sampled_from([1, 2]), stray=st.booleans())
+    def answer_everything(self, datapath: int, stray: bool) -> None:
+        """As a sound switch does, until nothing is left to answer."""
+        session, done = self.sessions.get(datapath), 0
+        while session is not None and session not in self.dead and done < len(self.received[session]):
+            xid, message = self.received[session][done]
+            done += 1
+            self.reply(session, xid, message, stray)
+        if session is not None and session not in self.dead:
+            assert self.up[datapath]
+
+    def reply(self, session: object, xid: int, message: Message, stray: bool) -> None:
+        match message:
+            case Claim():
+                self.master.add(session)
+                self.give(RoleAnswered(session, xid, True))
+            case ReadOurRules():
+                self.give(RulesRead(session, xid, (STRAY,) if stray else (), False))
+                self.give(RulesRead(session, xid, (), True))
+            case CountRules():
+                self.give(RulesCounted(session, xid, 3))
+            case Fence():
+                self.give(BarrierAnswered(session, xid))
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, TIMEOUT, ANSWER_TIMEOUT]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
         self.take(self.steps.expire(self.now))
@@ -121,38 +195,229 @@ class Switches(RuleBasedStateMachine):
         if not hasattr(self, "answers"):
             return
         assert not [step for step, count in self.answers.items() if count > 1]
+        assert self.readings[1] <= self.readings[0]
         overdue = [s for s, asked in self.asked.items() if asked + TIMEOUT <= self.now and not self.answers[s]]
         if self.steps.next_deadline() is None or self.steps.next_deadline() > self.now:  # type: ignore[operator]
             assert not overdue
 
     def teardown(self) -> None:
         if hasattr(self, "answers"):
-            self.wait(TIMEOUT + PREPARE_TIMEOUT)
+            self.wait(TIMEOUT + ANSWER_TIMEOUT)
             assert all(self.answers[step] == 1 for step in self.asked)
             assert self.steps.next_deadline() is None
 
 
-Switches.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Switches.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestSwitches = Switches.TestCase
 
 
-def test_no_more_than_a_window_is_on_its_way() -> None:
-    steps = Steps(RuleSettings(), {1: []}, IPv4Network("239.77.0.0/16"), TIMEOUT)
-    session = object()
-    (guard,) = steps.receive(Connected(session, 1), 0.0)
-    assert isinstance(guard, Transmit)
-    steps.receive(Barrier(session, guard.barrier), 0.0)
-    sent: list[Effect] = []
-    for reservation in range(1, 3 * WINDOW + 1):
-        change = ForwardingChange(reservation, 1, add=(GOOD,))
-        sent += steps.receive(Command(SetForwarding(1, (change,)), 0.0), 0.0)
-    assert len(sent) == WINDOW
-    confirmed = 0
-    while sent:
-        message = sent.pop(0)
-        assert isinstance(message, Transmit)
-        effects = steps.receive(Barrier(session, message.barrier), 0.5)
-        confirmed += sum(isinstance(effect, StepConfirmed) for effect in effects)
-        sent += [effect for effect in effects if isinstance(effect, Transmit)]
-        assert len(sent) <= WINDOW
-    assert confirmed == 3 * WINDOW
+class Bench:
+    """Steps with one ToR that is up; its messages are answered by hand."""
+
+    def __init__(self) -> None:
+        self.steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
+        self.session = object()
+        self.xids: dict[type[Message], int] = {}
+        self.events: list[Effect] = []
+        self.note(self.steps.receive(Connected(self.session, 1), 0.0))
+        self.note(self.steps.receive(RoleAnswered(self.session, self.xids[Claim], True), 0.0))
+        self.note(self.steps.receive(RulesRead(self.session, self.xids[ReadOurRules], (), True), 0.0))
+        self.note(self.steps.receive(RulesCounted(self.session, self.xids[CountRules], 0), 0.0))
+        self.barrier(0.0)
+        assert self.events == [DeviceUp(1, rules=frozenset())]
+
+    def note(self, effects: list[Effect]) -> list[type[Message]]:
+        """The kinds of messages that were sent; events are kept."""
+        sent = [numbered for effect in effects if isinstance(effect, Transmit) for numbered in effect.messages]
+        self.xids |= {type(message): xid for xid, message in sent}
+        self.events += [effect for effect in effects if not isinstance(effect, Transmit)]
+        return [type(message) for _, message in sent]
+
+    def change(self, *changes: ForwardingChange, now: float = 0.0) -> list[type[Message]]:
+        return self.note(self.steps.receive(Command(SetForwarding(1, changes), now), now))
+
+    def barrier(self, now: float = 0.5) -> list[type[Message]]:
+        return self.note(self.steps.receive(BarrierAnswered(self.session, self.xids[Fence]), now))
+
+    def refuse(self, kind: type[Message]) -> list[type[Message]]:
+        return self.note(self.steps.receive(Refusal(self.session, self.xids[kind], "table full"), 0.1))
+
+    def taken(self) -> list[Effect]:
+        events, self.events = self.events[1:], self.events[:1]
+        return events
+
+
+BOTH = ForwardingChange(7, 1, remove=(OTHER,), add=(GOOD,))
+
+
+def test_additions_are_in_force_before_deletions_are_sent() -> None:
+    bench = Bench()
+    assert bench.change(BOTH) == [AddRule, Fence]
+    assert bench.barrier() == [DeleteRule, Fence]
+    assert bench.taken() == []
+    assert bench.barrier() == []
+    assert bench.taken() == [StepConfirmed(1, 7, 1, 0.5)]
+
+
+def test_a_step_whose_addition_was_refused_deletes_nothing() -> None:
+    bench = Bench()
+    bench.change(BOTH)
+    bench.refuse(AddRule)
+    assert bench.barrier() == []
+    assert bench.taken() == [StepFailed(1, 7, 1, "ToR 0000000000000001 refused: table full")]
+
+
+def test_a_step_that_is_too_late_deletes_nothing() -> None:
+    bench = Bench()
+    bench.change(BOTH)
+    late = bench.xids[Fence]
+    assert len(bench.steps.expire(TIMEOUT)) == 1
+    assert bench.change(ForwardingChange(8, 1, add=(GOOD,)), now=TIMEOUT) == [AddRule, Fence], "nor holds others up"
+    assert bench.note(bench.steps.receive(BarrierAnswered(bench.session, late), TIMEOUT)) == []
+
+
+def test_steps_that_only_add_or_only_remove_do_not_wait_for_the_others() -> None:
+    bench = Bench()
+    removal, addition = ForwardingChange(8, 1, remove=(GOOD,)), ForwardingChange(9, 1, add=(GOOD,))
+    assert bench.change(BOTH, removal, addition) == [AddRule, DeleteRule, AddRule, Fence]
+    assert bench.barrier() == [DeleteRule, Fence]
+    assert bench.taken() == [StepConfirmed(1, 8, 1, 0.5), StepConfirmed(1, 9, 1, 0.5)]
+
+
+def test_a_later_change_waits_for_the_deletions_of_an_earlier_one() -> None:
+    """Or a rule that it adds would be deleted as the earlier one's."""
+    bench = Bench()
+    bench.change(BOTH)
+    assert bench.change(ForwardingChange(7, 2, add=(OTHER,))) == []
+    assert bench.barrier() == [DeleteRule, Fence, AddRule, Fence]
+
+
+def test_a_reading_comes_after_earlier_changes_and_holds_up_later_ones() -> None:
+    bench = Bench()
+    bench.change(ForwardingChange(7, 1, add=(GOOD,)))
+    assert bench.note(bench.steps.receive(Read(1, mend=True), 0.0)) == [ReadOurRules, CountRules]
+    assert bench.change(ForwardingChange(8, 1, add=(OTHER,))) == []
+    bench.note(bench.steps.receive(RulesRead(bench.session, bench.xids[ReadOurRules], (STRAY,), True), 0.1))
+    sent = bench.note(bench.steps.receive(RulesCounted(bench.session, bench.xids[CountRules], 4), 0.1))
+    assert sent == [DeleteStray, Fence]
+    assert bench.barrier() == [AddRule, Fence]  # the guard
+    assert bench.barrier() == [AddRule, Fence]  # the change that waited
+    assert bench.taken() == [TableObserved(1, frozenset(), 3)]
+
+
+def test_a_look_writes_nothing() -> None:
+    bench = Bench()
+    bench.note(bench.steps.receive(Read(1, mend=False), 0.0))
+    bench.note(bench.steps.receive(RulesRead(bench.session, bench.xids[ReadOurRules], (STRAY,), True), 0.1))
+    assert bench.note(bench.steps.receive(RulesCounted(bench.session, bench.xids[CountRules], 4), 0.1)) == []
+    assert bench.taken() == [TableObserved(1, frozenset(), 3)]
+
+
+def test_a_step_without_rules_is_a_barrier_and_stops_mattering_after_its_deadline() -> None:
+    bench, nothing = Bench(), [ForwardingChange(7, 1), ForwardingChange(7, 1), ForwardingChange(8, 1)]
+    assert bench.change(*nothing) == [Fence]
+    bench.barrier()
+    assert bench.taken() == [StepConfirmed(1, 7, 1, 0.5), StepConfirmed(1, 8, 1, 0.5)]
+    bench.change(*nothing, now=1.0)
+    assert len(bench.steps.expire(3.0)) == 2
+    assert bench.steps.expire(10.0) == []
+    assert bench.steps.next_deadline() is None
+
+
+def test_no_more_than_a_window_is_on_its_way_and_what_waits_too_long_is_never_sent() -> None:
+    bench = Bench()
+    fences = []
+    for reservation in range(1, 2 * WINDOW + 1):
+        bench.change(ForwardingChange(reservation, 1, add=(GOOD,)))
+        fences.append(bench.xids[Fence])
+    assert len(set(fences)) == WINDOW
+    assert bench.note(bench.steps.receive(BarrierAnswered(bench.session, fences[0]), 0.5)) == [AddRule, Fence]
+    assert bench.taken() == [StepConfirmed(1, 1, 1, 0.5)]
+    assert len(bench.steps.expire(TIMEOUT)) == 2 * WINDOW - 1
+    assert bench.note(bench.steps.receive(BarrierAnswered(bench.session, fences[1]), TIMEOUT)) == []
+
+
+def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
+    steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
+    told = []
+    for _ in range(3):
+        session = object()
+        (claim,) = steps.receive(Connected(session, 1), 0.0)
+        assert isinstance(claim, Transmit)
+        told += steps.receive(Refusal(session, claim.messages[0][0], "stale", fenced=True), 0.0)
+    downs = [effect for effect in told if isinstance(effect, DeviceDown)]
+    assert [down.reason for down in downs] == [
+        "another controller is the master of this ToR: it refused generation 5 as older than that one's"
+    ]
+    assert sum(isinstance(effect, HangUp) for effect in told) == 3
+
+
+def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told_of() -> None:
+    for answers in (0, 1):
+        steps, session = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
+        (claim,) = steps.receive(Connected(session, 1), 0.0)
+        assert isinstance(claim, Transmit)
+        if answers:
+            steps.receive(RoleAnswered(session, claim.messages[0][0], True), 0.0)
+        assert steps.expire(ANSWER_TIMEOUT - 0.1) == []
+        down, hang_up = steps.expire(ANSWER_TIMEOUT)
+        assert isinstance(down, DeviceDown)
+        assert down.reason == (
+            "it did not answer about its rules in time" if answers else "it did not answer the role request in time"
+        )
+        assert isinstance(hang_up, HangUp)
+        assert steps.next_deadline() is None
+
+
+def test_a_reading_that_is_never_answered_ends_the_session_and_what_waits_for_it_fails_in_time() -> None:
+    bench = Bench()
+    bench.note(bench.steps.receive(Read(1, mend=True), 0.0))
+    bench.change(ForwardingChange(7, 1, add=(GOOD,)))
+    bench.note(bench.steps.expire(TIMEOUT))
+    bench.note(bench.steps.expire(ANSWER_TIMEOUT))
+    failed, down, hang_up = bench.taken()
+    assert isinstance(failed, StepFailed)
+    assert down == DeviceDown(1, "it did not answer about its rules in time")
+    assert isinstance(hang_up, HangUp)
+
+
+def test_a_role_that_is_not_master_is_a_refusal() -> None:
+    steps, session = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
+    (claim,) = steps.receive(Connected(session, 1), 0.0)
+    assert isinstance(claim, Transmit)
+    down, _ = steps.receive(RoleAnswered(session, claim.messages[0][0], False), 0.0)
+    assert isinstance(down, DeviceDown)
+    assert "another controller" in down.reason
+
+
+def test_a_slaves_probe_ends_the_session_too() -> None:
+    bench = Bench()
+    assert bench.note(bench.steps.receive(Probe(1, 9, b"x"), 0.0)) == [SendProbe]
+    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[SendProbe], "no", fenced=True), 0.0))
+    assert bench.taken()[0] == DeviceDown(1, "another controller is the master of this ToR")
+
+
+def test_a_slaves_rule_fails_its_step_and_ends_the_session() -> None:
+    bench = Bench()
+    bench.change(BOTH)
+    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[AddRule], "no", fenced=True), 0.1))
+    down, failed, hang_up = bench.taken()
+    assert down == DeviceDown(1, "another controller is the master of this ToR")
+    assert isinstance(failed, StepFailed)
+    assert "another controller is the master" in failed.reason
+    assert isinstance(hang_up, HangUp)
+
+
+def test_an_error_to_a_probe_harms_nothing() -> None:
+    bench = Bench()
+    bench.note(bench.steps.receive(Probe(1, 9, b"x"), 0.0))
+    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[SendProbe], "bad port"), 0.0))
+    assert bench.change(ForwardingChange(7, 1, add=(GOOD,))) == [AddRule, Fence]
+
+
+def test_a_refused_barrier_confirms_nothing() -> None:
+    bench = Bench()
+    bench.change(BOTH, ForwardingChange(8, 1, add=(GOOD,)))
+    assert bench.refuse(Fence) == []
+    assert [type(event) for event in bench.taken()] == [StepFailed, StepFailed]
+    assert bench.change(ForwardingChange(9, 1, add=(GOOD,))) == [AddRule, Fence]

@@ -1,19 +1,26 @@
-"""Builders and a fake world for tests of the core: fabrics, and optical switches and ToRs that are dictionaries.
+"""Builders and a fake world for tests of the core: fabrics, a journal in memory, and fake devices.
 
-The fake devices enforce what real ones do: a switch joins an input to one output only, a ToR holds one rule per match,
-and each does its commands in order. The oracles here (who gets a packet) know nothing of the core's own bookkeeping.
+The oracles here (who gets a packet) know nothing of the core's own bookkeeping.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
 
-from blast_controller.core.commands import Command, Publish, SetCircuits, SetForwarding
+from blast_controller.core.commands import (
+    Announce,
+    Command,
+    Publish,
+    ReadDevice,
+    SetCircuits,
+    SetForwarding,
+)
 from blast_controller.core.controller import Core
 from blast_controller.core.events import (
+    CircuitsObserved,
     Device,
     DeviceDown,
     DeviceEvent,
@@ -22,10 +29,14 @@ from blast_controller.core.events import (
     RequestSubmitted,
     StepConfirmed,
     StepFailed,
+    TableObserved,
 )
 from blast_controller.core.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
+from blast_controller.core.records import Record
 from blast_controller.core.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.settings import CoreSettings
+from blast_controller.store.memory import MemoryStore
+from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
 
 LIGHT_RATE = 10e9
 TENANT = "default"
@@ -86,71 +97,34 @@ def multicast(
 # ------------------------------------------------------------------------------------------------- the world
 
 
-class Cut(Exception):
-    """The session ends in the middle of a command."""
-
-
-@dataclass
-class FakeSwitch:
-    """An optical switch: circuits by input, and the commands it has not done yet."""
-
-    name: str
-    circuits: dict[int, int] = field(default_factory=dict)
-    foreign: set[CrossConnect] = field(default_factory=set)
-    queue: deque[SetCircuits] = field(default_factory=deque)
-    up: bool = False
-
-    @property
-    def held(self) -> frozenset[CrossConnect]:
-        return frozenset(CrossConnect(self.name, i, o) for i, o in self.circuits.items())
-
-    def disconnect(self, circuit: CrossConnect) -> None:
-        if self.circuits.get(circuit.input) == circuit.output:
-            del self.circuits[circuit.input]
-
-    def connect(self, circuit: CrossConnect) -> str | None:
-        """A refusal, where the input or the output is in use."""
-        if circuit in self.foreign or self.circuits.get(circuit.input) == circuit.output:
-            return "already connected"
-        rivals = {c for c in self.held if c.input == circuit.input or c.output == circuit.output}
-        assert rivals <= self.foreign, f"{circuit} is to be made while our own {rivals - self.foreign} is there"
-        if rivals:
-            return f"busy with {rivals}"
-        self.circuits[circuit.input] = circuit.output
-        return None
-
-
-RuleKey = tuple[int, str, str]
-
-
-@dataclass
-class FakeTor:
-    """A ToR: outputs and reservation by match, and the commands it has not done yet."""
-
-    datapath: int
-    rules: dict[RuleKey, tuple[tuple[int, ...], int]] = field(default_factory=dict)
-    queue: deque[SetForwarding] = field(default_factory=deque)
-    up: bool = False
-
-
 class World:
-    """A core and its devices. Commands wait at the devices until `work`, events to the core until `deliver`.
+    """A core, its journal and its devices. Commands wait at the devices until `work`, events to the core until
+    `deliver`.
 
-    `after_operation` is called after every single cross-connect and rule that a device changes.
+    `after_operation` is called after every single cross-connect and rule that a device changes. `crash_after` is how
+    many deeds more (a commit, a command to a device, a message to a client) the controller lives for.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
         self.fabric = fabric
-        self.core = Core(fabric, settings or CoreSettings())
         self.now = 0.0
         self.switches = {name: FakeSwitch(name) for name in fabric.switches}
         self.tors = {rack.datapath: FakeTor(rack.datapath) for rack in fabric.racks.values()}
         self.inbox: deque[Callable[[], None]] = deque()
+        self.late: deque[DeviceEvent] = deque()
         self.published: list[Publish] = []
         self.commands: list[Command] = []
+        self.announced: dict[int, object] = {}
+        self.running = True
+        self.crash_after: int | None = None
         self.after_operation: Callable[[], None] = lambda: None
         self.on_publish: Callable[[Publish], None] = lambda publish: None
+        self.on_command: Callable[[SetCircuits | SetForwarding], None] = lambda command: None
         self.on_delivered: Callable[[DeviceEvent], None] = lambda event: None
+        self.on_crash: Callable[[], None] = lambda: None
+        self.store = MemoryStore()
+        self.epoch = self.store.open().epoch
+        self.core = Core(fabric, settings or CoreSettings())
 
     @property
     def devices(self) -> list[Device]:
@@ -159,31 +133,103 @@ class World:
     def device(self, name: Device) -> FakeSwitch | FakeTor:
         return self.switches[name] if isinstance(name, str) else self.tors[name]
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nobody has anything to do."""
+        return not self.inbox and not any(self.device(name).queue for name in self.devices)
+
     # -------------------------------------------------------------------------------- events and commands
 
     def handle(self, event: Event) -> list[Command]:
         """Give the core an event; its commands go to the devices. Raises what the core raises."""
-        commands = self.core.handle(event, self.now)
-        targets = [c.switch if isinstance(c, SetCircuits) else c.datapath for c in commands if not _is_publish(c)]
-        assert len(targets) == len(set(targets)), f"more than one command for a device: {commands}"
-        self.commands += commands
-        for command in commands:
-            if isinstance(command, Publish):
-                self.published.append(command)
-                self.on_publish(command)
-            else:
-                self._send(command)
-        return commands
+        return self._carry_out(self.core.handle(event, self.now)) if self.running else []
+
+    def _carry_out(self, commands: list[Command]) -> list[Command]:
+        check_rounds(commands)
+        for is_record, deeds in groupby(commands, lambda command: isinstance(command, Record)):
+            # Consecutive records are one commit.
+            for deed in [tuple(deeds)] if is_record else deeds:
+                if self._dies():
+                    return []
+                self._do_deed(deed)
+        self._dies()
+        return [c for c in commands if not isinstance(c, Record)]
+
+    def _dies(self) -> bool:
+        """Whether the controller's process ends before its next deed."""
+        if self.crash_after is None:
+            return False
+        self.crash_after -= 1
+        if self.crash_after < 0:
+            self.crash()
+            return True
+        return False
+
+    def _do_deed(self, deed: Command | tuple[Command, ...]) -> None:
+        if isinstance(deed, SetCircuits | SetForwarding | Publish):
+            self.commands.append(deed)
+        match deed:
+            case tuple():
+                self.store.commit(deed, at=0.0)  # type: ignore[arg-type]
+            case Publish():
+                self.published.append(deed)
+                self.on_publish(deed)
+            case SetCircuits() | SetForwarding():
+                self._send(deed)
+            case ReadDevice():
+                self._send_read(deed.device)
+            case Announce():
+                self.announced[deed.topic] = deed.content
 
     def _send(self, command: SetCircuits | SetForwarding) -> None:
-        steps = [(c.reservation, c.step) for c in command.changes]
-        assert len(steps) == len(set(steps)), f"a step is there twice: {command}"
-        name = command.switch if isinstance(command, SetCircuits) else command.datapath
+        self.on_command(command)
+        name = _target(command)
         device = self.device(name)
         if device.up:
-            device.queue.append(command)  # type: ignore[arg-type]
+            device.queue.append(command)
         else:
             self._fail(name, command, "not connected")
+
+    def _send_read(self, name: Device) -> None:
+        """A device answers a reading after the work it has already been given."""
+        device = self.device(name)
+        if device.up:
+            device.queue.append(ReadDevice(name))
+
+    def read(self, name: Device) -> None:
+        """Let a device answer what it holds now."""
+        device = self.device(name)
+        if isinstance(device, FakeSwitch):
+            self.post(CircuitsObserved(device.name, device.held))
+        else:
+            self.post(TableObserved(device.datapath, device.held, device.foreign_rules))
+
+    def crash(self) -> None:
+        """The controller's process dies; devices keep what they hold, and what is on the wire may still arrive."""
+        self.running = False
+        self.crash_after = None
+        self.inbox.clear()
+        self.late.clear()
+        for name in self.devices:
+            self.device(name).hang_up(self.epoch)
+        self.store.close()
+        self.on_crash()
+
+    def start(self, now: float | None = None) -> None:
+        """A new process starts from what is on disk, with a steady clock of its own."""
+        loaded = self.store.open()
+        self.epoch = loaded.epoch
+        self.now = self.now if now is None else now
+        self.running = True
+        self.core = Core(self.fabric, self.core.settings)
+        records = [Record(kind, key, body) for kind, rows in loaded.state.items() for key, body in rows.items()]
+        self._carry_out(self.core.restore(records, self.now))
+
+    def restart(self) -> None:
+        """The controller's process dies and a new one starts at once."""
+        if self.running:
+            self.crash()
+        self.start()
 
     def _fail(self, name: Device, command: SetCircuits | SetForwarding, reason: str) -> None:
         for change in command.changes:
@@ -191,10 +237,13 @@ class World:
 
     def post(self, event: DeviceEvent) -> None:
         """A device tells the core something; it hears of it at `deliver`."""
+        if not self.running:
+            return
 
         def tell() -> None:
             self.handle(event)
-            self.on_delivered(event)
+            if self.running:
+                self.on_delivered(event)
 
         self.inbox.append(tell)
 
@@ -206,73 +255,95 @@ class World:
 
     # ------------------------------------------------------------------------------------------- devices
 
-    def work(self, name: Device, denied: Iterable[int] = (), cut_after: int | None = None) -> None:
+    def work(self, name: Device, denied: Iterable[int] = (), cut_after: int | None = None, reply: str = "told") -> None:
         """Let a device do its next command.
 
         Changes whose position is in `denied` fail with their last operation not done; after `cut_after` operations the
-        session ends.
+        session ends. The `reply` may be "lost" after the effect (the deadline then fails it), come "late", when it has
+        been given up, or come "twice".
         """
         device = self.device(name)
         command = device.queue.popleft()
-        left = cut_after
-
-        def operate(operation: Callable[[], str | None]) -> str | None:
-            nonlocal left
-            if left == 0:
-                raise Cut
-            left = None if left is None else left - 1
-            refusal = operation()
-            self.after_operation()
-            return refusal
-
+        if isinstance(command, ReadDevice):
+            self.read(name)
+            return
         try:
-            refusals = self._do(device, command, set(denied), operate)
+            refusals = self._do(device, command, set(denied), cut_after)
         except Cut:
-            device.queue.appendleft(command)  # type: ignore[arg-type]
+            device.queue.appendleft(command)
             self.lose(name)
             return
-        for position, change in enumerate(command.changes):
-            if refusals.get(position):
-                self.post(StepFailed(name, change.reservation, change.step, f"denied: {refusals[position]}"))
-            else:
-                self.post(StepConfirmed(name, change.reservation, change.step, 0.01))
+        self._answer(name, command, refusals, reply)
+
+    def _answer(self, name: Device, command: SetCircuits | SetForwarding, refusals: dict[int, str], reply: str) -> None:
+        answers: list[DeviceEvent] = [
+            StepFailed(name, change.reservation, change.step, f"denied: {refusals[position]}")
+            if refusals.get(position)
+            else StepConfirmed(name, change.reservation, change.step, 0.01)
+            for position, change in enumerate(command.changes)
+        ]
+        if reply in ("lost", "late"):
+            self._fail(name, command, "no answer in time")
+        else:
+            for answer in answers:
+                self.post(answer)
+        if reply in ("late", "twice"):
+            self.late += answers
+
+    def write_late(self, name: Device) -> bool:
+        """Let what an ended session has left on the wire arrive at a device; whether the device has obeyed."""
+        device = self.device(name)
+        epoch, command = device.in_flight.popleft()
+        if not device.accepts(epoch):
+            return False
+        assert epoch >= device.fence, f"{name} obeys epoch {epoch} although it belongs to {device.fence}"
+        self._do(device, command, set(), None)
+        return True
 
     def _do(
         self,
         device: FakeSwitch | FakeTor,
         command: SetCircuits | SetForwarding,
         denied: set[int],
-        operate: Callable[[Callable[[], str | None]], str | None],
+        cut_after: int | None,
     ) -> dict[int, str]:
-        operations = _operations(device, command)
+        deeds = operations(device, command)
         refusals: dict[int, str] = {}
-        last = {position: n for n, (position, _) in enumerate(operations)}
-        for n, (position, operation) in enumerate(operations):
+        last = {position: n for n, (position, _) in enumerate(deeds)}
+        done = 0
+        for n, (position, operation) in enumerate(deeds):
             if position in denied and last[position] == n:
                 refusals[position] = "no reason"
-            elif refusal := operate(operation):
+                continue
+            if done == cut_after:
+                raise Cut
+            done += 1
+            refusal = operation()
+            self.after_operation()
+            if refusal:
                 refusals[position] = refusal
         return refusals
 
     def lose(self, name: Device) -> None:
         """The session to a device ends; what it holds stays. Everything outstanding fails."""
         device = self.device(name)
-        device.up = False
+        outstanding = [command for command in device.queue if not isinstance(command, ReadDevice)]
+        device.hang_up(self.epoch)
         self.post(DeviceDown(name, "connection lost"))
-        while device.queue:
-            self._fail(name, device.queue.popleft(), "connection lost")
+        for command in outstanding:
+            self._fail(name, command, "connection lost")
 
     def come_back(self, name: Device, forgets: Callable[[object], bool] = lambda item: False) -> None:
         """A device (re)connects; `forgets` says which circuits (inputs) or rules (matches) it has lost."""
         device = self.device(name)
-        device.up = True
+        device.take_over(self.epoch)
         if isinstance(device, FakeSwitch):
             ours = {c.input for c in device.held - device.foreign}
             device.circuits = {i: o for i, o in device.circuits.items() if i not in ours or not forgets(i)}
             self.post(DeviceUp(name, device.held))
         else:
             device.rules = {key: rule for key, rule in device.rules.items() if not forgets(key)}
-            self.post(DeviceUp(name))
+            self.post(DeviceUp(name, rules=device.held))
 
     def connect_all(self) -> None:
         """Bring every device up."""
@@ -283,7 +354,7 @@ class World:
 
     def settle(self) -> None:
         """Let everyone do all that there is to do."""
-        while self.inbox or any(self.device(name).queue for name in self.devices):
+        while not self.quiet:
             self.deliver()
             for name in self.devices:
                 while self.device(name).queue:
@@ -293,7 +364,7 @@ class World:
 
     def reached(self, source: OpticalPort) -> set[tuple[str, int]]:
         """The (rack, port) pairs that see light from `source` with what the switches hold now."""
-        return set(_reached(self.fabric, frozenset(c for s in self.switches.values() for c in s.held), source))
+        return set(reached_by(self.fabric, frozenset(c for s in self.switches.values() for c in s.held), source))
 
     def receivers_of(self, sender: Host, group: str) -> set[str]:
         """The hosts that a packet from `sender` to `group` arrives at, with what devices hold now."""
@@ -351,8 +422,19 @@ def ready_world(fabric: Fabric, settings: CoreSettings | None = None) -> World:
     return world
 
 
-def _is_publish(command: Command) -> bool:
-    return isinstance(command, Publish)
+def check_rounds(commands: list[Command]) -> None:
+    """A device gets a second command only where the first one already names the same reservation."""
+    named: dict[Device, set[int]] = {}
+    for command in commands:
+        if isinstance(command, SetCircuits | SetForwarding):
+            numbers = {change.reservation for change in command.changes}
+            assert len(numbers) == len(command.changes), f"a reservation is there twice: {command}"
+            known = named.setdefault(_target(command), numbers)
+            assert known is numbers or known & numbers, f"two commands where one would do: {commands}"
+
+
+def _target(command: SetCircuits | SetForwarding) -> Device:
+    return command.switch if isinstance(command, SetCircuits) else command.datapath
 
 
 @lru_cache(maxsize=4096)
@@ -363,36 +445,7 @@ def _reached_in(fabric_id: int, circuits: frozenset[CrossConnect], source: Optic
 _FABRICS: dict[int, Fabric] = {}
 
 
-def _reached(fabric: Fabric, circuits: frozenset[CrossConnect], source: OpticalPort) -> frozenset[tuple[str, int]]:
+def reached_by(fabric: Fabric, circuits: frozenset[CrossConnect], source: OpticalPort) -> frozenset[tuple[str, int]]:
+    """The (rack, port) pairs that see light from `source` with these circuits."""
     _FABRICS[id(fabric)] = fabric  # kept, so that the id stays its own
     return _reached_in(id(fabric), circuits, source)
-
-
-_Operations = list[tuple[int, Callable[[], str | None]]]
-
-
-def _operations(device: FakeSwitch | FakeTor, command: SetCircuits | SetForwarding) -> _Operations:
-    """What a device does for a command, as (position of the change, deed).
-
-    A switch gets one delete and one connect for all changes, a ToR the changes one after the other.
-    """
-    going: _Operations = []
-    coming: _Operations = []
-    for position, change in enumerate(command.changes):
-        if isinstance(device, FakeSwitch):
-            going += [(position, _deed(device.disconnect, c)) for c in change.disconnect]
-            coming += [(position, _deed(device.connect, c)) for c in change.connect]
-        else:
-            going += [(position, _deed(device.rules.pop, f.key, None)) for f in change.remove]
-            going += [
-                (position, _deed(device.rules.__setitem__, f.key, (f.outputs, change.reservation))) for f in change.add
-            ]
-    return going + coming
-
-
-def _deed(function: Callable[..., object], *arguments: object) -> Callable[[], str | None]:
-    def do() -> str | None:
-        result = function(*arguments)
-        return result if isinstance(result, str) else None
-
-    return do

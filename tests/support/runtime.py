@@ -11,6 +11,7 @@ from blast_controller.core.events import DeviceUp, StepConfirmed, StepFailed
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.settings import CoreSettings
 from blast_controller.runtime import Runtime, Turn
+from blast_controller.store.memory import MemoryStore
 
 PATIENCE = 5.0
 """Seconds after which a test gives up."""
@@ -32,6 +33,14 @@ class InstantDevices:
         else:
             self._answer(command)
 
+    def look(self, device: int) -> None:
+        """Nobody asks in these tests."""
+        raise AssertionError(f"{device} was looked at")
+
+    def read(self, device: str | int) -> None:
+        """Nobody asks in these tests."""
+        raise AssertionError(f"{device} was read")
+
     def release(self) -> None:
         held, self.held = self.held or [], None
         for command in held:
@@ -51,9 +60,11 @@ class Running:
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.failures: list[BaseException] = []
-        self.runtime = Runtime(Core(fabric, settings), self.failures.append)
+        self.store = MemoryStore()
+        loaded = self.store.open()
+        self.runtime = Runtime(Core(fabric, settings), self.store, self.failures.append)
         self.devices = InstantDevices(self.runtime)
-        self.runtime.start(self.devices, self.devices)
+        self.runtime.start(self.devices, self.devices, loaded)
         for device in [*fabric.switches, *{rack.datapath for rack in fabric.racks.values()}]:
             self.runtime.post(DeviceUp(device))
         self.settle()

@@ -12,8 +12,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from blast_api.ttypes import Rejected
 from blast_client import command, request_commands
+from blast_client.address import Address
+from blast_client.calls import NoAnswerInTime
 from blast_client.command import build_parser, main
+from blast_client.failures import explain_failure
 from tests.support.memory_controller import MemoryController, serving
 
 
@@ -300,5 +304,29 @@ def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path
     file = tmp_path / "fabric.svg"
     assert blast("fabric", "svg", "--output", str(file)) == (0, "", "")
     assert blast("fabric", "svg")[1] == file.read_text()
-    status, _, err = blast("fabric", "svg", "--output", str(tmp_path))
-    assert status == 1 and one_sentence(err) and "--output" in err
+    for nowhere in (tmp_path, tmp_path / "no" / "fabric.svg", file / "fabric.svg"):
+        status, _, err = blast("fabric", "svg", "--output", str(nowhere))
+        assert status == 2 and one_sentence(err) and "--output" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [(*REQUEST, "--key", ""), ("top", "--interval", "0s"), ("top", "--interval", "0")]
+)
+def test_what_says_nothing_is_wrong_use(controller, blast, arguments):
+    status, out, err = blast(*arguments)
+    assert (status, out) == (2, "") and err.count("\n") == 1
+    assert controller.calls == []
+
+
+@pytest.mark.parametrize("code", ["device_away", "device_failed", "light_lost", "no_port", "draining"])
+def test_what_is_no_mistake_of_the_caller_s_is_status_1(controller, blast, monkeypatch, code):
+    def refuse(*_):
+        raise Rejected(code, "ocs1 is away.")
+
+    monkeypatch.setattr(controller, "extend", refuse)
+    assert blast("extend", "k", "--add", "h41") == (1, "", "blast: ocs1 is away.\n")
+
+
+def test_a_controller_that_takes_its_time_is_not_said_to_be_absent():
+    status, sentence = explain_failure(NoAnswerInTime(Address("127.0.0.1", 9090), 10))
+    assert status == 1 and "nothing came within 10 s" in sentence and "start one" not in sentence

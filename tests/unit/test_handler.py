@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+
 import pytest
 
 from blast_api import ttypes
 from blast_controller.core.events import DeviceDown, DeviceUp
 from blast_controller.core.settings import CoreSettings
+from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -19,7 +25,7 @@ STATE = ttypes.PartState
 @pytest.fixture
 def lab():
     with running(make_fabric(4, [4, 4]), CoreSettings(orphan_grace=0.05)) as lab:
-        lab.handler = BlastHandler(lab.runtime, "os-ken")
+        lab.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), Gate(OPEN_POLICY))
         yield lab
 
 
@@ -113,6 +119,7 @@ def test_events_come_in_order_and_late_comers_miss_none(lab):
 
 def test_a_revoked_grant_is_told(lab):
     granted(lab)
+    lab.devices.denied = "its port is broken"
     lab.runtime.post(DeviceUp("ocs1"))
     event = now(lab.handler.awaitEvent(CLIENT, "a", 1, 5000))
     assert event.kind == ttypes.EventKind.REVOKED
@@ -166,21 +173,14 @@ def test_extend_that_a_device_refuses_is_rejected(lab):
     assert now(lab.handler.status(CLIENT, "a")).receivers == ["r2h1", "r3h1"]
 
 
-@pytest.mark.parametrize("how", ["revoked", "withdrawn"])
-def test_extend_is_answered_whatever_becomes_of_the_request(lab, how):
+def test_extend_is_answered_when_the_request_ends_meanwhile(lab):
     granted(lab)
     hold(lab)
     future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
     lab.settle()
-    if how == "revoked":
-        lab.runtime.post(DeviceUp("ocs1"))
-        with pytest.raises(ttypes.Rejected) as refusal:
-            now(future)
-        assert refusal.value.code == "light_lost"
-    else:
-        now(lab.handler.withdraw(CLIENT, "a"))
-        with pytest.raises(ttypes.Ended):
-            now(future)
+    now(lab.handler.withdraw(CLIENT, "a"))
+    with pytest.raises(ttypes.Ended):
+        now(future)
 
 
 def test_extend_without_an_extension_is_rejected(lab):
@@ -212,7 +212,7 @@ def test_a_rejection_carries_its_code_and_the_largest_width(lab):
         now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
     assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
-        handler = BlastHandler(small.runtime, "os-ken")
+        handler = BlastHandler(small.runtime, "os-ken", partial(read_page, small.store.journal), Gate(OPEN_POLICY))
         with pytest.raises(ttypes.Rejected) as refusal:
             now(handler.submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
         assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
@@ -228,7 +228,9 @@ def test_another_content_under_the_same_key(lab):
     ("more", "feature"),
     [
         ({"deadlineMs": 5}, "deadlines"),
+        ({"deadlineMs": 0}, "deadlines"),
         ({"priority": 1}, "priorities"),
+        ({"priority": 0}, "priorities"),
         ({"maySplit": True}, "splitting"),
         ({"mayPause": True}, "pausing"),
         ({"tenant": "other"}, "tenants"),
@@ -250,16 +252,31 @@ def test_what_says_nothing_is_not_refused(lab):
     [
         ("explain", ("a",)),
         ("login", ("token",)),
-        ("drain", (True,)),
-        ("reconcile", (True,)),
         ("verifyFabric", ()),
-        ("journal", (0, 1)),
     ],
 )
 def test_methods_that_are_not_served_say_so(lab, method, arguments):
     with pytest.raises(ttypes.Unsupported) as refusal:
         getattr(lab.handler, method)(CLIENT, *arguments)
     assert refusal.value.feature not in lab.handler.version(CLIENT).features
+
+
+def test_drain_admits_nothing_new_until_it_is_over(lab):
+    granted(lab)
+    status = now(lab.handler.drain(CLIENT, True))
+    assert (status.draining, status.active) == (True, 1)
+    with pytest.raises(ttypes.Rejected, match="being drained"):
+        now(lab.handler.submit(CLIENT, wanted(key="b")))
+    assert now(lab.handler.drain(CLIENT, False)).draining is False
+    now(lab.handler.submit(CLIENT, wanted(key="b")))
+
+
+def test_the_journal_tells_what_happened(lab):
+    granted(lab)
+    entries = lab.handler.journal(CLIENT, 0, 100)
+    notes = [(entry.kind, json.loads(entry.json)["note"]) for entry in entries]
+    assert ("reservation", "configuring") in notes and ("reservation", "lit") in notes
+    assert [entry.sequence for entry in entries] == sorted(entry.sequence for entry in entries)
 
 
 def test_numbers_beyond_the_interface_are_capped(lab):

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
+import re
 
 import pytest
 
-from mininet_topos import cleanup, command, lab
+from mininet_topos import cleanup, command, registry
 from mininet_topos.errors import HostError, PlanError
 
 
@@ -18,7 +20,7 @@ def parse():
 
 @pytest.fixture
 def as_root(monkeypatch):
-    monkeypatch.setattr(lab.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
 def test_options_change_the_preset(parse):
@@ -44,27 +46,49 @@ def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
     assert message.count("\n") == 1
 
 
-def test_without_root_nothing_is_tried(parse, capsys, monkeypatch):
-    monkeypatch.setattr(lab.os, "geteuid", lambda: 1000)
-    for arguments in (["lab", "up"], ["lab", "down"]):
+def test_without_root_nothing_is_tried(parse, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["lab", "up"], ["lab", "down"], ["lab", "demo"]):
         options = parse(arguments)
         assert options.run(options) == 1
         assert "root" in capsys.readouterr().err
 
 
 def test_down_of_an_unknown_lab_names_those_there_are(parse, capsys, monkeypatch, as_root):
-    monkeypatch.setattr(cleanup, "found_labs", lambda: ["b111", "b222"])
+    monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
     options = parse(["lab", "down", "b333"])
     assert options.run(options) == 2
     assert "b111, b222" in capsys.readouterr().err
 
 
 def test_down_without_id_removes_every_lab(parse, capsys, monkeypatch, as_root):
-    monkeypatch.setattr(cleanup, "found_labs", lambda: ["b111", "b222"])
-    monkeypatch.setattr(cleanup, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
+    monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
+    monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
     options = parse(["lab", "down", "--json"])
     assert options.run(options) == 0
     assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b222"]
+
+
+def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, monkeypatch, as_root, tmp_path):
+    monkeypatch.setattr(registry, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
+    for lab, pid in (("b111", 4711), ("b222", 4712), ("b333", 4711)):
+        (tmp_path / lab).mkdir()
+        (tmp_path / lab / "lab.json").write_text(json.dumps({"lab": lab, "owner": {"pid": pid, "started": 1}}))
+    (tmp_path / "b444").mkdir()
+    options = parse(["lab", "down", "--owner", "4711", "--json"])
+    assert options.run(options) == 0
+    assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b333"]
+    options = parse(["lab", "down", "--owner", "4713"])
+    assert options.run(options) == 0
+    assert capsys.readouterr().out == "there is no lab of process 4713\n"
+
+
+def test_an_id_and_an_owner_are_one_too_many(parse):
+    with pytest.raises(SystemExit) as wrong:
+        parse(["lab", "down", "b111", "--owner", "4711"])
+    assert wrong.value.code == 2
 
 
 @pytest.mark.parametrize(("error", "status"), [(PlanError("no"), 2), (HostError("no"), 1)])
@@ -76,13 +100,14 @@ def test_statuses_say_whose_fault_it_is(error, status, capsys):
     assert capsys.readouterr().err == "blast lab: no\n"
 
 
-@pytest.mark.parametrize("name", ["up", "down"])
+@pytest.mark.parametrize("name", [[], ["up"], ["down"], ["demo"]])
 def test_help_has_an_example(parse, capsys, name):
     with pytest.raises(SystemExit):
-        parse(["lab", name, "--help"])
-    assert "example:" in capsys.readouterr().out
+        parse(["lab", *name, "--help"])
+    assert re.search(r"examples?:\n  blast lab", capsys.readouterr().out)
 
 
-def test_down_refuses_what_is_no_id():
+def test_down_refuses_what_is_no_id(monkeypatch):
+    monkeypatch.setattr(cleanup, "found_labs", list)
     with pytest.raises(PlanError, match="no lab's id"):
         cleanup.down("../etc")

@@ -29,6 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # These two put the shells together: one checks the names in a config file, the other builds what it describes.
     "blast_controller.config": {"blast_controller", "algorithms", "tl1_driver"},
     "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
+    # A client of the running controller, and a reader of its file when it is down.
+    "blast_controller.journal_command": {"blast_controller", "blast_client"},
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core"},
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},

@@ -7,17 +7,16 @@ import queue
 import socket
 import subprocess
 import sys
-from ipaddress import IPv4Network
 
 import pytest
 
 from blast_controller.core.commands import ForwardingChange, SetForwarding
-from blast_controller.core.events import StepConfirmed, StepFailed
+from blast_controller.core.events import StepFailed
 from blast_controller.openflow import framework
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.steps import WINDOW, Barrier, Command, Connected, Event, Steps, Transmit
+from blast_controller.openflow.vocabulary import Event
 
 ANYWHERE = ("127.0.0.1", 0)
 NOTHING = SetForwarding(1, (ForwardingChange(7, 1), ForwardingChange(7, 1), ForwardingChange(8, 1)))
@@ -103,33 +102,29 @@ def test_a_wrong_configuration_is_exit_status_2(tmp_path: object) -> None:
         assert (done.returncode, done.stderr.startswith(config)) == (2, True)
 
 
-def test_a_step_without_rules_is_a_barrier_and_stops_mattering_after_its_deadline() -> None:
-    steps, session = Steps(RuleSettings(), {1: []}, IPv4Network("239.77.0.0/16"), 2.0), object()
-    (guards,) = steps.receive(Connected(session, 1), 0.0)
-    assert isinstance(guards, Transmit)
-    steps.receive(Barrier(session, guards.barrier), 0.0)
-    (message,) = steps.receive(Command(NOTHING, 0.0), 0.0)
-    assert isinstance(message, Transmit)
-    assert message.operations == ()
-    assert steps.receive(Barrier(session, message.barrier), 0.5) == [
-        StepConfirmed(1, 7, 1, 0.5),
-        StepConfirmed(1, 8, 1, 0.5),
-    ]
-    steps.receive(Command(NOTHING, 1.0), 1.0)
-    assert len(steps.expire(3.0)) == 2
-    assert steps.expire(10.0) == []
-    assert steps.next_deadline() is None
+@pytest.mark.parametrize("generation", [-1, 1 << 64])
+def test_a_generation_must_fit_in_its_field(generation: int) -> None:
+    with pytest.raises(ValueError, match="64 bits"):
+        OpenFlowDriver(ANYWHERE, RuleSettings(), {}, "239.77.0.0/16", print, print, generation=generation)
 
 
-def test_what_waited_too_long_to_be_sent_is_never_sent() -> None:
-    steps, session = Steps(RuleSettings(), {1: []}, IPv4Network("239.77.0.0/16"), 2.0), object()
-    (guards,) = steps.receive(Connected(session, 1), 0.0)
-    assert isinstance(guards, Transmit)
-    steps.receive(Barrier(session, guards.barrier), 0.0)
-    sent = [effect for _ in range(WINDOW + 1) for effect in steps.receive(Command(NOTHING, 0.0), 0.0)]
-    assert len(sent) == WINDOW
-    assert len(steps.expire(2.0)) == 2 * (WINDOW + 1)
-    assert [e for m in sent if isinstance(m, Transmit) for e in steps.receive(Barrier(session, m.barrier), 3.0)] == []
+def test_a_probe_must_fit_in_a_frame() -> None:
+    driver = _driver(queue.Queue(), queue.Queue())
+    with pytest.raises(ValueError, match="longer than 1400"):
+        driver.probe(1, 9, bytes(1401))
+    driver.stop()
+
+
+def test_readings_and_probes_of_a_tor_that_is_away_are_nothing() -> None:
+    events: queue.Queue[Event] = queue.Queue()
+    driver = _driver(events, queue.Queue())
+    driver.start()
+    driver.read(1)
+    driver.look(1)
+    driver.probe(1, 9, b"x")
+    driver.apply(NOTHING)
+    assert isinstance(events.get(timeout=5), StepFailed)
+    driver.stop()
 
 
 def test_an_ordinary_exception_does_not_end_an_event_loop() -> None:

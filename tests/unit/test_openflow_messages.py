@@ -5,10 +5,20 @@ from __future__ import annotations
 import struct
 from ipaddress import IPv4Address, IPv4Network
 
+import pytest
+
 from blast_controller.openflow.framework import ofproto_v1_3, ofproto_v1_3_parser
-from blast_controller.openflow.messages import encode, error_name
-from blast_controller.openflow.rules import AddRule, DeleteAllOurs, DeleteRule, Match, Operation, Rule
-from blast_controller.openflow.steps import Transmit
+from blast_controller.openflow.messages import encode, error_name, is_demotion, is_fenced, port_state
+from blast_controller.openflow.rules import CONTROLLER, AddRule, DeleteRule, DeleteStray, Match, Rule, Stray
+from blast_controller.openflow.vocabulary import (
+    Claim,
+    CountRules,
+    Fence,
+    Message,
+    PortState,
+    ReadOurRules,
+    SendProbe,
+)
 
 RULE = Rule(
     table=2,
@@ -42,8 +52,13 @@ class _Protocol:
     ofproto_parser = ofproto_v1_3_parser
 
 
-def _encoded(*operations: Operation) -> bytes:
-    return encode(_Protocol, Transmit(None, tuple(enumerate(operations, 0x100)), 0x200))
+def _encoded(*messages: Message) -> bytes:
+    return encode(_Protocol, (*enumerate(messages, 0x100), (0x200, Fence())))
+
+
+def _plain(kind: int, body: str) -> bytes:
+    data = bytes.fromhex(body)
+    return struct.pack("!BBHI", 4, kind, 8 + len(data), 0x100) + data
 
 
 def _flow_mod(xid: int, cookie: str, mask: str, head: str, rest: str) -> bytes:
@@ -73,10 +88,68 @@ def test_a_strict_deletion_names_the_owner_but_not_the_epoch() -> None:
     assert _encoded(DeleteRule(RULE)) == expected + BARRIER
 
 
-def test_clearing_names_the_magic_only() -> None:
-    head = f"03 03 0000 0000 8000 ffffffff {ANY} {ANY} 0000 0000"
-    expected = _flow_mod(0x100, "b1a5000000000000", "ffff000000000000", head, "0001 0004 00000000")
-    assert _encoded(DeleteAllOurs(3)) == expected + BARRIER
+def test_a_stray_is_deleted_with_its_whole_cookie_and_its_match_as_it_came() -> None:
+    strange = "0001 000d ffff 7f05 0102030405"  # a field that no framework knows
+    stray = Stray(3, 0x1234, 0xB1A5_0003_0000_0007, bytes.fromhex(strange))
+    head = f"03 04 0000 0000 1234 ffffffff {ANY} {ANY} 0000 0000"
+    expected = _flow_mod(0x100, "b1a5000300000007", "f" * 16, head, strange + "000000")
+    assert _encoded(DeleteStray(stray)) == expected + BARRIER
+
+
+def test_a_probe_guard_sends_whole_frames_to_the_controller() -> None:
+    guard = Rule(0, 0x9C40, 0xB1A5 << 48, Match(in_port=9, ethertype=0x88B5), (CONTROLLER,))
+    head = "00 00 0000 0000 9c40 ffffffff 00000000 00000000 0000 0000"
+    match = "0001 0012 8000 0004 00000009 8000 0a02 88b5 000000000000"
+    action = "0004 0018 00000000 0000 0010 fffffffd ffff 000000000000"
+    assert _encoded(AddRule(guard)) == _flow_mod(0x100, "b1a5000000000000", "0" * 16, head, match + action) + BARRIER
+
+
+def test_a_claim_asks_for_the_role_of_master_with_our_generation() -> None:
+    assert _encoded(Claim(0x0102030405060708)) == _plain(24, "00000002 00000000 0102030405060708") + BARRIER
+
+
+def test_our_rules_are_asked_for_by_magic_in_all_tables_and_all_are_counted() -> None:
+    body = f"ff 000000 {ANY} {ANY} 00000000 b1a5000000000000 ffff000000000000 0001 0004 00000000"
+    assert _encoded(ReadOurRules()) == _plain(18, "0001 0000 00000000" + body) + BARRIER
+    body = f"ff 000000 {ANY} {ANY} 00000000 {'0' * 32} 0001 0004 00000000"
+    assert _encoded(CountRules()) == _plain(18, "0002 0000 00000000" + body) + BARRIER
+
+
+def test_a_probe_leaves_by_its_port_from_the_controller() -> None:
+    frame = "02b1a5000002 02b1a5000001 88b5 b1a50b0e 0003 616263" + "00" * 37
+    action = "0000 0010 00000009 ffe5 000000000000"
+    expected = _plain(13, f"ffffffff fffffffd 0010 000000000000 {action} {frame}")
+    assert _encoded(SendProbe(9, b"abc")) == expected + BARRIER
+
+
+class _Port:
+    def __init__(self, config: int, state: int) -> None:
+        self.port_no, self.config, self.state = 9, config, state
+
+
+def test_a_port_is_up_with_a_link_that_is_switched_on() -> None:
+    assert port_state(_Port(0, 4)) == PortState(9, True)
+    assert port_state(_Port(0, 1)) == PortState(9, False, "it has no link")
+    assert port_state(_Port(1, 1)) == PortState(9, False, "it is switched off")
+
+
+@pytest.mark.parametrize(("kind", "code", "fenced"), [(11, 0, True), (1, 10, True), (11, 1, False), (5, 1, False)])
+def test_a_stale_claim_and_a_slaves_write_are_fenced(kind: int, code: int, fenced: bool) -> None:
+    assert is_fenced(ofproto_v1_3_parser.OFPErrorMsg(_Protocol, kind, code)) is fenced
+
+
+@pytest.mark.parametrize(
+    ("experimenter", "kind", "data", "demoted"),
+    [
+        (0x4F4E4600, 1911, "00000003 00000000 0000000000000005", True),
+        (0x4F4E4600, 1911, "00000002 00000000 0000000000000005", False),
+        (0x4F4E4600, 1911, "0000", False),
+        (0x2320, 1911, "00000003", False),
+    ],
+)
+def test_a_role_status_of_slave_is_a_demotion(experimenter: int, kind: int, data: str, demoted: bool) -> None:
+    message = ofproto_v1_3_parser.OFPExperimenter(_Protocol, experimenter, kind, bytes.fromhex(data))
+    assert is_demotion(message) is demoted
 
 
 def test_every_message_has_its_own_xid() -> None:

@@ -8,16 +8,20 @@ import pytest
 
 from blast_controller.core.commands import Forward, ForwardingChange
 from blast_controller.openflow.rules import (
+    CONTROLLER,
     AddRule,
     DeleteRule,
     InvalidForward,
     Match,
     Rule,
     RuleSettings,
+    additions,
     cookie,
+    forward_of,
     forward_rule,
     guards,
-    operations,
+    merged,
+    removals,
 )
 
 FORWARD = Forward(1, "10.0.0.1", "239.77.0.1", (2, 9))
@@ -38,22 +42,42 @@ def test_a_forward_becomes_one_rule() -> None:
 
 def test_guards_cover_the_groups_and_every_optical_port() -> None:
     rules = guards(RuleSettings(epoch=1), [8, 9], IPv4Network("239.77.0.0/16"))
-    assert [rule.match for rule in rules] == [
+    drops, probes = rules[:3], rules[3:]
+    assert [rule.match for rule in drops] == [
         Match(destination=IPv4Network("239.77.0.0/16")),
         Match(in_port=8),
         Match(in_port=9),
     ]
-    assert {(rule.cookie, rule.priority, rule.outputs) for rule in rules} == {(0xB1A5_0001_0000_0000, 30_000, ())}
+    assert {(rule.cookie, rule.priority, rule.outputs) for rule in drops} == {(0xB1A5_0001_0000_0000, 30_000, ())}
+    assert [rule.match for rule in probes] == [Match(in_port=8, ethertype=0x88B5), Match(in_port=9, ethertype=0x88B5)]
+    assert {(rule.reservation, rule.priority, rule.outputs) for rule in probes} == {(0, 40_000, (CONTROLLER,))}
 
 
-def test_what_is_removed_and_added_is_only_added_and_additions_come_first() -> None:
+def test_what_is_removed_and_added_is_only_added() -> None:
     settings = RuleSettings()
     other, replaced = Forward(3, "10.0.0.1", "239.77.0.1", ()), Forward(*FORWARD.key, (5,))
     change = ForwardingChange(7, 1, remove=(FORWARD, other), add=(replaced,))
-    assert list(operations(settings, change)) == [
-        AddRule(forward_rule(settings, 7, replaced)),
-        DeleteRule(forward_rule(settings, 7, other)),
-    ]
+    assert additions(settings, change) == [AddRule(forward_rule(settings, 7, replaced))]
+    assert removals(settings, change) == [DeleteRule(forward_rule(settings, 7, other))]
+
+
+def test_all_that_a_step_changes_is_one_change() -> None:
+    other = Forward(3, "10.0.0.1", "239.77.0.1", (4,))
+    parts = [ForwardingChange(7, 1, remove=(FORWARD,)), ForwardingChange(8, 1), ForwardingChange(7, 1, add=(other,))]
+    assert merged(parts) == {
+        (7, 1): ForwardingChange(7, 1, remove=(FORWARD,), add=(other,)),
+        (8, 1): ForwardingChange(8, 1),
+    }
+
+
+def test_a_forward_is_read_back_from_its_rule_and_a_guard_is_none() -> None:
+    assert forward_of(forward_rule(RuleSettings(), 7, FORWARD)) == FORWARD
+    assert [forward_of(rule) for rule in guards(RuleSettings(), [8], IPv4Network("239.77.0.0/16"))] == [None] * 3
+
+
+def test_a_forward_to_nobody_is_not_marked() -> None:
+    rule = forward_rule(RuleSettings(dscp=46, queue=1), 7, Forward(*FORWARD.key, ()))
+    assert (rule.outputs, rule.dscp, rule.queue) == ((), None, None)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind
 from blast_controller.core.settings import CoreSettings
 from blast_controller.runtime import Runtime
+from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
 
@@ -126,8 +127,11 @@ def test_who_goes_away_before_the_work_is_begun_is_no_trouble(lab):
 def test_an_error_of_our_own_is_fatal():
     failures = []
     happened = threading.Event()
-    runtime = Runtime(Core(make_fabric(1), CoreSettings()), lambda error: (failures.append(error), happened.set()))
-    runtime.start(None, None)  # type: ignore[arg-type]
+    store = MemoryStore()
+    loaded = store.open()
+    core = Core(make_fabric(1), CoreSettings())
+    runtime = Runtime(core, store, lambda error: (failures.append(error), happened.set()))
+    runtime.start(None, None, loaded)  # type: ignore[arg-type]
     runtime.call(lambda turn: 1 // 0)
     assert happened.wait(PATIENCE)
     assert isinstance(failures[0], ZeroDivisionError)

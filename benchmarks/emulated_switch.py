@@ -1,0 +1,62 @@
+"""The optical switch of the control-plane benchmark: the TL1 agent in a process of its own, with no fibres behind it.
+
+A JSON line says where it listens; each line on standard input is answered by one JSON line of counts; the process ends
+with its standard input.
+
+    python benchmarks/emulated_switch.py --ports 500 --connect-ms 14.172
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from child import serve_counts, tell
+
+from tl1_driver.circuits import Circuit
+from tl1_driver.emulator.agent import EmulatedSwitch
+
+
+@dataclass
+class Counts:
+    """What the switch was told to change; `circuits` are set now."""
+
+    commands: int = 0
+    connected: int = 0
+    disconnected: int = 0
+    circuits: int = 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    counts = Counts()
+
+    async def apply(removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
+        counts.commands += 1
+        counts.connected += len(added)
+        counts.disconnected += len(removed)
+        counts.circuits += len(added) - len(removed)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    switch = EmulatedSwitch(
+        options.ports, options.ports, apply=apply, connect_seconds=options.connect_ms / 1000, disconnect_seconds=0.0
+    )
+    server = await switch.serve(listener)
+    tell({"event": "ready", "tl1": f"127.0.0.1:{listener.getsockname()[1]}"})
+    await serve_counts(counts)
+    server.close()
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ports", type=int, required=True)
+    parser.add_argument("--connect-ms", type=float, default=0.0, help="time to answer a connect")
+    asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

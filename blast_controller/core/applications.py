@@ -1,0 +1,112 @@
+"""What applications ask for: submit, extend, finish, withdraw, vanish. A refusal changes nothing."""
+
+from __future__ import annotations
+
+from blast_controller.core.admission import check_extension, check_request
+from blast_controller.core.errors import KeyReused, Rejected, RequestEnded
+from blast_controller.core.events import ClientVanished, ExtensionAsked, FinishAsked, RequestSubmitted, WithdrawAsked
+from blast_controller.core.layout import Layout
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.request_book import is_ungranted
+from blast_controller.core.requests import EventKind, MulticastRequest, Part
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.state import State
+
+
+class Applications:
+    """Handles applications' events."""
+
+    def __init__(self, state: State, lifecycle: Lifecycle) -> None:
+        self._state = state
+        self._lifecycle = lifecycle
+
+    def on_submitted(self, event: RequestSubmitted, now: float) -> None:
+        """A request comes, or comes again. Raises Rejected, KeyReused."""
+        wanted = event.request
+        known = self._state.book.requests.get(wanted.id)
+        if known is not None:
+            if known.content != wanted:
+                raise KeyReused(wanted.key)
+            known.vanished_at = None
+            return
+        self._admit(wanted)
+        self._state.book.add(wanted, event.attached, now)
+
+    def _admit(self, request: MulticastRequest) -> None:
+        if self._state.draining:
+            raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
+        if len(self._state.book.requests) >= self._state.settings.most_requests:
+            raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
+        most = self._state.settings.limits(request.tenant).max_pending
+        if most is not None and self._state.book.pending_of(request.tenant) >= most:
+            raise Rejected("too_many_pending", f"The tenant {request.tenant} already has {most} requests waiting.")
+        check_request(request, self._state.fabric)
+        self._lifecycle.check_feasible(request)
+
+    def on_extension(self, event: ExtensionAsked, now: float) -> None:
+        """A request is to be changed. Raises Rejected, RequestEnded, UnknownRequest."""
+        request = self._state.book.get_unended(event.request)
+        (part,) = request.parts
+        wanted = check_extension(request.current, event.extension, self._state.fabric)
+        if part.state is PartState.PENDING:
+            self._lifecycle.check_feasible(wanted)
+            request.current, part.receivers = wanted, wanted.receivers
+            part.extra_lease += event.extension.add_seconds
+            self._state.book.decision_due = True
+            self._state.book.publish(request, part, EventKind.CHANGED)
+            return
+        reservation = self._lit_reservation(part)
+        target = self._state.allocator.extended(reservation.layout, wanted, reservation.group_address)
+        self._check_splitters(reservation, target)
+        if target.tree is not None and reservation.layout.tree is None:
+            self._check_light(request.current.tenant, now)
+        outcomes = self._state.reservations.change(reservation, target, wanted, event.extension.add_seconds)
+        self._lifecycle.watch.await_links(reservation, now)
+        self._lifecycle.act_on(outcomes, now)
+
+    def _check_light(self, tenant: str, now: float) -> None:
+        if self._state.quota.exhausted(tenant, now):
+            raise Rejected("light_used_up", f"The tenant {tenant} has used up its light for this hour.")
+
+    def _check_splitters(self, reservation: Reservation, target: Layout) -> None:
+        tenant = reservation.request[0]
+        most = self._state.settings.limits(tenant).max_splitters
+        more = sum(element.startswith("splitter:") for element in target.elements - reservation.elements)
+        if more and most is not None and self._state.splitters_of(tenant) + more > most:
+            raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")
+
+    def _lit_reservation(self, part: Part) -> Reservation:
+        reservation = self._state.reservations.live[part.reservation] if part.reservation is not None else None
+        if reservation is None or reservation.busy:
+            raise Rejected(
+                "busy", "The light tree is being set up or changed at this moment; ask again when it is done."
+            )
+        return reservation
+
+    def on_finish(self, event: FinishAsked, now: float) -> None:
+        """A part is over. Raises Rejected, RequestEnded, UnknownRequest."""
+        request = self._state.book.get(event.request)
+        if not 0 <= event.part < len(request.parts):
+            raise Rejected("unknown_part", f"The request has no part {event.part}.")
+        part = request.parts[event.part]
+        if part.state is PartState.DONE:
+            return
+        if part.state.final:
+            raise RequestEnded(part.state.value, part.reason or "")
+        if part.state is not PartState.ACTIVE:
+            raise Rejected("not_active", f"Part {event.part} is {part.state.value}: there is nothing to finish.")
+        self._lifecycle.end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
+
+    def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
+        """A request is given up. Raises RequestEnded, UnknownRequest."""
+        if self._state.book.get(event.request).state is PartState.WITHDRAWN:
+            return
+        request = self._state.book.get_unended(event.request)
+        self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "Withdrawn by the client.", now)
+
+    def on_vanished(self, event: ClientVanished, now: float) -> None:
+        """Whoever waited for the grant is gone; they may come back within the grace."""
+        request = self._state.book.requests.get(event.request)
+        if request is not None and is_ungranted(request):
+            self._state.book.vanish(request, now)

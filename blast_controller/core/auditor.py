@@ -1,0 +1,134 @@
+"""Reading every device again and comparing it with what is wanted: on demand, and as often as the settings say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from blast_controller.core.commands import Announce, ReadDevice
+from blast_controller.core.errors import Rejected
+from blast_controller.core.events import CircuitsObserved, Device, TableObserved
+from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.layout import Step
+from blast_controller.core.ledger import Ledger
+from blast_controller.core.outbox import Outbox
+from blast_controller.core.probe_circuits import ProbeCircuits
+from blast_controller.core.reservations import Reservations, Seen
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What a round found: the commands that were (or, in a dry run, would be) given, and what is not ours."""
+
+    dry_run: bool
+    commands: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Round:
+    """`unread` are the devices that have not answered yet, `stale` those that were given work since they were asked."""
+
+    dry_run: bool
+    unread: set[Device]
+    stale: set[Device] = field(default_factory=set)
+    commands: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+
+class Auditor:
+    """One round at a time; its report is announced under its number."""
+
+    def __init__(
+        self, fabric: Fabric, ledger: Ledger, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits
+    ) -> None:
+        self._fabric = fabric
+        self._ledger = ledger
+        self._reservations = reservations
+        self._outbox = outbox
+        self._probes = probes
+        self._round: _Round | None = None
+        self.number = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a round runs."""
+        return self._round is not None
+
+    def begin(self, dry_run: bool) -> None:
+        """Ask every device that is there what it holds. Raises Rejected while a round runs."""
+        if self._round is not None:
+            raise Rejected("busy", "The devices are being read at this moment; ask again when that is done.")
+        self.number += 1
+        devices: list[Device] = list(self._fabric.switches)
+        devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())
+        present = [device for device in devices if device not in self._ledger.away]
+        self._round = _Round(dry_run, set(present))
+        for device in present:
+            self._outbox.say(ReadDevice(device, dry_run))
+        self._conclude()
+
+    def note_work(self) -> None:
+        """Remember which devices this decision gives work to: an answer on its way may be older than that."""
+        if self._round is not None:
+            self._round.stale |= self._round.unread & self._outbox.devices
+
+    def lost(self, device: Device) -> None:
+        """A device will not answer; it is looked at when it returns."""
+        if self._round is not None:
+            self._round.unread.discard(device)
+            self._conclude()
+
+    def observed(self, event: CircuitsObserved | TableObserved) -> Seen | None:
+        """Take a device's answer; what is to be reconciled, or None."""
+        current = self._round
+        if current is None or event.device not in current.unread:
+            return None
+        if event.device in current.stale:
+            current.stale.remove(event.device)
+            self._outbox.say(ReadDevice(event.device, current.dry_run))
+            return None
+        seen = self._compare(current, event)
+        current.unread.remove(event.device)
+        self._conclude()
+        return None if current.dry_run else seen
+
+    def _compare(self, current: _Round, event: CircuitsObserved | TableObserved) -> Seen:
+        if isinstance(event, CircuitsObserved):
+            seen = Seen(event.switch, circuits=event.circuits)
+        else:
+            seen = Seen(event.datapath, rules=event.rules)
+            if event.foreign:
+                current.foreign.append(f"{event.foreign} rules on {event.datapath:016x}")
+        current.foreign += [f"{c.input} to {c.output} on {c.switch}" for c in sorted(self._foreign(seen))]
+        for number, step in self._reservations.differences(seen):
+            current.commands += describe(number, step)
+        return seen
+
+    def note_foreign(self, seen: Seen) -> None:
+        """Plan around what is not ours on an optical switch."""
+        if isinstance(seen.device, str):
+            self._ledger.note_foreign(seen.device, self._foreign(seen))
+
+    def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
+        switch = str(seen.device)
+        return seen.circuits - self._reservations.circuits(switch) - self._probes.circuits(switch)
+
+    def _conclude(self) -> None:
+        if self._round is not None and not self._round.unread:
+            report = AuditReport(self._round.dry_run, tuple(self._round.commands), tuple(self._round.foreign))
+            self._outbox.say(Announce(self.number, report))
+            self._round = None
+
+
+def describe(reservation: int, step: Step) -> list[str]:
+    """A step's commands in words."""
+    words = [f"reservation {reservation}: delete {c.input} to {c.output} on {c.switch}" for c in step.disconnect]
+    words += [f"reservation {reservation}: connect {c.input} to {c.output} on {c.switch}" for c in step.connect]
+    for verb, forwards in (("remove", step.remove), ("add", step.add)):
+        for datapath, found in forwards.items():
+            words += [
+                f"reservation {reservation}: {verb} the rule for {f.group} from port {f.in_port} to "
+                f"{', '.join(map(str, f.outputs)) or 'nowhere'} on {datapath:016x}"
+                for f in found
+            ]
+    return words

@@ -1,0 +1,110 @@
+"""What happens when time is over: leases, patience, grace, memory, retries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from blast_controller.core.fibre_check import FibreCheck
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.request_book import is_ungranted
+from blast_controller.core.state import State
+from blast_controller.core.timers import (
+    AuditDue,
+    ClearAgain,
+    GraceEnd,
+    LeafDown,
+    LeaseEnd,
+    LinkDue,
+    MemoryEnd,
+    PatienceEnd,
+    ProbeDue,
+    QuotaLook,
+    Retry,
+)
+
+
+class Deadlines:
+    """Handles deadlines that are due; each checks whether it still holds."""
+
+    def __init__(self, state: State, lifecycle: Lifecycle, fibres: FibreCheck) -> None:
+        self._state = state
+        self._lifecycle = lifecycle
+        self._handlers: dict[type, Callable[[Any, float], None]] = {
+            LeaseEnd: self._on_lease_end,
+            PatienceEnd: self._on_patience_end,
+            GraceEnd: self._on_grace_end,
+            MemoryEnd: self._on_memory_end,
+            Retry: self._on_retry,
+            AuditDue: self._on_audit_due,
+            QuotaLook: self._on_quota_look,
+            LinkDue: self._on_link_due,
+            LeafDown: self._on_leaf_down,
+            ProbeDue: fibres.on_due,
+            ClearAgain: fibres.on_clear_again,
+        }
+
+    def handle_due(self, now: float) -> None:
+        """Handle everything that is due."""
+        for deadline in self._state.timers.due(now):
+            self._handlers[type(deadline)](deadline, now)
+
+    def _on_lease_end(self, deadline: LeaseEnd, now: float) -> None:
+        request = self._state.book.requests.get(deadline.request)
+        if request is None:
+            return
+        part = request.parts[deadline.part]
+        if part.state is PartState.ACTIVE and part.lease_end is not None and part.lease_end <= now:
+            self._lifecycle.end(
+                request, part, PartEvent.LEASE_END, "The lease is over; extend it in time to keep the light.", now
+            )
+
+    def _on_patience_end(self, deadline: PatienceEnd, now: float) -> None:
+        request = self._state.book.requests.get(deadline.request)
+        if request is not None and is_ungranted(request):
+            self._lifecycle.end_all(
+                request, PartEvent.PATIENCE_OVER, "No light became free within the patience given.", now
+            )
+
+    def _on_grace_end(self, deadline: GraceEnd, now: float) -> None:
+        request = self._state.book.requests.get(deadline.request)
+        if request is None or request.vanished_at is None or not is_ungranted(request):
+            return
+        due = request.vanished_at + self._state.settings.orphan_grace
+        if due > now:
+            self._state.timers.add(due, deadline)
+        else:
+            self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
+
+    def _on_memory_end(self, deadline: MemoryEnd, now: float) -> None:
+        request = self._state.book.requests.get(deadline.request)
+        if request is None or request.ended_at is None:
+            return
+        if any(reservation.request == deadline.request for reservation in self._state.reservations.live.values()):
+            self._state.timers.add(now + self._state.settings.remember_ended, deadline)
+        elif (due := request.ended_at + self._state.settings.remember_ended) > now:
+            self._state.timers.add(due, deadline)
+        else:
+            self._state.book.forget(deadline.request)
+
+    def _on_retry(self, deadline: Retry, now: float) -> None:
+        reservation = self._state.reservations.live.get(deadline.reservation)
+        if reservation is not None:
+            self._state.reservations.retry(reservation)
+
+    def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
+        if deadline.at == self._state.next_audit:
+            self._state.appoint_audit(now)
+            if not self._state.auditor.busy:
+                self._state.auditor.begin(dry_run=False)
+
+    def _on_quota_look(self, deadline: QuotaLook, now: float) -> None:
+        self._state.quota_look_due = False
+        self._state.book.decision_due = True
+
+    def _on_link_due(self, deadline: LinkDue, now: float) -> None:
+        self._lifecycle.act_on(self._state.reservations.links_overdue(deadline.reservation, deadline.step), now)
+
+    def _on_leaf_down(self, deadline: LeafDown, now: float) -> None:
+        self._lifecycle.act_on(self._lifecycle.watch.on_leaf_down(deadline, now), now)

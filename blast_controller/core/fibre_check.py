@@ -1,0 +1,302 @@
+"""The check of the fibre map: probe frames through every free optical port and splitter leg, one switch at a time.
+
+`fibre_survey.py` decides which circuits to probe through and `fibre_judge.py` what is wrong; this part holds what is
+free meanwhile, waits for devices and probes, and tells the report to whoever asked. What is in use is not touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from blast_controller.core.commands import Announce, SendProbe
+from blast_controller.core.events import (
+    DeviceDown,
+    DeviceUp,
+    ProbeSeen,
+    StepConfirmed,
+    StepDark,
+    StepFailed,
+    VerifyAsked,
+)
+from blast_controller.core.fabric import OpticalPort, Splitter
+from blast_controller.core.fibre_judge import FibreFault, judge
+from blast_controller.core.fibre_survey import FibreMap, Pair, Round, Survey, survey
+from blast_controller.core.state import State
+from blast_controller.core.timers import ClearAgain, ProbeDue
+
+TIMES_SENT = 4
+"""How often each probe is sent within a round's time: a receiver may need a moment to lock."""
+MOST_TRIES = 3
+"""How often a switch's survey is begun anew because a ToR went away meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class FibreReport:
+    """What is not wired as configured, and the elements that were not probed, each with the reason."""
+
+    faults: tuple[FibreFault, ...]
+    skipped: tuple[str, ...]
+
+
+class _Phase(Enum):
+    """Where the survey of a switch stands: circuits are being set, probes are on their way, all is being removed."""
+
+    SETTING = "setting"
+    PROBING = "probing"
+    CLEARING = "clearing"
+
+
+@dataclass(slots=True)
+class _Bench:
+    """The switch that is being surveyed. `payloads` says who sends which probe of the present round."""
+
+    switch: str
+    ports: tuple[OpticalPort, ...]
+    splitters: tuple[Splitter, ...]
+    rounds: Survey
+    phase: _Phase = _Phase.SETTING
+    round: Round = field(default_factory=lambda: Round((), (), frozenset()))
+    payloads: dict[bytes, OpticalPort] = field(default_factory=dict)
+    seen: set[Pair] = field(default_factory=set)
+    serial: int = 0
+    times_sent: int = 0
+
+    @property
+    def elements(self) -> list[str]:
+        return [*(port.element for port in self.ports), *(splitter.element for splitter in self.splitters)]
+
+
+@dataclass(slots=True)
+class _Run:
+    """One check: `switches` are still to come; `begin_by` is how long devices are waited for, None once begun."""
+
+    nonce: bytes
+    switches: list[str]
+    begin_by: float | None
+    bench: _Bench | None = None
+    faults: list[FibreFault] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    tries: Counter[str] = field(default_factory=Counter)
+
+
+class FibreCheck:
+    """One check at a time; its report is announced under `topic`."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._probes = state.probes
+        self._run: _Run | None = None
+        self._number = 0
+        self._serial = 0
+        fabric = state.fabric
+        self._port_at = {
+            (rack.datapath, port.port): port for rack in fabric.racks.values() for port in rack.optical_ports
+        }
+
+    @property
+    def topic(self) -> str:
+        """Under what the report of the latest check is announced."""
+        return f"fibres {self._number}"
+
+    # ---------------------------------------------------------------------------------------------- events
+
+    def on_asked(self, event: VerifyAsked, now: float) -> None:
+        """Begin a check; who asks while one runs gets the report of that."""
+        if self._run is None:
+            self._number += 1
+            self._run = _Run(event.nonce, list(self._state.fabric.switches), now + event.patience)
+            if event.patience:
+                self._state.timers.add(now + event.patience, ProbeDue(self._serial))
+            self._go_on(now)
+
+    def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
+        """A switch has answered a change of probe circuits."""
+        if not self._probes.answered(event):
+            return
+        switch = str(event.device)
+        refused = isinstance(event, StepFailed)
+        bench = self._bench_of(switch)
+        if bench is not None and bench.phase is _Phase.SETTING:
+            if isinstance(event, StepFailed):
+                self._abandon(bench, event.reason, now)
+            else:
+                self._shine(bench, now)
+            return
+        if refused and self._probes.has(switch):
+            self._state.timers.add(now + self._state.settings.retry_after, ClearAgain(switch))
+        self._over(bench, now)
+
+    def on_seen(self, event: ProbeSeen, now: float) -> None:
+        """A probe has arrived; those of earlier rounds tell nothing any more."""
+        bench = self._run.bench if self._run else None
+        if bench is None or bench.phase is not _Phase.PROBING:
+            return
+        sender, receiver = bench.payloads.get(event.payload), self._port_at.get((event.datapath, event.port))
+        if sender is not None and receiver is not None:
+            bench.seen.add((sender, receiver))
+            if bench.round.complete(bench.seen):
+                self._advance(bench, now)
+
+    def on_due(self, deadline: ProbeDue, now: float) -> None:
+        """Devices, or the probes of a round, were waited for long enough; or probes are to be sent again."""
+        bench = self._run.bench if self._run else None
+        if bench is None:
+            self._go_on(now)
+        elif bench.phase is _Phase.PROBING and bench.serial == deadline.serial:
+            if bench.times_sent < TIMES_SENT:
+                self._send(bench, now)
+            else:
+                self._advance(bench, now)
+
+    def on_clear_again(self, deadline: ClearAgain, now: float) -> None:
+        """A switch that would not be cleared is asked once more."""
+        if self._probes.try_again(deadline.switch):
+            self._freed()
+
+    def on_device_down(self, event: DeviceDown, now: float) -> None:
+        """A switch or a ToR is away: what needs it cannot be surveyed now."""
+        bench = self._run.bench if self._run else None
+        if isinstance(event.device, str):
+            self._probes.lost(event.device)
+            if bench is not None and bench.switch == event.device:
+                if bench.phase is not _Phase.CLEARING:
+                    self._skip(bench.elements, f"{event.device} went away: {event.reason}")
+                self._over(bench, now)
+        elif bench is not None and bench.phase is not _Phase.CLEARING and self._needs(bench, event.device):
+            self._begin_anew(bench, now)
+
+    def on_device_up(self, event: DeviceUp, now: float) -> None:
+        """A device is there: what an earlier check left on a switch is removed."""
+        if isinstance(event.device, str) and self._probes.back(event.device, event.circuits):
+            self._freed()
+        self._go_on(now)
+
+    # ------------------------------------------------------------------------------------------ one switch
+
+    def _go_on(self, now: float) -> None:
+        run = self._run
+        if run is None or run.bench is not None:
+            return
+        if run.begin_by is not None and now < run.begin_by and self._state.ledger.away:
+            return
+        run.begin_by = None
+        while run.switches and run.bench is None:
+            self._begin(run, run.switches.pop(0), now)
+        if run.bench is None:
+            skipped = tuple(f"{element}: {reason}" for element, reason in run.skipped.items())
+            self._state.outbox.say(Announce(self.topic, FibreReport(tuple(run.faults), skipped)))
+            self._run = None
+
+    def _begin(self, run: _Run, switch: str, now: float) -> None:
+        ledger = self._state.ledger
+        free = [] if self._probes.has(switch) else ledger.free_pieces(switch)
+        ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
+        splitters = tuple(piece for piece in free if isinstance(piece, Splitter))
+        probed = {piece.element for piece in free}
+        probed |= {splitter.leg_element(leg) for splitter in splitters for leg in splitter.outputs}
+        run.skipped = {element: reason for element, reason in run.skipped.items() if element not in probed}
+        self._skip_but(switch, probed)
+        if not ports:
+            self._skip((splitter.element for splitter in splitters), "no free port to probe it through")
+            return
+        bench = run.bench = _Bench(switch, ports, splitters, survey(switch, ports, splitters))
+        self._probes.take(switch, bench.elements)
+        self._next_round(bench, next(bench.rounds), now)
+
+    def _advance(self, bench: _Bench, now: float) -> None:
+        try:
+            following = bench.rounds.send(frozenset(bench.seen))
+        except StopIteration as end:
+            self._conclude(bench, end.value, now)
+        else:
+            self._next_round(bench, following, now)
+
+    def _next_round(self, bench: _Bench, following: Round, now: float) -> None:
+        bench.round, bench.seen = following, set()
+        if self._probes.give_back(bench.switch, following.done):
+            self._freed()
+        bench.phase = _Phase.SETTING
+        if self._probes.lay(bench.switch, following.circuits):
+            self._shine(bench, now)
+
+    def _shine(self, bench: _Bench, now: float) -> None:
+        """The circuits are there: name the probes of this round anew and send them."""
+        self._serial += 1
+        bench.phase, bench.serial, bench.times_sent = _Phase.PROBING, self._serial, 0
+        bench.payloads = {self._payload(number): sender for number, sender in enumerate(bench.round.senders)}
+        self._send(bench, now)
+
+    def _send(self, bench: _Bench, now: float) -> None:
+        bench.times_sent += 1
+        for payload, sender in bench.payloads.items():
+            self._state.outbox.say(SendProbe(self._state.ledger.datapath_of(sender.rack), sender.port, payload))
+        self._state.timers.add(now + self._state.settings.probe_wait / TIMES_SENT, ProbeDue(bench.serial))
+
+    def _payload(self, number: int) -> bytes:
+        """What nobody can guess who does not know the nonce, though other probes were seen."""
+        nonce = self._run.nonce if self._run else b""
+        return hashlib.blake2b(f"{self._serial}/{number}".encode(), key=nonce, digest_size=16).digest()
+
+    # -------------------------------------------------------------------------------------------- its end
+
+    def _conclude(self, bench: _Bench, found: FibreMap, now: float) -> None:
+        if self._run is not None:
+            self._run.faults += judge(found)
+        if not found.probed_splitters:
+            self._skip((splitter.element for splitter in bench.splitters), "no port passes light to probe it through")
+        self._clear(bench, now)
+
+    def _abandon(self, bench: _Bench, reason: str, now: float) -> None:
+        """The switch will not do what the survey needs."""
+        self._skip(bench.elements, reason)
+        self._clear(bench, now)
+
+    def _begin_anew(self, bench: _Bench, now: float) -> None:
+        """A ToR that is away is as dark as a dead fibre: nothing found so far counts."""
+        if self._run is None:
+            return
+        self._run.tries[bench.switch] += 1
+        if self._run.tries[bench.switch] < MOST_TRIES:
+            self._run.switches.insert(0, bench.switch)
+        else:
+            self._skip(bench.elements, "ToRs went away while it was probed")
+        self._clear(bench, now)
+
+    def _clear(self, bench: _Bench, now: float) -> None:
+        bench.phase = _Phase.CLEARING
+        if self._probes.clear(bench.switch):
+            self._over(bench, now)
+
+    def _over(self, bench: _Bench | None, now: float) -> None:
+        self._freed()
+        if bench is not None and self._run is not None:
+            self._run.bench = None
+            self._go_on(now)
+
+    def _freed(self) -> None:
+        self._state.book.decision_due = True
+
+    def _needs(self, bench: _Bench, datapath: int) -> bool:
+        return any(self._state.ledger.datapath_of(port.rack) == datapath for port in bench.ports)
+
+    def _bench_of(self, switch: str) -> _Bench | None:
+        bench = self._run.bench if self._run else None
+        return bench if bench is not None and bench.switch == switch else None
+
+    def _skip(self, elements: Iterable[str], reason: str) -> None:
+        if self._run is not None:
+            self._run.skipped |= dict.fromkeys(elements, reason)
+
+    def _skip_but(self, switch: str, probed: Collection[str]) -> None:
+        """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
+        ledger = self._state.ledger
+        splitters = [s for s in self._state.fabric.splitters.values() if s.switch == switch]
+        whole = [*(p.element for p in self._state.fabric.ports_on(switch)), *(s.element for s in splitters)]
+        legs = [s.leg_element(leg) for s in splitters if s.element in probed for leg in s.outputs]
+        for element in (*whole, *legs):
+            if element not in probed:
+                self._skip([element], ledger.hindrance(element) or "fewer than two of its legs can be used")

@@ -1,0 +1,170 @@
+"""What becomes of parts when their reservations are lit, changed, lost or gone; and how a part ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from blast_controller.core.admission import check_feasible, check_share, group_of, served_statically
+from blast_controller.core.errors import Rejected
+from blast_controller.core.grants import make_grant
+from blast_controller.core.light_watch import LightWatch
+from blast_controller.core.part_states import PartEvent
+from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.reservations import (
+    Changed,
+    ChangeRefused,
+    Dark,
+    Gone,
+    LightLost,
+    Lit,
+    NotLit,
+    Outcome,
+    Stuck,
+)
+from blast_controller.core.state import State
+from blast_controller.core.timers import Retry
+
+
+class Lifecycle:
+    """Acts on outcomes of reservations."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.watch = LightWatch(state)
+        self._outcomes: dict[type, Callable[[Any, float], None]] = {
+            Lit: self._on_lit,
+            NotLit: self._on_not_lit,
+            Changed: self._on_changed,
+            ChangeRefused: self._on_change_refused,
+            LightLost: self._on_light_lost,
+            Gone: self._on_gone,
+            Dark: self._on_dark,
+            Stuck: self._on_stuck,
+        }
+
+    def act_on(self, outcomes: Iterable[Outcome], now: float) -> None:
+        """Let outcomes have their consequences."""
+        for outcome in outcomes:
+            self._outcomes[type(outcome)](outcome, now)
+
+    # --------------------------------------------------------------------------------------------- the end
+
+    def end_all(self, request: Request, event: PartEvent, reason: str, now: float) -> None:
+        """Bring every part that has not ended to its end."""
+        for part in request.parts:
+            if not part.state.final:
+                self.end(request, part, event, reason, now)
+
+    def end(self, request: Request, part: Part, event: PartEvent, reason: str, now: float) -> None:
+        """Bring a part to a final state; what devices hold for it is undone."""
+        self._state.book.move(request, part, event)
+        part.reason, part.lease_end = reason, None
+        reservation = self._state.reservations.live.get(part.reservation) if part.reservation is not None else None
+        if reservation is not None and reservation.state is not ReservationState.RELEASING:
+            self._state.reservations.release(reservation)
+            self.act_on(self._state.reservations.completed(reservation), now)
+        self._state.book.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
+        if request.state.final:
+            self._state.book.remember(request, now)
+
+    def check_feasible(self, request: MulticastRequest) -> None:
+        """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
+        if served_statically(request, self._state.fabric, self._state.ledger):
+            return
+        loop_leaf = self._state.settings.loop_leaf
+        group = group_of(request, request.receivers, self._state.fabric, loop_leaf)
+        check_feasible(group, self._state.fabric, self._state.ledger, loop_leaf, self._state.settings.most_splitters)
+        most = self._state.settings.limits(request.tenant).max_splitters
+        if group is not None and most is not None:
+            check_share(group, self._state.ledger, most)
+
+    def _hopeless(self, request: MulticastRequest) -> str | None:
+        """Why a request that was admitted can no longer be served by what is left of the fabric, or None."""
+        try:
+            self.check_feasible(request)
+        except Rejected as refusal:
+            return refusal.sentence
+        return None
+
+    # -------------------------------------------------------------------------------------------- outcomes
+
+    def _on_light_lost(self, outcome: LightLost, now: float) -> None:
+        request, part = self._state.part_of(outcome.reservation)
+        self._state.quota.dark(outcome.reservation.id, now)
+        self._state.reservations.release(outcome.reservation)
+        part.reason = f"light lost: {outcome.reason}"
+        part.grant = part.lease_end = None
+        self._state.book.move(request, part, PartEvent.LIGHT_LOST)
+        self._state.book.publish(request, part, EventKind.REVOKED, reason=part.reason)
+
+    def _on_dark(self, outcome: Dark, now: float) -> None:
+        match outcome.reservation.state:
+            case ReservationState.LIT:
+                self.act_on(self.watch.repair(outcome.reservation, outcome.outputs, now), now)
+            case ReservationState.CHANGING:
+                self.watch.diagnose(outcome.tree, outcome.outputs)
+                self.watch.explain(outcome.reservation, outcome.outputs)
+            case _:
+                self.watch.diagnose(outcome.tree, outcome.outputs)
+                places = [leaf.port.element for leaf in outcome.tree.leaves if leaf.port.output in outcome.outputs]
+                self._on_not_lit(NotLit(outcome.reservation, f"no light at {', '.join(places)}"), now)
+
+    def _on_lit(self, outcome: Lit, now: float) -> None:
+        request, part = self._state.part_of(outcome.reservation)
+        self._state.book.move(request, part, PartEvent.CONFIRMED)
+        part.reason, part.failures = None, 0
+        self._count_light(outcome.reservation, now)
+        if (tree := outcome.reservation.layout.tree) is not None:
+            self._state.doctor.lit(tree.root, tree.leaves)
+        part.grant = make_grant(self._state, request, part, outcome.reservation, now)
+        self._state.book.lease(request, part, now + part.grant.lease)
+        self._state.book.publish(request, part, EventKind.GRANTED, grant=part.grant)
+
+    def _count_light(self, reservation: Reservation, now: float) -> None:
+        """A group within one rack uses no light."""
+        if reservation.layout.tree is None:
+            self._state.quota.dark(reservation.id, now)
+        else:
+            self._state.quota.lit(reservation.id, reservation.request[0], now)
+
+    def _on_not_lit(self, outcome: NotLit, now: float) -> None:
+        request, part = self._state.part_of(outcome.reservation)
+        part.failures += 1
+        part.reason = outcome.reason
+        hopeless = self._hopeless(request.current)
+        if hopeless is not None or part.failures >= self._state.settings.failures_allowed:
+            sentence = f"{outcome.reason}. {hopeless}" if hopeless else outcome.reason
+            self.end(request, part, PartEvent.GIVEN_UP, sentence, now)
+        else:
+            self._state.book.move(request, part, PartEvent.FAILURE)
+
+    def _on_changed(self, outcome: Changed, now: float) -> None:
+        request, part = self._state.part_of(outcome.reservation)
+        part.reason = None
+        self._count_light(outcome.reservation, now)
+        if (tree := outcome.reservation.layout.tree) is not None and outcome.fresh:
+            self._state.doctor.lit(tree.root, outcome.fresh)
+        request.current = outcome.change.request
+        part.receivers = outcome.change.request.receivers
+        part.extra_lease += outcome.change.extra_lease
+        lease_before = part.grant.lease if part.grant else 0.0
+        part.grant = make_grant(self._state, request, part, outcome.reservation, now)
+        # More bytes lengthen the lease as more time does; both count from the first grant.
+        self._state.book.lease(request, part, (part.lease_end or now) + part.grant.lease - lease_before)
+        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
+        self._state.book.decision_due = True
+
+    def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
+        request, part = self._state.part_of(outcome.reservation)
+        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
+        self._state.book.decision_due = True
+
+    def _on_gone(self, outcome: Gone, now: float) -> None:
+        self._state.quota.dark(outcome.reservation.id, now)
+        self._state.book.decision_due = True
+
+    def _on_stuck(self, outcome: Stuck, now: float) -> None:
+        self._state.timers.add(now + self._state.settings.retry_after, Retry(outcome.reservation.id))

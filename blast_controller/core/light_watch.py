@@ -1,0 +1,134 @@
+"""Leaves that are dark: links that are waited for, alarms, and the repair of a branch while the others stay lit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blast_controller.core.events import LightAlarm, PortChanged
+from blast_controller.core.light_doctor import NO_LIGHT
+from blast_controller.core.light_tree import Leaf, LightTree, rehang
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.reservations import Outcome, is_link
+from blast_controller.core.state import State
+from blast_controller.core.static_tree import StaticLight
+from blast_controller.core.timers import LeafDown, LinkDue
+
+
+class LightWatch:
+    """Decides about dark leaves; what comes of it are outcomes like those of any step."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
+        """A ToR's port has, or has lost, its link."""
+        self._state.ledger.note_link(event.datapath, event.port, event.up, now)
+        if event.up:
+            self._take_back(event.datapath, event.port)
+            return self._state.reservations.link_up(event.datapath, event.port)
+        # A receiver that locks flaps: look again before anything is moved.
+        self._state.timers.add(now + self._state.settings.flap_tolerance, LeafDown(event.datapath, event.port))
+        return []
+
+    def await_links(self, reservation: Reservation, now: float) -> None:
+        """Wait for the ports of new leaves, but not for ever."""
+        if any(is_link(device) for device in reservation.waiting):
+            due = LinkDue(reservation.id, reservation.step)
+            self._state.timers.add(now + self._state.settings.link_wait, due)
+
+    def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
+        """A port had lost its link a while ago; if it still has none, its branch is repaired."""
+        since = self._state.ledger.without_link.get((deadline.datapath, deadline.port))
+        if since is None:
+            return []
+        due = since + self._state.settings.flap_tolerance
+        leaf = self._leaf_at(deadline.datapath, deadline.port)
+        if due > now or (leaf is not None and leaf[0].busy):
+            self._state.timers.add(max(due, now + self._state.settings.flap_tolerance), deadline)
+            return []
+        return self._branch_lost(*leaf, now) if leaf is not None else []
+
+    def on_alarm(self, event: LightAlarm, now: float) -> list[Outcome]:
+        """An optical switch sees no light at an output. What is being moved anyway is dark for a moment."""
+        for reservation, leaf in self._leaves():
+            if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):
+                if not reservation.busy:
+                    return self.repair(reservation, frozenset({event.output}), now)
+                if all(x.tree is not None and leaf in x.tree.leaves for x in reservation.layouts):
+                    reservation.alarms.add(event.output)
+        return []
+
+    def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:
+        """The leaves of all trees that are not on their way out."""
+        for reservation in self._state.reservations.live.values():
+            tree = reservation.layout.tree
+            if tree is not None and reservation.state is not ReservationState.RELEASING:
+                yield from ((reservation, leaf) for leaf in tree.leaves)
+
+    def _leaf_at(self, datapath: int, port: int) -> tuple[Reservation, Leaf] | None:
+        place = (datapath, port)
+        datapath_of = self._state.ledger.datapath_of
+        return next((x for x in self._leaves() if (datapath_of(x[1].port.rack), x[1].port.port) == place), None)
+
+    def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
+        tree = reservation.layout.tree
+        if not isinstance(tree, StaticLight):
+            return self.repair(reservation, frozenset({leaf.port.output}), now)
+        reason = f"no light at {leaf.port.element}, and the fibres of the static tree {tree.name} are fixed"
+        self._state.book.explain(*self._state.part_of(reservation), reason)
+        return []
+
+    def _take_back(self, datapath: int, port: int) -> None:
+        """A leaf has its link again: nothing is missing any longer."""
+        leaf = self._leaf_at(datapath, port)
+        if leaf is not None and leaf[0].state is ReservationState.LIT:
+            self._state.book.explain(*self._state.part_of(leaf[0]), None)
+
+    def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
+        """Take the most likely culprits out of use. What the operator has taken out of use stays as it is."""
+        diagnosis = self._state.doctor.dark(tree, outputs)
+        quarantined = self._state.ledger.quarantined
+        for element in diagnosis.clear:
+            if quarantined.get(element, "").startswith(NO_LIGHT):
+                self._state.quarantine(element, None)
+        for element, reason in diagnosis.quarantine.items():
+            if element not in quarantined:
+                self._state.quarantine(element, reason)
+
+    def explain(self, reservation: Reservation, outputs: frozenset[int]) -> None:
+        """Say in the status which leaves that were promised light have none, and why they cannot get any."""
+        tree = reservation.layout.tree
+        dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
+        blamed = [self._state.ledger.unusable(element) for element in dark]
+        why = "; ".join(reason for reason in blamed if reason) or "and no open leg to lead it there"
+        if dark:
+            reason = f"no light at {', '.join(dark)}, {why}"
+            self._state.book.explain(*self._state.part_of(reservation), reason)
+
+    def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
+        """Move dark leaves of a lit tree to open legs; the others stay as they are."""
+        tree = reservation.layout.tree
+        if tree is None:
+            return []
+        self.diagnose(tree, outputs)
+        mended = self._mended(tree, outputs)
+        if mended is None:
+            self.explain(reservation, outputs)
+            return []
+        request, part = self._state.part_of(reservation)
+        target = self._state.allocator.layout(request.current, part.receivers, mended, reservation.group_address)
+        outcomes = self._state.reservations.change(reservation, target, request.current, 0.0)
+        self.await_links(reservation, now)
+        return outcomes
+
+    def _mended(self, tree: LightTree, outputs: frozenset[int]) -> LightTree | None:
+        """The tree with dark leaves on other legs; None where that helps nobody."""
+        ledger = self._state.ledger
+        curable = [
+            leaf for leaf in tree.leaves if leaf.port.output in outputs and not ledger.unusable(leaf.port.element)
+        ]
+        if not curable:
+            return None
+        bad = ledger.bad_legs(hung.splitter for hung in tree.splitters)
+        return rehang(tree, [leaf.port.output for leaf in curable], bad)

@@ -1,0 +1,154 @@
+"""The cross-connects that are made only to probe fibres: held, journalled first, and always taken away again.
+
+They belong to no reservation, so they and the elements that they need are held under a number that none has. What the
+journal names here may be on the switch after a crash; it is removed when the switch is there again, and only then are
+its elements free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.layout import Step
+from blast_controller.core.ledger import Ledger
+from blast_controller.core.outbox import Outbox
+from blast_controller.core.records import Record
+
+PROBER = 0
+"""Who holds what is being probed; reservations are numbered from 1."""
+
+KIND = "probe"
+"""The kind of record that names the circuits of one switch."""
+
+
+@dataclass(slots=True)
+class _Bench:
+    """One switch: `present` is what may be on it, `wanted` what shall be; `step` is None while it has nothing to do."""
+
+    elements: set[str]
+    present: frozenset[CrossConnect] = frozenset()
+    wanted: frozenset[CrossConnect] = frozenset()
+    step: int | None = None
+    clearing: bool = False
+
+
+class ProbeCircuits:
+    """The benches of all switches that are probed, or are still to be cleared."""
+
+    def __init__(self, fabric: Fabric, ledger: Ledger, outbox: Outbox) -> None:
+        self._fabric = fabric
+        self._ledger = ledger
+        self._outbox = outbox
+        self._benches: dict[str, _Bench] = {}
+        self._steps = 0
+
+    def circuits(self, switch: str) -> frozenset[CrossConnect]:
+        """What may be on a switch and is ours."""
+        return self._benches[switch].present if switch in self._benches else frozenset()
+
+    def has(self, switch: str) -> bool:
+        """Whether a switch is being probed, or has still to be cleared."""
+        return switch in self._benches
+
+    # ------------------------------------------------------------------------------------------- probing
+
+    def take(self, switch: str, elements: Collection[str]) -> None:
+        """Hold free elements of a switch that has no bench. Raises DoubleBooked."""
+        self._ledger.take(elements, PROBER)
+        self._benches[switch] = _Bench(set(elements))
+
+    def give_back(self, switch: str, elements: Iterable[str]) -> bool:
+        """Let others use elements that no circuit touches any more; whether there were any."""
+        bench = self._benches[switch]
+        given = bench.elements & set(elements)
+        self._ledger.free(given)
+        bench.elements -= given
+        return bool(given)
+
+    def lay(self, switch: str, circuits: Collection[CrossConnect]) -> bool:
+        """Have these circuits on the switch, alone; whether they are there already."""
+        bench = self._benches[switch]
+        if bench.present == frozenset(circuits):
+            return True
+        self._order(switch, bench, circuits)
+        return False
+
+    def clear(self, switch: str) -> bool:
+        """Take everything away; whether that is done already."""
+        bench = self._benches[switch]
+        bench.clearing = True
+        if not bench.present:
+            self._forget(switch)
+            return True
+        self._order(switch, bench, ())
+        return False
+
+    def _order(self, switch: str, bench: _Bench, circuits: Collection[CrossConnect]) -> None:
+        old, bench.wanted = bench.present, frozenset(circuits)
+        bench.present |= bench.wanted
+        self._steps += 1
+        bench.step = self._steps
+        body = {"circuits": [[c.input, c.output] for c in sorted(bench.present)]}
+        self._outbox.record(Record(KIND, switch, body, note="clearing" if bench.clearing else "probing"))
+        step = Step(tuple(sorted(old - bench.wanted)), tuple(c for c in circuits if c not in old), {}, {})
+        self._outbox.step(PROBER, bench.step, step)
+
+    def _forget(self, switch: str) -> None:
+        self._ledger.free(self._benches.pop(switch).elements)
+        self._outbox.record(Record(KIND, switch, None, note="cleared"))
+
+    # -------------------------------------------------------------------------------------------- devices
+
+    def answered(self, event: StepConfirmed | StepFailed | StepDark) -> bool:
+        """Take a switch's answer; whether it is the one that was waited for."""
+        bench = self._benches.get(str(event.device))
+        if bench is None or bench.step != event.step:
+            return False
+        bench.step = None
+        if not isinstance(event, StepFailed):
+            bench.present = bench.wanted
+            if bench.clearing:
+                self._forget(str(event.device))
+        return True
+
+    def lost(self, switch: str) -> None:
+        """The switch is away with whatever it holds."""
+        bench = self._benches.get(switch)
+        if bench is not None:
+            bench.step, bench.clearing = None, True
+
+    def back(self, switch: str, circuits: frozenset[CrossConnect]) -> bool:
+        """The switch is there again and holds these circuits; whether nothing of ours is left on it."""
+        bench = self._benches.get(switch)
+        if bench is None:
+            return False
+        bench.present &= circuits
+        return self.clear(switch)
+
+    def try_again(self, switch: str) -> bool:
+        """Clear a switch that has refused to be cleared; whether that is done."""
+        bench = self._benches.get(switch)
+        if bench is None or bench.step is not None or not bench.clearing or switch in self._ledger.away:
+            return False
+        return self.clear(switch)
+
+    # -------------------------------------------------------------------------------------------- restart
+
+    def adopt(self, switch: str, body: Mapping[str, Any]) -> None:
+        """Take over what an earlier run may have left on a switch."""
+        circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"])
+        elements = self._touched_by(switch, circuits) - self._ledger.holder.keys()
+        self._ledger.take(elements, PROBER)
+        self._benches[switch] = _Bench(elements, circuits, clearing=True)
+
+    def _touched_by(self, switch: str, circuits: Iterable[CrossConnect]) -> set[str]:
+        inputs, outputs = {c.input for c in circuits}, {c.output for c in circuits}
+        touched = {p.element for p in self._fabric.ports_on(switch) if p.input in inputs or p.output in outputs}
+        for splitter in self._fabric.splitters.values():
+            if splitter.switch == switch and (splitter.input in outputs or inputs.intersection(splitter.outputs)):
+                touched.add(splitter.element)
+        return touched

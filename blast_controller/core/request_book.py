@@ -1,0 +1,133 @@
+"""Requests and their parts: who waits, what happened to whom, and what of it must be on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from blast_controller.core import part_states
+from blast_controller.core.commands import Publish
+from blast_controller.core.errors import RequestEnded, UnknownRequest
+from blast_controller.core.outbox import Outbox
+from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
+from blast_controller.core.settings import CoreSettings
+from blast_controller.core.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers
+
+
+class RequestBook:
+    """All requests that are known. Changes parts only by their table; tells clients through the outbox.
+
+    `touched` names the requests whose record on disk is out of date, with a word for why; `decision_due` is set when
+    a part begins to wait.
+    """
+
+    def __init__(self, settings: CoreSettings, outbox: Outbox, timers: Timers) -> None:
+        self.settings = settings
+        self._outbox = outbox
+        self._timers = timers
+        self.requests: dict[RequestKey, Request] = {}
+        self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
+        self.touched: dict[RequestKey, str] = {}
+        self.decision_due = False
+
+    def get(self, key: RequestKey) -> Request:
+        """The request with this key. Raises UnknownRequest."""
+        try:
+            return self.requests[key]
+        except KeyError:
+            raise UnknownRequest(key[1]) from None
+
+    def get_unended(self, key: RequestKey) -> Request:
+        """The request with this key. Raises UnknownRequest, RequestEnded."""
+        request = self.get(key)
+        if request.state.final:
+            raise RequestEnded(request.state.value, request.parts[-1].reason or "")
+        return request
+
+    def pending_of(self, tenant: str) -> int:
+        """How many parts of a tenant wait."""
+        return sum(request.current.tenant == tenant for request, _ in self.pending.values())
+
+    def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
+        """Take a new request that was admitted; it waits as one part."""
+        request = Request(content, content, now, [Part(0, content.receivers)], attached=attached)
+        self._enter(request, now)
+        self.touched[content.id] = "submitted"
+        return request
+
+    def adopt(self, request: Request, now: float) -> None:
+        """Take over a request of an earlier run: every time that it was given begins anew.
+
+        Nobody was told of a grant that was being lit: such a part waits again, in its old place.
+        """
+        for part in request.parts:
+            if part.state is PartState.CONFIGURING:
+                self.move(request, part, PartEvent.FAILURE)
+        self._enter(request, now)
+        for part in request.parts:
+            if part.state is PartState.ACTIVE and part.grant is not None:
+                self.lease(request, part, now + part.grant.lease)
+        if request.ended_at is not None:
+            self.remember(request, request.ended_at)
+        elif request.attached and is_ungranted(request):
+            # Whoever waited for it waited on a connection to the earlier run.
+            self.vanish(request, now)
+
+    def _enter(self, request: Request, now: float) -> None:
+        self.requests[request.current.id] = request
+        for part in request.parts:
+            if part.state is PartState.PENDING:
+                self._wait(request, part)
+        if request.current.patience is not None and not request.state.final:
+            self._timers.add(now + request.current.patience, PatienceEnd(request.current.id))
+
+    def _wait(self, request: Request, part: Part) -> None:
+        self.pending[request.current.id, part.index] = (request, part)
+        self.decision_due = True
+
+    def move(self, request: Request, part: Part, event: PartEvent) -> None:
+        """Let an event happen to a part. Raises ImpossibleTransition."""
+        part.state = part_states.after(part.state, event)
+        self.touched[request.current.id] = event.value
+        if part.state is PartState.PENDING:
+            self._wait(request, part)
+        else:
+            self.pending.pop((request.current.id, part.index), None)
+
+    def explain(self, request: Request, part: Part, reason: str | None) -> None:
+        """Let the status of a part that has light say what it lacks."""
+        if part.reason != reason:
+            part.reason = reason
+            self.touched[request.current.id] = "explained"
+
+    def publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
+        """Add to a request's events and tell whoever waits for it."""
+        event = RequestEvent(len(request.events) + 1, kind, part.index, **more)
+        request.events.append(event)
+        self.touched[request.current.id] = kind.value
+        self._outbox.publish(Publish(request.current.id, event))
+
+    def lease(self, request: Request, part: Part, end: float) -> None:
+        """Let an active part's lease end at `end`."""
+        part.lease_end = end
+        self._timers.add(end, LeaseEnd(request.current.id, part.index))
+
+    def vanish(self, request: Request, now: float) -> None:
+        """The client that waited on its connection is gone; it may come back within the grace."""
+        request.vanished_at = now
+        self._timers.add(now + self.settings.orphan_grace, GraceEnd(request.current.id))
+
+    def remember(self, request: Request, now: float) -> None:
+        """A request has ended; it is known for a while yet."""
+        request.ended_at = now
+        self._timers.add(now + self.settings.remember_ended, MemoryEnd(request.current.id))
+
+    def forget(self, key: RequestKey) -> None:
+        """A request need not be known any longer."""
+        del self.requests[key]
+        self.touched[key] = "forgotten"
+
+
+def is_ungranted(request: Request) -> bool:
+    """Whether no part has light yet."""
+    return request.state in (PartState.PENDING, PartState.CONFIGURING)

@@ -1,0 +1,252 @@
+"""Requests and reservations as JSON-able data, and back: what the journal keeps.
+
+Times do not survive a restart, because the clock is a steady one that begins anew with the process: leases, patience
+and the memory of ended requests start their full length again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blast_controller.core.commands import Forward
+from blast_controller.core.errors import FabricError
+from blast_controller.core.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.layout import Layout
+from blast_controller.core.light_tree import HungSplitter, Leaf, LightTree
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import (
+    EventKind,
+    Grant,
+    MulticastRequest,
+    Part,
+    Request,
+    RequestEvent,
+    RequestKey,
+    Timings,
+)
+from blast_controller.core.reservation import Change, ChangePhase, Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.static_tree import StaticLight, goes_through
+
+Body = Mapping[str, Any]
+
+
+def _fields_of(thing: Any) -> dict[str, Any]:
+    """The fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
+    return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
+
+
+def request_key(request: RequestKey) -> str:
+    """The journal's name of a request."""
+    return "/".join(request)
+
+
+# ------------------------------------------------------------------------------------------------ requests
+
+
+def request_body(request: Request) -> Body:
+    """A request with its parts and events."""
+    return {
+        "content": _fields_of(request.content),
+        "current": _fields_of(request.current),
+        "attached": request.attached,
+        "parts": [_part_body(part) for part in request.parts],
+        "events": [_event_body(event) for event in request.events],
+    }
+
+
+def load_request(body: Body, now: float) -> Request:
+    """The request of `request_body`, received `now`."""
+    parts = [_load_part(part) for part in body["parts"]]
+    request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
+    request.attached = bool(body["attached"])
+    request.events = [_load_event(event) for event in body["events"]]
+    request.ended_at = now if request.state.final else None
+    return request
+
+
+def _load_content(body: Body) -> MulticastRequest:
+    return MulticastRequest(**{**body, "receivers": tuple(body["receivers"])})
+
+
+def _part_body(part: Part) -> Body:
+    return {
+        "index": part.index,
+        "receivers": list(part.receivers),
+        "state": part.state.value,
+        "reservation": part.reservation,
+        "failures": part.failures,
+        "reason": part.reason,
+        "extra_lease": part.extra_lease,
+        "grant": _grant_body(part.grant),
+    }
+
+
+def _load_part(body: Body) -> Part:
+    return Part(
+        index=body["index"],
+        receivers=tuple(body["receivers"]),
+        state=PartState(body["state"]),
+        reservation=body["reservation"],
+        failures=body["failures"],
+        reason=body["reason"],
+        extra_lease=body["extra_lease"],
+        grant=_load_grant(body["grant"]),
+    )
+
+
+def _grant_body(grant: Grant | None) -> Body | None:
+    return None if grant is None else {**_fields_of(grant), "timings": _fields_of(grant.timings)}
+
+
+def _load_grant(body: Body | None) -> Grant | None:
+    if body is None:
+        return None
+    return Grant(
+        **{
+            **body,
+            "receivers": tuple(body["receivers"]),
+            "unserved": tuple(body["unserved"]),
+            "timings": Timings(**body["timings"]),
+        }
+    )
+
+
+def _event_body(event: RequestEvent) -> Body:
+    return {
+        "sequence": event.sequence,
+        "kind": event.kind.value,
+        "part": event.part,
+        "grant": _grant_body(event.grant),
+        "reason": event.reason,
+        "state": event.state.value if event.state else None,
+    }
+
+
+def _load_event(body: Body) -> RequestEvent:
+    state = PartState(body["state"]) if body["state"] else None
+    return RequestEvent(
+        body["sequence"], EventKind(body["kind"]), body["part"], _load_grant(body["grant"]), body["reason"], state
+    )
+
+
+# -------------------------------------------------------------------------------------------- reservations
+
+
+def reservation_body(reservation: Reservation) -> Body:
+    """A reservation with its layouts; which devices have answered is not kept, for they are asked again."""
+    change = reservation.change
+    return {
+        "id": reservation.id,
+        "request": list(reservation.request),
+        "part": reservation.part,
+        "group_address": reservation.group_address,
+        "state": reservation.state.value,
+        "step": reservation.step,
+        "layout": _layout_body(reservation.layout),
+        "change": None
+        if change is None
+        else {
+            "target": _layout_body(change.target),
+            "request": _fields_of(change.request),
+            "extra_lease": change.extra_lease,
+            "phase": change.phase.value,
+            "refusal": change.refusal,
+        },
+    }
+
+
+def load_reservation(body: Body, fabric: Fabric) -> Reservation:
+    """The reservation of `reservation_body`. Raises FabricError when the fabric no longer has what it holds."""
+    tenant, key = body["request"]
+    reservation = Reservation(
+        body["id"], (tenant, key), body["part"], body["group_address"], _load_layout(body["layout"], fabric)
+    )
+    reservation.state = ReservationState(body["state"])
+    reservation.step = body["step"]
+    if (change := body["change"]) is not None:
+        reservation.change = Change(
+            _load_layout(change["target"], fabric),
+            _load_content(change["request"]),
+            change["extra_lease"],
+            ChangePhase(change["phase"]),
+            change["refusal"],
+        )
+    return reservation
+
+
+def _layout_body(layout: Layout) -> Body:
+    tree = layout.tree
+    return {
+        "receivers": list(layout.receivers),
+        "tree": None
+        if tree is None
+        else {
+            "static": tree.name if isinstance(tree, StaticLight) else None,
+            "root": _fields_of(tree.root),
+            "splitters": [{**_fields_of(h.splitter), "feed": h.feed} for h in tree.splitters],
+            "leaves": [{**_fields_of(leaf.port), "feed": leaf.feed} for leaf in tree.leaves],
+        },
+        "forwards": {str(datapath): [_fields_of(f) for f in found] for datapath, found in layout.forwards.items()},
+    }
+
+
+def _load_layout(body: Body, fabric: Fabric) -> Layout:
+    forwards = {
+        int(datapath): tuple(Forward(**{**f, "outputs": tuple(f["outputs"])}) for f in found)
+        for datapath, found in body["forwards"].items()
+    }
+    if strange := forwards.keys() - {rack.datapath for rack in fabric.racks.values()}:
+        raise FabricError(
+            f"the journal holds rules on the datapath {min(strange):016x}, which the configuration does not have"
+        )
+    return Layout(tuple(body["receivers"]), _load_tree(body["tree"], fabric), forwards)
+
+
+def _load_tree(body: Body | None, fabric: Fabric) -> LightTree | None:
+    if body is None:
+        return None
+    if body["static"] is not None:
+        return _load_static(body, fabric)
+    return LightTree(
+        _load_port(body["root"], fabric),
+        tuple(HungSplitter(_load_splitter(s, fabric), s["feed"]) for s in body["splitters"]),
+        tuple(Leaf(_load_port(leaf, fabric), leaf["feed"]) for leaf in body["leaves"]),
+    )
+
+
+def _load_static(body: Body, fabric: Fabric) -> StaticLight:
+    leaves = tuple(Leaf(_any_port(leaf), leaf["feed"]) for leaf in body["leaves"])
+    light = StaticLight(_any_port(body["root"]), (), leaves, body["static"])
+    declared = fabric.static_trees.get(light.name)
+    if declared is None or not goes_through(declared, light):
+        raise FabricError(
+            f"the journal holds light on the static tree {light.name}, which the configuration does not have like that"
+        )
+    return light
+
+
+def _any_port(body: Body) -> OpticalPort:
+    return OpticalPort(**{name: body[name] for name in OpticalPort.__dataclass_fields__})
+
+
+def _load_port(body: Body, fabric: Fabric) -> OpticalPort:
+    port = _any_port(body)
+    rack = fabric.racks.get(port.rack)
+    if rack is None or port not in rack.optical_ports:
+        raise FabricError(f"the journal holds light on {port.element}, which the configuration does not have like that")
+    return port
+
+
+def _load_splitter(body: Body, fabric: Fabric) -> Splitter:
+    splitter = Splitter(body["name"], body["switch"], body["input"], tuple(body["outputs"]))
+    declared = fabric.splitters.get(splitter.name)
+    # A leg that was quarantined when the tree was built is not in it.
+    if declared is None or splitter != declared.without(
+        lambda leg: leg not in {splitter.leg_element(o) for o in splitter.outputs}
+    ):
+        raise FabricError(
+            f"the journal holds light on {splitter.element}, which the configuration does not have like that"
+        )
+    return splitter

@@ -1,0 +1,87 @@
+"""Everything the core knows, in one place for the parts of it that decide."""
+
+from __future__ import annotations
+
+from blast_controller.core.allocation import Allocator
+from blast_controller.core.auditor import Auditor
+from blast_controller.core.fabric import Fabric
+from blast_controller.core.ledger import Ledger
+from blast_controller.core.light_doctor import LightDoctor
+from blast_controller.core.outbox import Outbox
+from blast_controller.core.probe_circuits import ProbeCircuits
+from blast_controller.core.quota import LOOK_AGAIN, Quota
+from blast_controller.core.records import Record
+from blast_controller.core.request_book import RequestBook
+from blast_controller.core.requests import Part, Request
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservations import Reservations
+from blast_controller.core.settings import CoreSettings
+from blast_controller.core.timers import AuditDue, QuotaLook, Timers
+
+
+class State:
+    """Who asked, who holds what, what was dark, and what is to be done.
+
+    `next_audit` is when devices are read again by themselves, `quota_look_due` whether it is arranged that those whose
+    light is used up are considered again, `written_id` the highest reservation number that is on disk.
+    """
+
+    def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
+        self.fabric = fabric
+        self.settings = settings
+        self.draining = False
+        self.next_audit: float | None = None
+        self.quota_look_due = False
+        self.written_id = 0
+        self.timers = Timers()
+        self.outbox = Outbox()
+        self.ledger = Ledger(fabric, settings.group_network, settings.most_splitters)
+        self.book = RequestBook(settings, self.outbox, self.timers)
+        self.reservations = Reservations(self.ledger, self.outbox)
+        self.allocator = Allocator(fabric, self.ledger, settings)
+        self.quota = Quota(settings.limits)
+        self.doctor = LightDoctor()
+        self.probes = ProbeCircuits(fabric, self.ledger, self.outbox)
+        self.auditor = Auditor(fabric, self.ledger, self.reservations, self.outbox, self.probes)
+
+    def change_settings(self, settings: CoreSettings, now: float) -> None:
+        """Go by these settings from the next decision on."""
+        every_before = self.settings.reconcile_every
+        self.settings = self.book.settings = settings
+        self.allocator = Allocator(self.fabric, self.ledger, settings)
+        self.quota.limits = settings.limits
+        self.book.decision_due = True
+        if settings.reconcile_every != every_before:
+            self.appoint_audit(now)
+
+    def appoint_audit(self, now: float) -> None:
+        """Have devices read again after the interval that the settings say; an earlier appointment is off."""
+        every = self.settings.reconcile_every
+        self.next_audit = None if every is None else now + every
+        if self.next_audit is not None:
+            self.timers.add(self.next_audit, AuditDue(self.next_audit))
+
+    def appoint_quota_look(self, now: float) -> None:
+        """Decide again in a while for those who wait because their light is used up."""
+        if not self.quota_look_due:
+            self.quota_look_due = True
+            self.timers.add(now + LOOK_AGAIN, QuotaLook())
+
+    def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
+        """Whom a reservation serves."""
+        request = self.book.requests[reservation.request]
+        return request, request.parts[reservation.part]
+
+    def splitters_of(self, tenant: str) -> int:
+        """How many splitters a tenant holds."""
+        mine = [r for r in self.reservations.live.values() if r.request[0] == tenant]
+        return sum(element.startswith("splitter:") for r in mine for element in r.elements)
+
+    def quarantine(self, element: str, reason: str | None) -> None:
+        """Take an element out of use for this reason, or (None) bring it back."""
+        if reason is not None:
+            self.ledger.quarantine(element, reason)
+            self.outbox.record(Record("element", element, {"reason": reason}, note="quarantined"))
+        elif self.ledger.lift_quarantine(element):
+            self.outbox.record(Record("element", element, None, note="released"))
+            self.book.decision_due = True

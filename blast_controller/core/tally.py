@@ -1,0 +1,80 @@
+"""Counts of optical ports and splitters that are kept up to date piece by piece, so that nobody counts all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from algorithms.b_matching.residual import Residual
+from blast_controller.core.fabric import OpticalPort, Splitter
+
+Piece = OpticalPort | Splitter
+
+
+@dataclass(slots=True)
+class Tally:
+    """Ports per rack, and splitters by size in the fabric's order, on each switch.
+
+    `order` says of every splitter's name which one comes first.
+    """
+
+    order: Mapping[str, int] = field(repr=False)
+    _counted: dict[str, Piece] = field(default_factory=dict)
+    _ports: dict[str, dict[str, int]] = field(default_factory=dict)
+    _splitters: dict[str, dict[int, dict[int, Splitter]]] = field(default_factory=dict)
+
+    def put(self, element: str, piece: Piece | None) -> None:
+        """From now on count `element` as `piece`, which may have lost legs; as nothing if that is None."""
+        before = self._counted.get(element)
+        if before == piece:
+            return
+        if before is not None:
+            self._remove(before)
+            del self._counted[element]
+        if piece is not None:
+            self._add(piece)
+            self._counted[element] = piece
+
+    def _add(self, piece: Piece) -> None:
+        if isinstance(piece, OpticalPort):
+            racks = self._ports.setdefault(piece.switch, {})
+            racks[piece.rack] = racks.get(piece.rack, 0) + 1
+        else:
+            sizes = self._splitters.setdefault(piece.switch, {})
+            sizes.setdefault(piece.ways, {})[self.order[piece.name]] = piece
+
+    def _remove(self, piece: Piece) -> None:
+        if isinstance(piece, OpticalPort):
+            racks = self._ports[piece.switch]
+            racks[piece.rack] -= 1
+            if not racks[piece.rack]:
+                del racks[piece.rack]
+        else:
+            sizes = self._splitters[piece.switch]
+            del sizes[piece.ways][self.order[piece.name]]
+            if not sizes[piece.ways]:
+                del sizes[piece.ways]
+
+    def residual(
+        self, switches: Iterable[str], most_splitters: int | None, allowance: Mapping[str, int] | None = None
+    ) -> Residual:
+        """What is counted, as the matching sees it."""
+        names = tuple(switches)
+        ports = {switch: self._ports.get(switch, {}) for switch in names}
+        return Residual(ports, {switch: self.sizes(switch) for switch in names}, most_splitters, allowance)
+
+    def sizes(self, switch: str) -> dict[int, int]:
+        """How many splitters of each size there are on `switch`."""
+        return {ways: len(found) for ways, found in self._splitters.get(switch, {}).items()}
+
+    def splitters(self, switch: str, ways: Sequence[int]) -> list[Splitter]:
+        """The first splitters of these sizes on `switch`. Raises LookupError when there are not as many."""
+        first = {size: iter(self._first(switch, size, ways.count(size))) for size in set(ways)}
+        return [next(first[size]) for size in ways]
+
+    def _first(self, switch: str, size: int, count: int) -> list[Splitter]:
+        found = self._splitters.get(switch, {}).get(size, {})
+        if len(found) < count:
+            raise LookupError(f"{len(found)} splitters 1:{size} on {switch}, wanted {count}")
+        return [found[place] for place in nsmallest(count, found)]

@@ -1,0 +1,57 @@
+"""The check of the fibres at the first start of a controller: nobody has asked for it, so the log gets its report."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from blast_controller.core.errors import Rejected, RequestError
+from blast_controller.core.events import VerifyAsked
+from blast_controller.core.fibre_check import FibreReport
+from blast_controller.ops.activity import Line, tell
+from blast_controller.runtime import Runtime, Turn
+
+DEVICES_PATIENCE = 60.0
+"""Seconds for which devices that are not there yet are waited for; then what needs them is left out."""
+LONGEST_PROBING = 3600.0
+NONCE_BYTES = 32
+
+
+def check_fibres(runtime: Runtime) -> None:
+    """Have every free fibre probed once the devices are there, and write what was found to the log."""
+
+    def work(turn: Turn) -> FibreReport | Future[FibreReport]:
+        turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_PATIENCE))
+        return turn.wait_announced(
+            turn.core.fibre_topic,
+            LONGEST_PROBING,
+            lambda report: report,
+            lambda: Rejected("too_slow", "The check of the fibres has not come to its end."),
+        )
+
+    runtime.call(work).add_done_callback(_tell)
+
+
+def _tell(checked: Future[FibreReport]) -> None:
+    if checked.cancelled():
+        return
+    error = checked.exception()
+    if isinstance(error, RequestError):
+        tell(Line(logging.WARNING, "fibres", f"the fibres were not checked: {error}", {}))
+    elif error is None:
+        for line in report_lines(checked.result()):
+            tell(line)
+
+
+def report_lines(report: FibreReport) -> Iterator[Line]:
+    """A report as log lines: each fault, what was not probed, and that it is done."""
+    for fault in report.faults:
+        known = {"element": fault.element, "reason": fault.sentence}
+        yield Line(logging.WARNING, "fibre_fault", f"{fault.element}: {fault.sentence}", known)
+    for skipped in report.skipped:
+        yield Line(logging.INFO, "fibre_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
+    count = len(report.faults)
+    said = f"{count} differ from the configuration" if count else "what was probed is wired as configured"
+    yield Line(logging.INFO, "fibres", f"the fibres were checked: {said}", {"faults": count})

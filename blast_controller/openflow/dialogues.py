@@ -1,0 +1,275 @@
+"""What is said to a ToR and what its answers mean: one small state machine for each kind of dialogue.
+
+A dialogue opens with some messages, takes the answers that carry its transaction ids, and may go on with more messages.
+It is `done` when no answer is outstanding. `exclusive` says that nothing else may be sent to this ToR meanwhile,
+because what comes next depends on the answers. `deadline` is when an answer is too late; None if that no longer
+matters. A Reaction with `over` means that the ToR cannot be used on this connection, and why.
+
+| dialogue | says                                                   | then, on the answers                            |
+|----------|--------------------------------------------------------|-------------------------------------------------|
+| claiming | role request: master, our generation                   | done                                            |
+| reading  | flow statistics of our cookies, aggregate of all rules | (deletions, barrier, additions, barrier,) done  |
+| changing | rules, barrier                                         | (deletions of steps not refused, barrier,) done |
+
+**A change**: a step that both adds and removes has its removals sent when its additions are in force, so that a member
+of a group that stays loses no packet, and never when one of them was refused, because then the old rules must go on.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from blast_controller.core.events import StepConfirmed, StepFailed
+from blast_controller.openflow.audit import Audit
+from blast_controller.openflow.rules import Operation, Rule, Stray
+from blast_controller.openflow.vocabulary import (
+    Answer,
+    BarrierAnswered,
+    Claim,
+    CountRules,
+    Event,
+    Fence,
+    Message,
+    Numbered,
+    ReadOurRules,
+    Refusal,
+    RoleAnswered,
+    RulesCounted,
+    RulesRead,
+    StepKey,
+)
+
+MOST_RULES = 1_000_000
+FENCED = "another controller is the master of this ToR"
+_LAST_XID = 0xFFFF_FFFF
+
+
+def transaction_ids() -> Iterator[int]:
+    """1, 2, … and from the last one on again; 0 is left to messages that nobody asked for."""
+    while True:
+        yield from range(1, _LAST_XID + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """Messages to send, events to report, and a reason to hang up."""
+
+    send: tuple[Numbered, ...] = ()
+    events: tuple[Event, ...] = ()
+    over: str | None = None
+
+
+class Dialogue(ABC):
+    """One of the dialogues above."""
+
+    def __init__(self, numbers: Iterator[int], deadline: float) -> None:
+        self.deadline: float | None = deadline
+        self.done = False
+        self._numbers = numbers
+        self._xids: set[int] = set()
+
+    def concerns(self, xid: int) -> bool:
+        """Whether a message of this dialogue had this transaction id."""
+        return xid in self._xids
+
+    @property
+    @abstractmethod
+    def exclusive(self) -> bool:
+        """Whether nothing else may be sent before this goes on."""
+
+    @abstractmethod
+    def open(self) -> tuple[Numbered, ...]:
+        """The first messages."""
+
+    @abstractmethod
+    def receive(self, answer: Answer, now: float) -> Reaction:
+        """Go on."""
+
+    @abstractmethod
+    def expire(self) -> Reaction:
+        """The deadline has passed."""
+
+    def abandon(self, reason: str) -> tuple[Event, ...]:
+        """The connection ended: what is still owed to the core."""
+        return ()
+
+    def _number(self, messages: Sequence[Message]) -> tuple[Numbered, ...]:
+        numbered = tuple((next(self._numbers), message) for message in messages)
+        self._xids.update(xid for xid, _ in numbered)
+        return numbered
+
+
+class Claiming(Dialogue):
+    """Ask to be the master; nothing else is sent before the answer."""
+
+    exclusive = True
+
+    def __init__(self, numbers: Iterator[int], deadline: float, generation: int) -> None:
+        super().__init__(numbers, deadline)
+        self._generation = generation
+
+    def open(self) -> tuple[Numbered, ...]:
+        """The role request."""
+        return self._number([Claim(self._generation)])
+
+    def receive(self, answer: Answer, now: float) -> Reaction:
+        """Master, or over."""
+        match answer:
+            case RoleAnswered(master=True):
+                self.done = True
+                return Reaction()
+            case Refusal(fenced=False, reason=reason):
+                return Reaction(over=f"it does not make us its master: {reason}")
+            case _:
+                return Reaction(over=f"{FENCED}: it refused generation {self._generation} as older than that one's")
+
+    def expire(self) -> Reaction:
+        """A ToR that does not answer is not written to."""
+        return Reaction(over="it did not answer the role request in time")
+
+
+class Reading(Dialogue):
+    """Read our rules and count the rest; mend what the audit finds wrong, if asked to."""
+
+    def __init__(
+        self, numbers: Iterator[int], deadline: float, audit: Callable[[Sequence[Rule | Stray]], Audit], mend: bool
+    ) -> None:
+        super().__init__(numbers, deadline)
+        self.findings = Audit(frozenset())
+        self._audit = audit
+        self._mend = mend
+        self._rules: list[Rule | Stray] = []
+        self._complete = False
+        self._count: int | None = None
+        self._repairs: list[Sequence[Operation]] = []
+
+    @property
+    def exclusive(self) -> bool:
+        """A repair must not meet rules that were written after the reading."""
+        return not self.done
+
+    @property
+    def foreign(self) -> int:
+        """How many rules are not ours."""
+        return max(0, (self._count or 0) - len(self._rules))
+
+    def open(self) -> tuple[Numbered, ...]:
+        """Both requests."""
+        return self._number([ReadOurRules(), CountRules()])
+
+    def receive(self, answer: Answer, now: float) -> Reaction:
+        """Collect, judge, mend."""
+        match answer:
+            case RulesRead(rules=rules, last=last) if not self._complete:
+                self._rules += rules
+                self._complete = last
+                if len(self._rules) > MOST_RULES:
+                    return Reaction(over=f"it tells of more than {MOST_RULES} rules of ours")
+            case RulesCounted(rules=count) if self._count is None:
+                self._count = count
+            case BarrierAnswered():
+                return self._next_repair()
+            case Refusal(fenced=fenced, reason=reason):
+                return Reaction(over=FENCED if fenced else f"it refused: {reason}")
+        if not self._complete or self._count is None:
+            return Reaction()
+        self.findings = self._audit(self._rules)
+        if self._mend:
+            self._repairs = [part for part in (self.findings.deletions, self.findings.additions) if part]
+        return self._next_repair()
+
+    def expire(self) -> Reaction:
+        """A ToR that does not tell its rules, or take its guards, is not used."""
+        return Reaction(over="it did not answer about its rules in time")
+
+    def _next_repair(self) -> Reaction:
+        if not self._repairs:
+            self.done = True
+            return Reaction()
+        return Reaction(self._number([*self._repairs.pop(0), Fence()]))
+
+
+@dataclass(frozen=True, slots=True)
+class StepRules:
+    """What a step of a change does to the table: at once, and when that is in force."""
+
+    first: tuple[Operation, ...]
+    then: tuple[Operation, ...] = ()
+
+
+class Changing(Dialogue):
+    """Carry out some steps; each is confirmed or failed once."""
+
+    def __init__(
+        self, numbers: Iterator[int], deadline: float, datapath: int, steps: Mapping[StepKey, StepRules], asked: float
+    ) -> None:
+        super().__init__(numbers, deadline)
+        self._datapath = datapath
+        self._steps = steps
+        self._asked = asked
+        self._patience = deadline - asked
+        self._unanswered = list(steps)
+        self._step_of: dict[int, StepKey] = {}
+        self._fence = 0
+        self._second_part = any(rules.then for rules in steps.values())
+
+    @property
+    def exclusive(self) -> bool:
+        """While deletions are still to come: a later change may add the same rule again."""
+        return self._second_part
+
+    def open(self) -> tuple[Numbered, ...]:
+        """What comes first of every step."""
+        return self._send([(step, operation) for step, rules in self._steps.items() for operation in rules.first])
+
+    def receive(self, answer: Answer, now: float) -> Reaction:
+        """Confirm or fail steps, and go on with the second part."""
+        match answer:
+            case BarrierAnswered(xid=xid) if xid == self._fence:
+                return self._fenced(now)
+            case Refusal(fenced=True):
+                return Reaction(over=FENCED)
+            case Refusal(xid=xid, reason=reason):
+                return self._refused(xid, f"ToR {self._datapath:016x} refused: {reason}")
+            case _:
+                return Reaction()
+
+    def expire(self) -> Reaction:
+        """The steps fail; the dialogue keeps its place until the barrier is answered."""
+        self.deadline, self._second_part = None, False
+        return Reaction(events=self.abandon(f"ToR {self._datapath:016x} did not confirm within {self._patience:g} s"))
+
+    def abandon(self, reason: str) -> tuple[Event, ...]:
+        """Every unanswered step fails."""
+        return self._fail(list(self._unanswered), reason)
+
+    def _fenced(self, now: float) -> Reaction:
+        then: list[tuple[StepKey, Operation]] = []
+        if self._second_part:
+            then = [(step, operation) for step in self._unanswered for operation in self._steps[step].then]
+        waiting = {step for step, _ in then}
+        confirmed = [step for step in self._unanswered if step not in waiting]
+        self._unanswered = [step for step in self._unanswered if step in waiting]
+        self._second_part = False
+        self.done = not then
+        events = [StepConfirmed(self._datapath, *step, elapsed=now - self._asked) for step in confirmed]
+        return Reaction(self._send(then) if then else (), tuple(events))
+
+    def _refused(self, xid: int, reason: str) -> Reaction:
+        # An error to the barrier itself says nothing about the rules: then no step can be confirmed.
+        steps = [self._step_of[xid]] if xid in self._step_of else list(self._unanswered)
+        if xid == self._fence:
+            self.done = True
+        return Reaction(events=self._fail([step for step in steps if step in self._unanswered], reason))
+
+    def _fail(self, steps: Sequence[StepKey], reason: str) -> tuple[Event, ...]:
+        self._unanswered = [step for step in self._unanswered if step not in steps]
+        return tuple(StepFailed(self._datapath, *step, reason=reason) for step in steps)
+
+    def _send(self, owned: Sequence[tuple[StepKey, Operation]]) -> tuple[Numbered, ...]:
+        numbered = self._number([*(operation for _, operation in owned), Fence()])
+        *rules, (self._fence, _) = numbered
+        self._step_of.update((xid, step) for (xid, _), (step, _) in zip(rules, owned, strict=True))
+        return numbered

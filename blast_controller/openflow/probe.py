@@ -1,0 +1,33 @@
+"""Probe frames: what the controller sends through a fibre to see where it ends.
+
+An Ethernet frame of a type that nothing else uses, from one locally administered address to another, with the length
+of its payload inside because short frames are padded on their way.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from blast_controller.openflow.rules import PROBE_ETHERTYPE
+
+MOST_BYTES = 1400
+_HEAD = struct.Struct("!6s6sHIH")
+_TO, _FROM = bytes.fromhex("02b1a5000002"), bytes.fromhex("02b1a5000001")
+_MAGIC = 0xB1A5_0B0E
+_SHORTEST = 60
+
+
+def probe_frame(payload: bytes) -> bytes:
+    """The frame that carries `payload`. Raises ValueError if that is longer than `MOST_BYTES`."""
+    if len(payload) > MOST_BYTES:
+        raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
+    return (_HEAD.pack(_TO, _FROM, PROBE_ETHERTYPE, _MAGIC, len(payload)) + payload).ljust(_SHORTEST, b"\0")
+
+
+def probe_payload(frame: bytes) -> bytes | None:
+    """What a received frame carries; None if it is no probe."""
+    if len(frame) < _HEAD.size:
+        return None
+    *_, ethertype, magic, length = _HEAD.unpack_from(frame)
+    payload = frame[_HEAD.size : _HEAD.size + length]
+    return payload if (ethertype, magic, len(payload)) == (PROBE_ETHERTYPE, _MAGIC, length) else None

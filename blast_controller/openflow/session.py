@@ -1,0 +1,255 @@
+"""One connection of one ToR: which dialogues are under way, which wait, and what the core is told.
+
+| state     | means                                   | goes to                                                     |
+|-----------|-----------------------------------------|-------------------------------------------------------------|
+| claiming  | nothing but the role request was sent   | master → preparing                                          |
+| preparing | rules are read, and mended where wrong  | done → up: DeviceUp with the forwards found, then its ports |
+| up        | commands and readings are carried out   |                                                             |
+| ended     | hung up by us, or lost                  |                                                             |
+
+Any state ends on a refusal that leaves the ToR unusable, on an answer of the preparation or of a reading that is late,
+when another controller takes the ToR over, and when the connection is lost.
+
+At most `WINDOW` dialogues are on their way to one ToR; further ones wait here, so that the framework's own send queue
+(16 entries) never blocks the caller.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from blast_controller.core.commands import ForwardingChange, SetForwarding
+from blast_controller.core.events import DeviceDown, DeviceUp, PortChanged, ProbeSeen, StepFailed, TableObserved
+from blast_controller.openflow.audit import audit
+from blast_controller.openflow.dialogues import (
+    FENCED,
+    Changing,
+    Claiming,
+    Dialogue,
+    Reaction,
+    Reading,
+    StepRules,
+)
+from blast_controller.openflow.rules import InvalidForward, Rule, RuleSettings, additions, merged, removals
+from blast_controller.openflow.vocabulary import (
+    Answer,
+    Connected,
+    Demoted,
+    Effect,
+    Event,
+    HangUp,
+    News,
+    Nonsense,
+    PortReported,
+    PortState,
+    Probe,
+    ProbeArrived,
+    Refusal,
+    SendProbe,
+    StepKey,
+    Transmit,
+)
+
+WINDOW = 8
+ANSWER_TIMEOUT = 10.0
+"""Seconds for the answer to a role request, and for a reading with its repairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every ToR; `step_timeout` is in seconds."""
+
+    settings: RuleSettings
+    generation: int
+    step_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tor:
+    """What holds for one ToR."""
+
+    datapath: int
+    optical_ports: Sequence[int]
+    guards: Sequence[Rule]
+
+
+class _State(Enum):
+    CLAIMING = "claiming"
+    PREPARING = "preparing"
+    UP = "up"
+    ENDED = "ended"
+
+
+class Session:
+    """Turns what its ToR says, and what the core wants of it, into effects."""
+
+    def __init__(self, connected: Connected, tor: Tor, terms: Terms, numbers: Iterator[int]) -> None:
+        self.handle = connected.session
+        self.datapath = tor.datapath
+        self._tor = tor
+        self._terms = terms
+        self._numbers = numbers
+        self._state = _State.CLAIMING
+        self._under_way: list[Dialogue] = []
+        self._waiting: deque[Dialogue] = deque()
+        absent = {port: PortState(port, False, "the ToR has no such port") for port in tor.optical_ports}
+        present = {state.port: state for state in connected.ports if state.port in absent}
+        self._ports = absent | present
+
+    @property
+    def up(self) -> bool:
+        """Whether commands are accepted."""
+        return self._state is _State.UP
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is of no use any more."""
+        return self._state is _State.ENDED
+
+    def deadline(self) -> float | None:
+        """The earliest moment at which something may be late."""
+        return min((d.deadline for d in self._dialogues() if d.deadline is not None), default=None)
+
+    # ------------------------------------------------------------------------------------------ what the core wants
+
+    def begin(self, now: float) -> list[Effect]:
+        """The connection is new."""
+        return self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, self._terms.generation))
+
+    def command(self, change: SetForwarding, asked: float) -> list[Effect]:
+        """Carry out a change; a step that no rule can express fails at once."""
+        steps: dict[StepKey, StepRules] = {}
+        failures: list[Effect] = []
+        for step, part in merged(change.changes).items():
+            try:
+                steps[step] = _step_rules(self._terms.settings, part)
+            except InvalidForward as error:
+                failures.append(StepFailed(self.datapath, *step, reason=str(error)))
+        if not steps:
+            return failures
+        deadline = asked + self._terms.step_timeout
+        return failures + self._ask(Changing(self._numbers, deadline, self.datapath, steps, asked))
+
+    def read(self, mend: bool, now: float) -> list[Effect]:
+        """Read the rules, after everything that was asked before."""
+        judge = partial(audit, self._terms.settings, self._tor.guards)
+        return self._ask(Reading(self._numbers, now + ANSWER_TIMEOUT, judge, mend))
+
+    def probe(self, wish: Probe) -> list[Effect]:
+        """Send a probe frame; nothing answers it."""
+        return [Transmit(self.handle, ((next(self._numbers), SendProbe(wish.port, wish.payload)),))]
+
+    # --------------------------------------------------------------------------------------------- what the ToR says
+
+    def answered(self, answer: Answer, now: float) -> list[Effect]:
+        """Something of ours was answered; what nobody waits for is ignored."""
+        dialogue = next((d for d in self._under_way if d.concerns(answer.xid)), None)
+        if dialogue is None:
+            # A probe's transaction id is not kept; that it is no longer ours to send still matters.
+            return self.hang_up(FENCED) if isinstance(answer, Refusal) and answer.fenced else []
+        return self._react(dialogue.receive(answer, now)) + self._settle(dialogue, now)
+
+    def hears(self, news: News) -> list[Effect]:
+        """Something nobody asked for."""
+        match news:
+            case Demoted():
+                return self.hang_up(FENCED)
+            case Nonsense(_, reason):
+                return self.hang_up(f"it does not keep to the protocol: {reason}")
+            case PortReported(_, state):
+                return self._port_reported(state)
+            case ProbeArrived(_, port, payload):
+                return [ProbeSeen(self.datapath, port, payload)] if self.up and port in self._ports else []
+
+    def expire(self, now: float) -> list[Effect]:
+        """Whatever is late by now fails, or ends the connection."""
+        late = [d for d in self._dialogues() if d.deadline is not None and d.deadline <= now]
+        self._waiting = deque(d for d in self._waiting if d not in late)
+        effects: list[Effect] = []
+        for dialogue in late:
+            effects += self._react(dialogue.expire())
+        return effects + ([] if self.ended else self._refill())
+
+    # ------------------------------------------------------------------------------------------------------- the end
+
+    def end(self, reason: str, told: bool = False) -> list[Effect]:
+        """The connection is gone: DeviceDown if the core knew of it or is to be told, then the unanswered steps."""
+        down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or told else []
+        self._state = _State.ENDED
+        sentence = f"ToR {self.datapath:016x} was lost: {reason}"
+        return down + [event for dialogue in self._dialogues() for event in dialogue.abandon(sentence)]
+
+    def hang_up(self, reason: str) -> list[Effect]:
+        """End the connection ourselves; the core is told why, also when the ToR was never up."""
+        if self.ended:
+            return []
+        return [*self.end(reason, told=True), HangUp(self.handle, f"ToR {self.datapath:016x}: {reason}")]
+
+    # --------------------------------------------------------------------------------------------------------- inside
+
+    def _dialogues(self) -> list[Dialogue]:
+        return [*self._under_way, *self._waiting]
+
+    def _ask(self, dialogue: Dialogue) -> list[Effect]:
+        self._waiting.append(dialogue)
+        return self._refill()
+
+    def _refill(self) -> list[Effect]:
+        effects: list[Effect] = []
+        while self._waiting and len(self._under_way) < WINDOW and not any(d.exclusive for d in self._under_way):
+            dialogue = self._waiting.popleft()
+            self._under_way.append(dialogue)
+            effects.append(Transmit(self.handle, dialogue.open()))
+        return effects
+
+    def _react(self, reaction: Reaction) -> list[Effect]:
+        effects: list[Effect] = list(reaction.events)
+        if reaction.send:
+            effects.append(Transmit(self.handle, reaction.send))
+        return effects + (self.hang_up(reaction.over) if reaction.over else [])
+
+    def _settle(self, dialogue: Dialogue, now: float) -> list[Effect]:
+        if self.ended:
+            return []
+        effects: list[Effect] = []
+        if dialogue.done:
+            self._under_way.remove(dialogue)
+            effects += self._concluded(dialogue, now)
+        return effects + self._refill()
+
+    def _concluded(self, dialogue: Dialogue, now: float) -> list[Effect]:
+        match dialogue:
+            case Claiming():
+                self._state = _State.PREPARING
+                return self.read(mend=True, now=now)
+            case Reading() if not self.up:
+                self._state = _State.UP
+                return [DeviceUp(self.datapath, rules=dialogue.findings.forwards), *self._all_ports()]
+            case Reading():
+                return [TableObserved(self.datapath, dialogue.findings.forwards, dialogue.foreign)]
+            case _:
+                return []
+
+    def _port_reported(self, state: PortState) -> list[Effect]:
+        known = self._ports.get(state.port)
+        if known is None or known == state:
+            return []
+        self._ports[state.port] = state
+        return list(_port_events(self.datapath, [state])) if self.up else []
+
+    def _all_ports(self) -> list[Event]:
+        return list(_port_events(self.datapath, self._ports.values()))
+
+
+def _step_rules(settings: RuleSettings, change: ForwardingChange) -> StepRules:
+    added, removed = tuple(additions(settings, change)), tuple(removals(settings, change))
+    return StepRules(added, removed) if added else StepRules(removed)
+
+
+def _port_events(datapath: int, states: Iterable[PortState]) -> Iterator[Event]:
+    for state in states:
+        yield PortChanged(datapath, state.port, state.up, state.reason)

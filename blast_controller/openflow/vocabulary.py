@@ -1,0 +1,223 @@
+"""The words between the sans-IO core of this part and its shells: inputs, messages to ToRs, effects.
+
+A **session** is one connection of one ToR, named by an opaque object and compared by identity, because the same ToR
+can be back before its old connection is reported dead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blast_controller.core.commands import SetForwarding
+from blast_controller.core.events import (
+    DeviceDown,
+    DeviceUp,
+    PortChanged,
+    ProbeSeen,
+    StepConfirmed,
+    StepFailed,
+    TableObserved,
+)
+from blast_controller.openflow.rules import Operation, Rule, Stray
+
+# ------------------------------------------------------------------------------------- inputs: what a ToR says
+
+
+@dataclass(frozen=True, slots=True)
+class PortState:
+    """A port of a ToR and whether it has a link; if not, why."""
+
+    port: int
+    up: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A ToR finished its handshake on `session` and has these ports."""
+
+    session: object
+    datapath: int
+    ports: tuple[PortState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """`session` is dead."""
+
+    session: object
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleAnswered:
+    """The ToR answered the claim `xid`."""
+
+    session: object
+    xid: int
+    master: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesRead:
+    """One part of the answer to ReadOurRules."""
+
+    session: object
+    xid: int
+    rules: tuple[Rule | Stray, ...]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesCounted:
+    """The answer to CountRules."""
+
+    session: object
+    xid: int
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierAnswered:
+    """The ToR answered the barrier request `xid`."""
+
+    session: object
+    xid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The ToR answered the message `xid` with an error; `fenced` if because another controller is its master."""
+
+    session: object
+    xid: int
+    reason: str
+    fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Demoted:
+    """Another controller has become the master of the ToR."""
+
+    session: object
+
+
+@dataclass(frozen=True, slots=True)
+class PortReported:
+    """A port of the ToR came, went or changed."""
+
+    session: object
+    state: PortState
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeArrived:
+    """A probe frame came in by `port`."""
+
+    session: object
+    port: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Nonsense:
+    """The ToR said something that contradicts the protocol."""
+
+    session: object
+    reason: str
+
+
+Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
+News = Demoted | PortReported | ProbeArrived | Nonsense
+
+# ---------------------------------------------------------------------------------- inputs: what the core wants
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The core wants `change`, asked at time `asked`."""
+
+    change: SetForwarding
+    asked: float
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The core wants to know the rules of a ToR, and unless only looking, what is the driver's own made right."""
+
+    datapath: int
+    mend: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The core wants a probe frame sent out of a port."""
+
+    datapath: int
+    port: int
+    payload: bytes
+
+
+Wish = Command | Read | Probe
+Input = Connected | Lost | Answer | News | Wish
+
+# ---------------------------------------------------------------------------------------------- messages to a ToR
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Make us the master, unless a controller of a later generation already is (OFPT_ROLE_REQUEST)."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOurRules:
+    """Tell every rule with our magic, in any table (OFPMP_FLOW)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountRules:
+    """Tell how many rules there are, whoever's (OFPMP_AGGREGATE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Answer when everything before is done (OFPT_BARRIER_REQUEST)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendProbe:
+    """Send a probe frame out of `port` (OFPT_PACKET_OUT)."""
+
+    port: int
+    payload: bytes
+
+
+Message = Operation | Claim | ReadOurRules | CountRules | Fence | SendProbe
+Numbered = tuple[int, Message]
+"""A message under its transaction id (xid), which the ToR's answer or error carries too."""
+
+# --------------------------------------------------------------------------------------------------------- effects
+
+
+@dataclass(frozen=True, slots=True)
+class Transmit:
+    """Send these messages in this order."""
+
+    session: object
+    messages: tuple[Numbered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """Close `session`."""
+
+    session: object
+    reason: str
+
+
+Event = DeviceUp | DeviceDown | StepConfirmed | StepFailed | TableObserved | PortChanged | ProbeSeen
+Effect = Transmit | HangUp | Event
+StepKey = tuple[int, int]
+"""(reservation, step)"""

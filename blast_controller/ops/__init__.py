@@ -1,0 +1,1 @@
+"""Running the controller: logs, the service manager, what an operator is told."""

@@ -1,0 +1,45 @@
+"""Looking for light at the outputs of an optical switch, where it measures power."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from tl1_driver.circuits import Port
+
+POLL_SECONDS = 0.005
+
+When = Literal["off", "before_grant", "under_traffic"]
+"""A switch may not measure power, measure it always, or only while data flows."""
+
+
+class Powers(Protocol):
+    """Whoever can read the powers of a switch."""
+
+    async def powers(self) -> dict[Port, float]:
+        """dBm at every port where the switch measures it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LightCheck:
+    """When to look, below how many dBm an output is dark, and how many seconds light may take to come."""
+
+    when: When = "off"
+    dark_dbm: float = -30.0
+    wait: float = 0.5
+
+    async def dark(self, switch: Powers, outputs: Collection[int]) -> frozenset[int]:
+        """The outputs at which no light has come out within `wait`; what is not measured counts as lit.
+
+        Raises the Tl1Error of a reading that fails.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.wait
+        while True:
+            powers = await switch.powers()
+            dark = frozenset(n for n in outputs if powers.get(Port("out", n), self.dark_dbm) < self.dark_dbm)
+            if not dark or loop.time() >= until:
+                return dark
+            await asyncio.sleep(POLL_SECONDS)

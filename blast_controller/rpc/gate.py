@@ -1,0 +1,108 @@
+"""The gate: asks of every call who makes it, takes logins, and makes guessing slow."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import NoReturn
+
+from blast_api import ttypes
+from blast_controller.rpc.access import AccessPolicy, refusal
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.identity import Identity
+
+_log = logging.getLogger(__name__)
+
+FIRST_REST = 0.25
+LONGEST_REST = 8.0
+"""Seconds that a connection is left alone after a failed login; each is twice the one before."""
+
+
+@dataclass(slots=True)
+class GateCounters:
+    """What happened since the start."""
+
+    logins: int = 0
+    failed_logins: int = 0
+    denied_calls: int = 0
+
+
+class Gate:
+    """Applies an access policy to connections. Safe to use from any thread.
+
+    `policy` may be replaced at any time: every call is judged by the policy of its moment, so that a token or a rule
+    that was taken away counts for nothing at once, on open connections too.
+    """
+
+    def __init__(self, policy: AccessPolicy) -> None:
+        self.policy = policy
+        self.counters = GateCounters()
+        self._lock = threading.Lock()
+
+    def knows(self, connection: Connection) -> bool:
+        """Whether the client has proved who it is, or need not."""
+        return self._identify(connection) is not None
+
+    def check(self, connection: Connection, method: str) -> None:
+        """Let a call pass. Raises Denied."""
+        sentence = refusal(self._identify(connection), method)
+        if sentence is not None:
+            self._deny(connection, sentence)
+
+    def identity(self, connection: Connection) -> Identity:
+        """Who a client is. Raises Denied where it has not proved it."""
+        identity = self._identify(connection)
+        if identity is None:
+            self._deny(connection, "This connection has not said who it is: log in first.")
+        return identity
+
+    def login(self, connection: Connection, token: str) -> None:
+        """Take a token as a proof. Raises Denied, and lets the connection rest longer after each failure."""
+        digest = self.policy.known_digest(token)
+        if digest is None:
+            connection.failed_logins += 1
+            connection.rest = min(FIRST_REST * 2 ** (connection.failed_logins - 1), LONGEST_REST)
+            with self._lock:
+                self.counters.failed_logins += 1
+            _log.warning(
+                "%s: failed login number %d, it rests %g s", connection.peer, connection.failed_logins, connection.rest
+            )
+            raise ttypes.Denied("The token is not known here.")
+        connection.token, connection.failed_logins = digest, 0
+        with self._lock:
+            self.counters.logins += 1
+        _log.info("%s logged in as %s", connection.peer, self.policy.identify(connection.names, digest))
+
+    def tenant_for(self, connection: Connection, asked: str | None) -> str:
+        """The tenant of a new request. Raises Denied, Rejected, Unsupported."""
+        identity, policy = self.identity(connection), self.policy
+        if asked is None or asked == identity.tenant:
+            return identity.tenant
+        if "tenants" not in policy.features:
+            raise _no_tenants(identity.tenant)
+        if not identity.reaches(asked):
+            self._deny(connection, f"Only an operator asks for another tenant, and this connection is {identity}.")
+        if asked not in policy.tenants:
+            raise ttypes.Rejected("unknown_tenant", f"No tenant {asked!r} is known here.")
+        return asked
+
+    def tenant_to_list(self, connection: Connection, asked: str | None) -> str | None:
+        """The tenant whose requests a client sees in a list; None: everybody's. Raises Denied, Unsupported."""
+        return self.identity(connection).only_tenant if asked is None else self.tenant_for(connection, asked)
+
+    def _identify(self, connection: Connection) -> Identity | None:
+        return self.policy.identify(connection.names, connection.token)
+
+    def _deny(self, connection: Connection, sentence: str) -> NoReturn:
+        with self._lock:
+            self.counters.denied_calls += 1
+        _log.info("%s denied: %s", connection.peer, sentence)
+        raise ttypes.Denied(sentence)
+
+
+def _no_tenants(only: str) -> Exception:
+    error: Exception = ttypes.Unsupported(
+        "tenants", f"This server knows only the tenant {only!r}: leave the field tenant out."
+    )
+    return error

@@ -1,0 +1,70 @@
+"""Tokens: secrets that stand for a tenant and a role. The controller keeps only their digests.
+
+A digest is plain SHA-256, and that is enough, because a token is never something that a person thought of: the slow
+hashes protect secrets that can be guessed, and would let anybody who may try a login spend the controller's time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+
+from blast_controller.rpc.identity import Identity, Role
+
+ROLES = {role.name.lower(): role for role in Role}
+SHORTEST_TOKEN = 32
+"""Characters; of a generated token, more than 190 bits."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class BadToken(Exception):
+    """The operator's fault: a token, or a line of a token file, that cannot be used. One sentence."""
+
+
+def new_token() -> str:
+    """A token that nobody guesses: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def digest_of(token: str) -> bytes:
+    """What is kept of a token."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def token_line(token: str, meaning: Identity) -> str:
+    """The line of a token file for this token. Raises BadToken."""
+    if len(token) < SHORTEST_TOKEN or len(set(token)) < SHORTEST_TOKEN // 4:
+        raise BadToken(f"a token has at least {SHORTEST_TOKEN} random characters: let one be made with --new FILE.")
+    line = f"sha256:{digest_of(token).hex()} {meaning.tenant} {meaning.role.name.lower()}"
+    parse_tokens(line)
+    return line
+
+
+def parse_tokens(text: str) -> dict[bytes, Identity]:
+    """The tokens of a file: on each line a digest, a tenant and a role; # begins a comment. Raises BadToken."""
+    found: dict[bytes, Identity] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        digest, identity = _entry(words, number)
+        if digest in found:
+            raise BadToken(f"line {number} has the same token as an earlier line.")
+        found[digest] = identity
+    return found
+
+
+def _entry(words: list[str], number: int) -> tuple[bytes, Identity]:
+    if len(words) != 3:
+        raise BadToken(f"line {number} must be: sha256:DIGEST TENANT ROLE.")
+    digest = _DIGEST.fullmatch(words[0])
+    if digest is None:
+        raise BadToken(f"line {number} must begin with sha256: and 64 hexadecimal digits.")
+    if not _NAME.fullmatch(words[1]):
+        raise BadToken(f"line {number}: a tenant has 1 to 64 letters, digits and . _ - in its name.")
+    if words[2] not in ROLES:
+        raise BadToken(f"line {number}: the role must be one of {', '.join(ROLES)}.")
+    return bytes.fromhex(digest[1]), Identity(words[1], ROLES[words[2]])

@@ -1,0 +1,155 @@
+"""Faults for the lab's optical switch while it runs: broken fibres, slow mirrors, late answers, cut connections.
+
+Who holds the lab asks for them over a Unix socket of the TL1 agent, one JSON object a line, so that the TL1 side knows
+nothing of it. A broken fibre loses its packets and its light at the same moment: a queue of length zero where they
+would leave, and darkness in the power model; an alarm tells where a lit output went dark. Faults last until they are
+taken back or the switch is restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from mininet_topos.errors import LabError, PlanError, ProcessFault
+from mininet_topos.names import Names
+from mininet_topos.plan import LabPlan
+from mininet_topos.power import PowerModel
+from tl1_driver.circuits import Port
+from tl1_driver.dialects import DIALECTS
+from tl1_driver.emulator.agent import EmulatedSwitch
+from tl1_driver.messages import Severity
+
+_ANSWER_SECONDS = 10.0
+
+
+def fibre(plan: LabPlan, element: str) -> Port:
+    """Where the switch sees an element's light: the controller's names `leg:s1/10`, `splitter:s1` and `port:r3/91`.
+
+    A leg's fibre enters the switch, a splitter's feed and a port's receive fibre leave it. Raises `PlanError`.
+    """
+    fibres = {f"splitter:{s.name}": Port("out", s.input) for s in plan.splitter_plans}
+    fibres |= {f"leg:{s.name}/{leg}": Port("in", leg) for s in plan.splitter_plans for leg in s.outputs}
+    fibres |= {f"port:{r.name}/{p.port}": Port("out", p.ocs) for r in plan.rack_plans for p in r.optical_ports}
+    if element not in fibres:
+        raise PlanError(f"there is no fibre {element!r}: name one of {', '.join(fibres)}")
+    return fibres[element]
+
+
+class FaultInjector:
+    """What the holder of a lab may do to its optical switch; every call returns when it is done.
+
+    All raise `ProcessFault` when the TL1 agent does not answer.
+    """
+
+    def __init__(self, plan: LabPlan, path: Path) -> None:
+        self._plan, self._path = plan, path
+
+    def break_fibre(self, element: str) -> None:
+        """No packet and no light passes the element's fibre any more. Raises `PlanError` for an unknown element."""
+        self._ask(broken=fibre(self._plan, element))
+
+    def mend_fibre(self, element: str) -> None:
+        """The element's fibre is whole again. Raises `PlanError` for an unknown element."""
+        self._ask(mended=fibre(self._plan, element))
+
+    def slow_mirrors(self, seconds: float) -> None:
+        """Every connect takes so much longer; 0 is the vendor's time."""
+        self._ask(slow_mirrors=seconds)
+
+    def hold_answers(self, seconds: float) -> None:
+        """Every answer leaves so much later than what it tells of; 0 is at once."""
+        self._ask(hold_answers=seconds)
+
+    def cut_sessions(self) -> None:
+        """Every TL1 connection is reset; the agent goes on listening, and circuits stay."""
+        self._ask(cut_sessions=True)
+
+    def _ask(self, **wish: object) -> None:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(_ANSWER_SECONDS)
+                connection.connect(str(self._path))
+                connection.sendall(json.dumps(wish).encode() + b"\n")
+                with connection.makefile() as answers:
+                    answer = json.loads(answers.readline() or "{}")
+        except (OSError, ValueError) as error:
+            raise ProcessFault(f"the optical switch takes no faults: {error}") from error
+        if answer.get("done") is not True:
+            raise ProcessFault(f"the optical switch refused a fault: {answer.get('refused', 'no answer')}")
+
+
+class FaultDesk:
+    """The agent's side: carries out what a `FaultInjector` asks of `switch`."""
+
+    def __init__(
+        self, switch: EmulatedSwitch, model: PowerModel, names: Names, run_tc: Callable[[list[str]], None]
+    ) -> None:
+        self._switch, self._model, self._names, self._run_tc = switch, model, names, run_tc
+        self._inputs: tuple[int, ...] = ()
+        self._wishes: dict[str, Callable[[Any], None]] = {
+            "broken": lambda port: self._break(Port(*port)),
+            "mended": lambda port: self._mend(Port(*port)),
+            "slow_mirrors": self._slow_mirrors,
+            "hold_answers": self._hold_answers,
+            "cut_sessions": lambda _: self._switch.cut(),
+        }
+
+    async def serve(self, path: Path, ports: int) -> asyncio.Server:
+        """Serve at `path`, for a switch with duplex ports 1..`ports`; every fibre is whole to begin with."""
+        self._inputs = tuple(range(1, ports + 1))
+        legs = [leg for splitter in self._model.splitters for leg in splitter.outputs]
+        everything = [*(Port("out", number) for number in self._inputs), *(Port("in", leg) for leg in legs)]
+        self._run_tc([self._queue(port, "noqueue") for port in everything])
+        path.unlink(missing_ok=True)
+        return await asyncio.start_unix_server(self._converse, path)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            writer.write(json.dumps(self._answer(line)).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    def _answer(self, line: bytes) -> dict[str, object]:
+        try:
+            for wish, value in json.loads(line).items():
+                self._wishes[wish](value)
+        except (LabError, ValueError, TypeError, KeyError) as error:
+            return {"refused": f"{type(error).__name__}: {error}"}
+        return {"done": True}
+
+    def _break(self, port: Port) -> None:
+        before = self._lit_outputs()
+        self._run_tc([self._queue(port, "pfifo limit 0")])
+        self._model.broken.add(port)
+        self._report(before - self._lit_outputs(), Severity.CRITICAL, "CR")
+
+    def _mend(self, port: Port) -> None:
+        before = self._lit_outputs()
+        self._run_tc([self._queue(port, "noqueue")])
+        self._model.broken.discard(port)
+        self._report(self._lit_outputs() - before, Severity.EVENT, "CL")
+
+    def _queue(self, port: Port, discipline: str) -> str:
+        """The end of the fibre that sends: the switch's own, or a splitter's leg."""
+        sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
+        return f"qdisc replace dev {sends(port.number)} root {discipline}"
+
+    def _lit_outputs(self) -> set[int]:
+        return {port.number for port in self._model(self._switch.circuits) if port.side == "out"}
+
+    def _report(self, outputs: Iterable[int], severity: Severity, notification: str) -> None:
+        self._switch.light_changed()
+        for output in sorted(outputs):
+            name = DIALECTS["glimmerglass"].output_name(output)
+            self._switch.report(severity, "REPT ALM EQPT", f"{name}:{notification},LOS,SA,,,,TRMT")
+
+    def _slow_mirrors(self, seconds: float) -> None:
+        self._switch.faults.slow_inputs = dict.fromkeys(self._inputs, float(seconds))
+
+    def _hold_answers(self, seconds: float) -> None:
+        self._switch.faults.answer_delay = float(seconds)

@@ -1,0 +1,219 @@
+"""The controller as a service manager sees it: ready, alive, reloaded, ended; its log; its exit statuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from blast_client import Client
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+PATIENCE = 30.0
+
+
+class ServiceManager:
+    """Starts the controller as systemd would, and hears what it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = folder / "blast.toml"
+        self.log = folder / "log"
+        self._manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._manager.bind(str(folder / "notify"))
+        self._manager.settimeout(PATIENCE)
+        self._environment = {"NOTIFY_SOCKET": str(folder / "notify"), "WATCHDOG_USEC": "400000", "PATH": "/usr/bin"}
+        self._process: subprocess.Popen[str] | None = None
+        self.write()
+
+    def write(self, *replacements: tuple[str, str]) -> None:
+        """Write the example's configuration, on free ports, with changes."""
+        text = files("blast_controller").joinpath("example.toml").read_text()
+        ports = (("127.0.0.1:9090", "127.0.0.1:0"), ("127.0.0.1:6653", "127.0.0.1:0"), ("192.0.2.10", "127.0.0.1"))
+        for old, new in (*ports, *replacements):
+            assert old in text
+            text = text.replace(old, new, 1)
+        self.config.write_text(text)
+
+    def start(self, *options: str) -> str:
+        """Start it; the address of its Thrift server, once it says that it is ready."""
+        self.log.write_text("")
+        with self.log.open("a") as log:
+            command = [BLAST, "controller", "run", "--config", str(self.config), *options]
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment
+            )
+        assert self._process.stdout is not None
+        ready = json.loads(self._process.stdout.readline())
+        assert ready["event"] == "ready" and set(ready) == {"event", "thrift", "openflow"}
+        return str(ready["thrift"])
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        assert self._process is not None
+        return self._process
+
+    def hear(self, wanted: str) -> list[str]:
+        """The next datagram that says `wanted`."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            said = self._manager.recv(4096).decode().split("\n")
+            if wanted in said:
+                return said
+        raise AssertionError(f"the controller did not say {wanted}")
+
+    def lines(self) -> list[dict[str, object]]:
+        """What it has logged, as JSON."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def reload(self) -> dict[str, object]:
+        """Reload, and what the log says of it."""
+        before = len(self._reloads())
+        self.signal(signal.SIGHUP)
+        self.hear("RELOADING=1")
+        self.hear("READY=1")
+        return self._reloads()[before]
+
+    def _reloads(self) -> list[dict[str, object]]:
+        return [line for line in self.lines() if line.get("event") == "reload"]
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._manager.close()
+
+
+@pytest.fixture
+def manager(tmp_path):
+    manager = ServiceManager(tmp_path)
+    yield manager
+    manager.close()
+
+
+def test_ready_alive_and_ended(manager):
+    thrift = manager.start("--log-format", "json")
+    assert "STATUS=serving 3 racks, 2 splitters" in manager.hear("READY=1")
+    for _ in range(3):
+        manager.hear("WATCHDOG=1")
+    with Client(thrift) as client:
+        client.ping()
+    manager.signal(signal.SIGTERM)
+    manager.hear("STOPPING=1")
+    assert manager.process.wait(PATIENCE) == 0
+    lines = manager.lines()
+    assert {"ready", "end"} <= {line.get("event") for line in lines}
+    serving = lines[[line.get("event") for line in lines].index("ready") :]
+    assert len({line["epoch"] for line in serving}) == 1, "every line names the run"
+
+
+def test_a_frozen_controller_gives_no_sign_of_life(manager):
+    manager.start()
+    manager.hear("WATCHDOG=1")
+    manager.signal(signal.SIGSTOP)
+    manager._manager.settimeout(1.0)
+    with pytest.raises(TimeoutError):
+        for _ in range(10):
+            manager.hear("WATCHDOG=1")
+    manager._manager.settimeout(PATIENCE)
+    manager.signal(signal.SIGCONT)
+    manager.hear("WATCHDOG=1")
+
+
+def test_reloads(manager):
+    thrift = manager.start("--log-format", "json", "--log-level", "debug")
+    manager.hear("READY=1")
+    manager.write(("lease_factor = 2.0", "lease_factor = 3.0"))
+    warm = manager.reload()
+    assert (warm["result"], warm["applied"], warm["level"]) == ("warm", ["controller.lease_factor"], "info")
+    manager.write(('ip = "10.0.2.1"', 'ip = "10.0.2.9"'))
+    cold = manager.reload()
+    assert (cold["result"], cold["applied"], cold["level"]) == ("cold", ["controller.lease_factor"], "warning")
+    assert [reason.partition(":")[0] for reason in cold["refused"]] == ["rack"]
+    manager.config.write_text("[controller\n")
+    refused = manager.reload()
+    assert (refused["result"], refused["level"]) == ("refused", "error") and "not TOML" in refused["message"]
+    assert refused["config_reload_total"] == {"warm": 1, "cold": 1, "refused": 1}
+    with Client(thrift) as client:
+        assert [rack.name for rack in client.fabric().racks] == ["r1", "r2", "r3"]
+    manager.signal(signal.SIGINT)
+    assert manager.process.wait(PATIENCE) == 0
+
+
+def test_the_log_s_form_can_be_changed_while_it_runs(manager):
+    manager.start()
+    manager.hear("READY=1")
+    assert not manager.log.read_text().startswith("{")
+    manager.write(('format = "text"', 'format = "json"'))
+    manager.signal(signal.SIGHUP)
+    manager.hear("RELOADING=1")
+    manager.hear("READY=1")
+    assert json.loads(manager.log.read_text().splitlines()[-1])["applied"] == ["log.format"]
+
+
+@pytest.mark.parametrize(
+    ("replacement", "status", "words"),
+    [
+        (("lease_factor", "lease_faktor"), 2, "did you mean lease_factor?"),
+        (("127.0.0.1:0", "127.0.0.1:{taken}"), 1, "is another controller running?"),
+    ],
+)
+def test_a_start_that_fails_says_why_and_is_never_ready(manager, replacement, status, words):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        old, new = replacement
+        manager.write((old, new.format(taken=taken.getsockname()[1])))
+        command = [BLAST, "controller", "run", "--config", str(manager.config)]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=PATIENCE, env=manager._environment
+        )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr and "Traceback" not in done.stderr
+    manager._manager.settimeout(0.1)
+    with pytest.raises(TimeoutError):
+        manager.hear("READY=1")
+
+
+def test_draining_is_asked_about_without_being_changed(manager):
+    """`drain status` leaves the argument `on` out of the call, which must not count as off."""
+    thrift = manager.start()
+
+    def drain(what: str) -> dict[str, object]:
+        command = [BLAST, "drain", what, "--controller", thrift, "--json"]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout)
+
+    assert drain("status") == {"draining": False, "active": 0}
+    assert drain("on")["draining"] is True
+    assert drain("status")["draining"] is True
+    assert drain("off")["draining"] is False
+
+
+def test_no_secret_is_logged(manager, tmp_path):
+    secret = tmp_path / "password"
+    secret.write_text("open-sesame-7\n")
+    secret.chmod(0o600)
+    with socket.create_server(("127.0.0.1", 0)) as switch:
+        manager.write(
+            ('# user = "blast"', 'user = "blast"'),
+            ('# password_file = "/etc/blast/ocs1.password"', f'password_file = "{secret}"'),
+            ("127.0.0.1:10033", f"127.0.0.1:{switch.getsockname()[1]}"),
+        )
+        manager.start("--log-format", "json", "--log-level", "debug")
+        switch.settimeout(PATIENCE)
+        session, _ = switch.accept()
+        with session:
+            session.settimeout(PATIENCE)
+            assert b"open-sesame-7" in session.recv(4096), "the switch is told"
+            session.sendall(b"open-sesame-7 is what you said\r\n\r\n nonsense;\r\n>")
+            time.sleep(0.3)
+        manager.signal(signal.SIGTERM)
+        assert manager.process.wait(PATIENCE) == 0
+    assert "open-sesame-7" not in manager.log.read_text()

@@ -1,0 +1,129 @@
+"""`blast lab demo` as a user runs it: to its end, ended by a signal, and through the script of `make demo`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import bridges_of, down, links_of, marked_processes
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).parents[2]
+BLAST = Path(sys.executable).with_name("blast")
+
+LATENCIES = {"thrift", "compute", "openflow", "optical", "other", "total", "first_datagram"}
+TRANSFER = {"name", "receivers", "bytes", "seconds", "hashes_equal", "uplink_copies", "light_rate_mbps", "core_share"}
+TIMED_CLAIMS = ("request to grant, p50", "payload >=", "within 5 % of what", "iperf loses nothing")
+"""What a busy machine may spoil; everything else holds on any."""
+
+
+def remains(lab: str) -> list[object]:
+    known = [entry for entry in registry.known_labs() if entry == lab]
+    return [*marked_processes(lab), *bridges_of(lab), *links_of(lab), *known]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("racks", [8, 12])
+def test_it_plays_to_its_end_and_writes_what_it_measured(tmp_path: Path, racks: int) -> None:
+    out, svg = tmp_path / "demo.json", tmp_path / "demo.svg"
+    command = [BLAST, "lab", "demo", "--requests", "5", "--iterations", "1", "--racks", str(racks)]
+    done = subprocess.run(
+        [*command, "--json", out, "--svg", svg], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode in (0, 1) and done.stderr == "", done.stderr
+    results = json.loads(out.read_text())
+    assert set(results["latency_ms"]) == LATENCIES
+    assert all(set(step) == {"p50", "p99", "n"} and step["n"] == 5 for step in results["latency_ms"].values())
+    check_transfers(results["transfers"])
+    failed = [c for c in results["checks"] if not c["holds"] and not c["claim"].startswith(TIMED_CLAIMS)]
+    assert failed == []
+    assert {check["scene"] for check in results["checks"]} == set("abcdefg")
+    assert results["holds"] == all(check["holds"] for check in results["checks"]) == (done.returncode == 0)
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    for scene in "abcdefg":
+        assert f"\n({scene}) " in done.stdout
+
+
+def check_transfers(transfers: list[dict[str, object]]) -> None:
+    assert all(set(transfer) == TRANSFER for transfer in transfers)
+    by_name = {transfer["name"]: transfer for transfer in transfers}
+    assert {"light-1", "unicast", *(f"group-{name}" for name in "ABCDEF")} <= set(by_name)
+    assert by_name["light-1"]["receivers"] == by_name["unicast"]["receivers"] == 7
+    assert by_name["light-1"]["bytes"] >= 8_000_000
+    for transfer in transfers:
+        assert transfer["hashes_equal"] is True and transfer["light_rate_mbps"] == 100
+        if str(transfer["name"]).startswith("unicast"):
+            assert transfer["uplink_copies"] is None
+            assert transfer["core_share"] >= 7
+        else:
+            # Headers are 0.6 % of a jumbo frame: less than the file cannot have left.
+            assert 1 < transfer["uplink_copies"] <= 1.05
+            assert transfer["core_share"] <= 0.01
+
+
+@contextmanager
+def playing(command: list[str | Path]) -> Iterator[subprocess.Popen[str]]:
+    """A demo that plays scene (a), in a session of its own."""
+    demo = subprocess.Popen(
+        [*command, "--requests", "900"],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        for line in demo.stdout or ():
+            if line.startswith("(a)"):
+                break
+        yield demo
+    finally:
+        if demo.poll() is None:
+            os.killpg(demo.pid, signal.SIGKILL)
+        demo.communicate()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_it_and_its_lab(tmp_path: Path, number: int, status: int) -> None:
+    with playing([BLAST, "lab", "demo", "--svg", tmp_path / "x.svg"]) as demo:
+        (lab,) = registry.labs_built_by(demo.pid)
+        try:
+            demo.send_signal(number)
+            assert demo.wait(30) == status
+            assert remains(lab) == []
+        finally:
+            down(lab)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_script_of_make_demo_removes_its_lab_and_no_other(make_lab, tmp_path: Path, killed: bool) -> None:
+    from mininet_topos.plan import LabPlan
+
+    bystander = make_lab(LabPlan(racks=2, hosts_per_rack=1, splitters={}))
+    before = set(registry.known_labs())
+    with playing([ROOT / "scripts" / "demo", "--svg", tmp_path / "x.svg"]) as script:
+        (lab,) = [new for new in registry.known_labs() if new not in before and descends(new, script.pid)]
+        try:
+            if killed:
+                os.kill(registry.read_state(lab)["owner"]["pid"], signal.SIGKILL)
+            else:
+                script.terminate()
+            assert script.wait(60) == (137 if killed else 143)
+            assert remains(lab) == []
+            assert len(bridges_of(bystander.id)) == 2 and bystander.net.pingAll(timeout="2") == 0
+        finally:
+            down(lab)
+
+
+def descends(lab: str, ancestor: int) -> bool:
+    """Whether the lab's owner is a child of process `ancestor`."""
+    owner = registry.read_state(lab)["owner"]["pid"]
+    status = Path(f"/proc/{owner}/stat").read_text()
+    return int(status.rpartition(")")[2].split()[1]) == ancestor

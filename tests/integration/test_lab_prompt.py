@@ -1,0 +1,88 @@
+"""The prompt of `blast lab up`, typed at on a terminal of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import bridges_of, down, links_of, marked_processes
+
+pytestmark = pytest.mark.lab
+
+PROMPT = b"mininet> "
+
+
+class Terminal:
+    """A process on a pseudo terminal."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=folder, start_new_session=True
+        )
+        os.close(slave)
+
+    def read_to(self, end: bytes, seconds: float = 30) -> str:
+        """What is printed up to `end`."""
+        read, deadline = b"", time.monotonic() + seconds
+        while not read.endswith(end):
+            left = deadline - time.monotonic()
+            assert left > 0 and select.select([self._master], [], [], left)[0], f"no {end!r} after {read.decode()}"
+            read += os.read(self._master, 4096)
+        return read.decode().replace("\r", "")
+
+    def answer(self, line: str) -> str:
+        """What a line typed at the prompt is answered with."""
+        os.write(self._master, f"{line}\n".encode())
+        return self.read_to(PROMPT).removeprefix(f"{line}\n").removesuffix(PROMPT.decode())
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._master)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """A lab of two racks without a controller. Its home is empty: no history of somebody else's prompt."""
+    blast = str(Path(sys.executable).with_name("blast"))
+    up = [blast, "lab", "up", "--racks", "2", "--no-controller"]
+    terminal = Terminal(up, {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}, tmp_path)
+    try:
+        yield terminal
+    finally:
+        labs = registry.labs_built_by(terminal.process.pid)
+        terminal.close()
+        for lab in labs:
+            down(lab)
+
+
+def test_what_is_typed_is_answered_and_exit_removes_the_lab(terminal: Terminal, tmp_path: Path) -> None:
+    greeting = terminal.read_to(PROMPT)
+    lab = re.search(r"^lab (b[0-9a-f]{3}): 2 racks of 2", greeting, re.MULTILINE)[1]
+    assert terminal.answer("r1h1 pwd") == f"{tmp_path}\n"
+    assert set(terminal.answer("nodes").split()) >= {"r1h1", "r1h2", "r2h1", "r2h2", "t1", "t2", "core", "ocs1"}
+    assert "0% dropped (12/12 received)" in terminal.answer("pingall")
+    assert "1 received" in terminal.answer("r1h1 ping -c1 r2h2")
+    os.write(terminal._master, b"exit\n")
+    assert terminal.process.wait(20) == 0
+    assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
+
+
+def test_a_terminal_that_is_closed_takes_the_lab_with_it(terminal: Terminal) -> None:
+    terminal.read_to(PROMPT)
+    (lab,) = registry.labs_built_by(terminal.process.pid)
+    terminal.process.send_signal(1)
+    assert terminal.process.wait(20) == 0
+    assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []

@@ -1,0 +1,130 @@
+"""Light that is looked at before a grant and found lost under one: retried, moved, the culprit taken out of use."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blast_api.ttypes import Ended, EventKind, PartState
+from mininet_topos.plan import LabPlan
+
+pytest.importorskip("mininet")
+
+from tests.support.fabric_truth import assert_converged, held_circuits
+from tests.support.fault_bench import FaultBench, fault_bench
+from tests.support.live_transfer import LiveTransfer
+
+pytestmark = pytest.mark.lab
+
+MOST_FOR_LOOKING = 0.1
+"""Seconds that the check may add to a grant."""
+
+
+@pytest.fixture(scope="module")
+def lab_bench() -> Iterator[FaultBench]:
+    with fault_bench(LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2}), light_check="before_grant") as bench:
+        yield bench
+
+
+@pytest.fixture
+def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
+    """The shared lab, whole again after each test."""
+    yield lab_bench
+    lab_bench.clear()
+    broken = [element["name"] for element in elements(lab_bench, "unusable")]
+    for element in broken:
+        lab_bench.client.release_element(element)
+    for name in ("leg:s1/7", "leg:s1/8", "leg:s1/9", "leg:s1/10", "port:r2/91", "port:r3/91"):
+        lab_bench.lab.faults.mend_fibre(name)
+    assert elements(lab_bench, "unusable") == []
+
+
+def elements(bench: FaultBench, state: str) -> list[dict[str, Any]]:
+    """What `blast element list` shows in a state."""
+    found: list[dict[str, Any]] = json.loads(blast(bench, "element", "list", "--state", state, "--json"))
+    return found
+
+
+def blast(bench: FaultBench, *words: str) -> str:
+    """What the `blast` command prints."""
+    command = [str(Path(sysconfig.get_path("scripts")) / "blast"), *words, "--controller", bench.lab.thrift]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_dark_leg_is_avoided_and_taken_out_of_use(bench: FaultBench) -> None:
+    bench.lab.faults.break_fibre("leg:s1/7")
+    request = bench.new_request("r1h1", "r2h1", "r3h1")
+    grant = bench.grant(request)
+    with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
+        time.sleep(0.3)
+    assert transfer.missed == {}
+    (leg,) = elements(bench, "unusable")
+    assert leg["name"] == "leg:s1/7" and "no light towards port:" in leg["reason"]
+    assert_converged(bench.lab, bench.client)
+    assert 7 not in {source for source, _ in held_circuits(bench.lab)}
+
+
+def test_a_released_leg_is_used_again(bench: FaultBench) -> None:
+    blast(bench, "element", "quarantine", "leg:s1/7", "--reason", "being cleaned")
+    assert [e["name"] for e in elements(bench, "unusable")] == ["leg:s1/7"]
+    blast(bench, "element", "release", "leg:s1/7")
+    assert elements(bench, "unusable") == []
+    bench.grant(bench.new_request("r1h1", "r2h1", "r3h1"))
+    assert 7 in {source for source, _ in held_circuits(bench.lab)}
+
+
+def test_a_receiver_that_stays_dark_ends_the_request_with_a_clear_reason(bench: FaultBench) -> None:
+    bench.lab.faults.break_fibre("port:r3/91")
+    with pytest.raises(Ended) as ended:
+        bench.grant(bench.new_request("r1h1", "r2h1", "r3h1"))
+    assert ended.value.state == PartState.FAILED
+    assert "no light at port:r3/91" in ended.value.reason
+    (port,) = elements(bench, "unusable")
+    assert port["name"] == "port:r3/91" and port["reason"].startswith("no light over ")
+    assert "leg:" in port["reason"], "the legs it was tried over are named, and in use again"
+    bench.wait_for(lambda fabric: not fabric.lightTrees, "the light to be taken back")
+    bench.grant(bench.new_request("r1h1", "r2h1", "r4h1"))
+
+
+def test_an_alarm_on_a_lit_tree_repairs_that_branch_only(bench: FaultBench) -> None:
+    request = bench.new_request("r1h1", "r2h1", "r3h1")
+    grant = bench.grant(request)
+    before = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}
+    leg = before[3]
+    splitter = bench.tree(request).splitters[0]
+    with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
+        time.sleep(0.2)
+        bench.lab.faults.break_fibre(f"leg:{splitter}/{leg}")
+        assert transfer.hears("r3h1", 10), "the branch is led over another leg"
+    assert transfer.missed_by("r2h1") == 0, "who is not on the branch loses nothing"
+    assert transfer.missed_by("r3h1") > 0, "the fibre was really broken"
+    bench.wait_state(request, "lit")
+    after = {c.switchOutput: c.switchInput for c in bench.tree(request).crossConnects}
+    assert after[3] not in (leg, before[2]) and after[2] == before[2]
+    changed = bench.client.await_event(request.key, 1, 10)
+    assert changed.kind == EventKind.CHANGED and changed.grant.reservation == grant.reservation
+    assert [e["name"] for e in elements(bench, "unusable")] == [f"leg:{splitter}/{leg}"]
+    assert_converged(bench.lab, bench.client)
+
+
+def test_what_looking_for_light_costs(bench: FaultBench, record_property: Any) -> None:
+    """Ten grants with the check; the time on the optical switch says what it adds to the mirrors' own."""
+    seconds = []
+    for _ in range(10):
+        request = bench.new_request("r1h1", "r2h1", "r3h1")
+        grant = bench.grant(request)
+        seconds.append(grant.timings.opticalMs / 1000)
+        bench.client.finish(request.key)
+        bench.wait_state(request, None)
+    cost = statistics.median(seconds) - 0.014172
+    record_property("light_check_seconds", cost)
+    print(f"\nlooking for light adds {cost * 1000:.1f} ms to a grant (median of 10)")
+    assert 0 < cost < MOST_FOR_LOOKING

@@ -1,0 +1,513 @@
+"""TLS, certificates, logins and tenants over the loopback, with the real clients, server, handler and core."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from blast_api import BlastOperator, ttypes
+from blast_client import (
+    AsyncClient,
+    BadCredentials,
+    Client,
+    ControllerUnreachable,
+    Denied,
+    MulticastRequest,
+    PartState,
+    Rejected,
+    TlsSettings,
+    UnknownRequest,
+    Unsupported,
+)
+from blast_client.calls import TlsFailed
+from blast_client.command import main
+from blast_controller.rpc import tls
+from blast_controller.rpc.access import AccessPolicy, CertificateRule
+from blast_controller.rpc.framed_server import FramedServer, Security
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.served_connection import ServerLimits
+from blast_controller.rpc.tokens import digest_of, new_token
+from blast_controller.store.details import read_page
+from tests.support.certificates import Authority, Pair
+from tests.support.core import make_fabric
+from tests.support.memory_controller import MemoryController
+from tests.support.runtime import running
+
+PATIENCE = 20.0
+
+
+@dataclass
+class Papers:
+    """All certificates of these tests."""
+
+    folder: Path
+    ca: Authority
+    client_ca: Authority
+    stranger_ca: Authority
+    server: Pair
+    physics: Pair
+    biology: Pair
+    admin: Pair
+    nobody: Pair
+    expired: Pair
+    forged: Pair
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    folder = tmp_path_factory.mktemp("papers")
+    ca, client_ca, stranger = (Authority(folder / name, name) for name in ("servers", "clients", "strangers"))
+    return Papers(
+        folder,
+        ca,
+        client_ca,
+        stranger,
+        ca.issue("/CN=controller", "IP:127.0.0.1,DNS:controller.test"),
+        client_ca.issue("/OU=physics/CN=spark-1"),
+        client_ca.issue("/OU=biology/CN=spark-1"),
+        client_ca.issue("/CN=somebody", "URI:spiffe://lab/admin"),
+        client_ca.issue("/OU=cooks/CN=spark-1"),
+        client_ca.issue("/OU=physics/CN=spark-1", days=-1),
+        stranger.issue("/OU=physics/CN=spark-1"),
+    )
+
+
+TOKENS = {name: new_token() for name in ("viewer", "physics", "admin")}
+POLICY = AccessPolicy(
+    rules=(
+        CertificateRule(frozenset({("organizational_unit", "physics")}), Identity("physics", Role.USER)),
+        CertificateRule(frozenset({("organizational_unit", "biology")}), Identity("biology", Role.USER)),
+        CertificateRule(frozenset({("uri", "spiffe://lab/admin")}), Identity("default", Role.OPERATOR)),
+    ),
+    tokens={
+        digest_of(TOKENS["viewer"]): Identity("physics", Role.VIEWER),
+        digest_of(TOKENS["physics"]): Identity("physics", Role.USER),
+        digest_of(TOKENS["admin"]): Identity("default", Role.OPERATOR),
+    },
+    tenants=frozenset({"default", "physics", "biology"}),
+    features=frozenset({"login", "tenants", "tls"}),
+)
+
+
+@dataclass
+class Served:
+    """A server, its gate, and where it is."""
+
+    server: FramedServer
+    gate: Gate
+    address: str
+
+    @property
+    def port(self) -> int:
+        return int(self.address.rpartition(":")[2])
+
+
+@contextmanager
+def serving(papers: Papers | None, handler=None, limits=None, policy=POLICY, **tls_options):
+    """The real handler over a core with instant devices (or another handler), with TLS where there are papers."""
+    with ExitStack() as stack:
+        gate = Gate(policy)
+        if handler is None:
+            lab = stack.enter_context(running(make_fabric(6, [4, 4])))
+            handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+        settings = tls.TlsSettings(papers.server.cert, papers.server.key, **tls_options) if papers else None
+        server = FramedServer(BlastOperator, handler, limits, ttypes.Denied, Security(gate, settings))
+        stack.callback(server.stop)
+        host, port = server.start(port=0)
+        yield Served(server, gate, f"{host}:{port}")
+
+
+def trusting(papers: Papers, own: Pair | None = None, **more) -> TlsSettings:
+    return TlsSettings(papers.ca.cert, own.cert if own else None, own.key if own else None, **more)
+
+
+def wanted(key: str, **more) -> MulticastRequest:
+    return MulticastRequest(**{"key": key, "sender": "r1h1", "receivers": ["r2h1", "r3h1"], "bytes": 10**9, **more})
+
+
+def eventually(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "did not come true"
+        time.sleep(0.005)
+
+
+# --------------------------------------------------------------------------------------------- who is let in at all
+
+
+def test_mutual_tls_says_who_a_client_is(papers):
+    with serving(papers, client_ca=papers.client_ca.cert) as served:
+        with Client(served.address, tls=trusting(papers, papers.physics)) as client:
+            assert {"login", "tenants", "tls"} <= set(client.version().features)
+            status = client.submit(wanted("k"))
+            assert status.tenant == "physics"
+            assert client.await_event("k", timeout=PATIENCE).grant.receivers == ["r2h1", "r3h1"]
+            with pytest.raises(Denied, match="user of tenant physics"):
+                client.quarantine("splitter:s1", "x")
+        with Client(served.address, tls=trusting(papers, papers.admin)) as admin:
+            admin.quarantine("splitter:s2", "dirty")
+        with Client(served.address, tls=trusting(papers, papers.nobody)) as nobody:
+            nobody.ping()
+            with pytest.raises(Denied, match="not said who it is"):
+                nobody.submit(wanted("k"))
+
+
+@pytest.mark.parametrize("holder", ["none", "expired", "forged"])
+def test_a_client_without_a_good_certificate_reaches_nothing(papers, holder):
+    own = None if holder == "none" else getattr(papers, holder)
+    handler = MemoryController()
+    with serving(papers, handler, client_ca=papers.client_ca.cert) as served:
+        with Client(served.address, tls=trusting(papers, own)) as client, pytest.raises(ControllerUnreachable):
+            client.ping()
+
+        async def ask():
+            async with AsyncClient(served.address, tls=trusting(papers, own)) as aio:
+                await aio.ping()
+
+        with pytest.raises(ControllerUnreachable):
+            asyncio.run(ask())
+        eventually(lambda: served.server.counters.failed_handshakes == 2)
+        assert (handler.calls, served.server.counters.connections) == ([], 0)
+
+
+def test_a_client_trusts_only_a_controller_whose_certificate_it_can_check(papers):
+    with serving(papers, MemoryController()) as served:
+        with pytest.raises(TlsFailed, match=r"unable to get local issuer|self-signed") as failed:
+            Client(served.address, tls=TlsSettings(papers.stranger_ca.cert)).ping()
+        assert "--ca" in str(failed.value)
+        with pytest.raises(TlsFailed, match="mismatch"):
+            Client(served.address, tls=trusting(papers, server_name="other.test")).ping()
+        with pytest.raises(TlsFailed):
+            Client(served.address, tls=TlsSettings()).ping()
+
+        async def ask(settings):
+            async with AsyncClient(served.address, tls=settings, token=TOKENS["physics"]) as client:
+                await client.version()
+
+        with pytest.raises(TlsFailed, match="mismatch"):
+            asyncio.run(ask(trusting(papers, server_name="other.test")))
+        with Client(served.address, tls=trusting(papers, server_name="controller.test")) as client:
+            client.ping()
+
+
+def test_an_expired_controller_is_not_trusted(papers):
+    expired = papers.ca.issue("/CN=controller", "IP:127.0.0.1", days=-1)
+    settings = tls.TlsSettings(expired.cert, expired.key)
+    server = FramedServer(BlastOperator, MemoryController(), security=Security(tls=settings))
+    try:
+        host, port = server.start(port=0)
+        with pytest.raises(TlsFailed, match="expired"):
+            Client(f"{host}:{port}", tls=trusting(papers)).ping()
+    finally:
+        server.stop()
+
+
+def test_a_plaintext_client_at_a_tls_port(papers):
+    handler = MemoryController()
+    with serving(papers, handler) as served:
+        with pytest.raises(ControllerUnreachable), Client(served.address) as client:
+            client.ping()
+
+        async def ask():
+            async with AsyncClient(served.address) as aio:
+                await aio.ping()
+
+        with pytest.raises(ControllerUnreachable):
+            asyncio.run(ask())
+        eventually(lambda: served.server.counters.failed_handshakes == 2)
+        assert handler.calls == []
+        with Client(served.address, tls=trusting(papers)) as client:
+            client.ping()
+
+
+def test_a_tls_client_at_a_plaintext_port(papers):
+    with serving(None, MemoryController(), policy=AccessPolicy(Identity("default", Role.OPERATOR))) as served:
+        with pytest.raises(TlsFailed):
+            Client(served.address, tls=trusting(papers)).ping()
+
+        async def ask():
+            async with AsyncClient(served.address, tls=trusting(papers)) as aio:
+                await aio.ping()
+
+        with pytest.raises(ControllerUnreachable):
+            asyncio.run(ask())
+        with Client(served.address) as client:
+            client.ping()
+
+
+def test_old_tls_versions_are_refused(papers):
+    with serving(papers, MemoryController()) as served:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(papers.ca.cert)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with (
+            socket.create_connection(("127.0.0.1", served.port)) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+        ):
+            assert wrapped.version() == "TLSv1.2"
+        client_hello_of_tls_1_0 = (
+            bytes.fromhex("160301002f0100002b0301") + bytes(32) + bytes.fromhex("000004002f00350100")
+        )
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as old:
+            old.sendall(client_hello_of_tls_1_0)
+            answer = old.recv(100)
+        assert answer[:1] in (b"", b"\x15"), "closed, or an alert"
+        eventually(lambda: served.server.counters.failed_handshakes == 1)
+
+
+# ----------------------------------------------------------------------------------------------- those who are slow
+
+
+def test_silent_tls_clients_block_nobody_and_are_sent_away(papers):
+    with serving(papers, MemoryController(), handshake_seconds=0.6) as served:
+        silent = [socket.create_connection(("127.0.0.1", served.port), PATIENCE) for _ in range(20)]
+        slow = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
+        try:
+            slow.sendall(b"\x16\x03\x01")
+            begun = time.monotonic()
+            with Client(served.address, tls=trusting(papers), timeout=5) as client:
+                client.ping()
+            assert time.monotonic() - begun < 0.5, "nobody waited for them"
+            for one in [*silent, slow]:
+                assert one.recv(10) == b""
+            eventually(lambda: served.server.counters.failed_handshakes == 21)
+        finally:
+            for one in [*silent, slow]:
+                one.close()
+
+
+def test_stopping_ends_handshakes_in_progress(papers):
+    with serving(papers, MemoryController(), handshake_seconds=60) as served:
+        silent = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
+        time.sleep(0.05)
+        begun = time.monotonic()
+        served.server.stop()
+        assert time.monotonic() - begun < 2
+        assert silent.recv(10) == b""
+        silent.close()
+
+
+def test_a_client_that_never_says_who_it_is_is_sent_away(papers):
+    with serving(papers, limits=ServerLimits(seconds_to_login=0.3)) as served, ExitStack() as stack:
+        known = stack.enter_context(Client(served.address, tls=trusting(papers), token=TOKENS["physics"]))
+        stranger = stack.enter_context(Client(served.address, tls=trusting(papers)))
+        known.ping()
+        stranger.ping()
+        eventually(lambda: served.server.counters.strangers == 1)
+        eventually(lambda: served.server.counters.connections == 1)
+        assert list(known.list_requests()) == []
+
+
+def test_the_limit_of_connections_counts_those_at_the_handshake(papers):
+    with serving(papers, MemoryController(), ServerLimits(connections=3), handshake_seconds=30) as served:
+        held = [socket.create_connection(("127.0.0.1", served.port), PATIENCE) for _ in range(3)]
+        time.sleep(0.1)
+        with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as further:
+            assert further.recv(10) == b""
+        assert served.server.counters.refused_connections == 1
+        for one in held:
+            one.close()
+        eventually(lambda: served.server.counters.failed_handshakes == 3)
+        with Client(served.address, tls=trusting(papers)) as client:
+            client.ping()
+
+
+def test_an_oversized_frame_is_refused_over_tls_too(papers):
+    with serving(papers, MemoryController()) as served:
+        context = trusting(papers).context()
+        with (
+            socket.create_connection(("127.0.0.1", served.port), PATIENCE) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as wire,
+        ):
+            wire.sendall(struct.pack("!i", 1 << 21) + bytes.fromhex("80010001") + b"\0\0\0\x04ping\0\0\0\1")
+            assert b"exceeds the cap" in wire.recv(1000)
+        eventually(lambda: served.server.counters.oversized == 1)
+
+
+# -------------------------------------------------------------------------------------------------------- logins
+
+
+def test_a_token_says_who_a_client_is_on_every_connection_it_makes(papers):
+    with serving(papers) as served, Client(served.address, tls=trusting(papers)) as client:
+        with pytest.raises(Denied, match="log in"):
+            client.submit(wanted("k"))
+        client.login(TOKENS["physics"])
+        assert client.submit(wanted("k")).tenant == "physics"
+        client.close()
+        assert client.status("k").tenant == "physics", "on a new connection"
+        client.login(TOKENS["viewer"])
+        with pytest.raises(Denied, match="viewer"):
+            client.withdraw("k")
+        assert served.gate.counters.logins == 3
+
+
+async def test_logging_in_with_asyncio(papers):
+    with serving(papers) as served:
+        async with AsyncClient(served.address, tls=trusting(papers), token=TOKENS["physics"]) as client:
+            first, second = await asyncio.gather(client.submit(wanted("a")), client.submit(wanted("b")))
+            assert {first.tenant, second.tenant} == {"physics"}
+            await client.close()
+            assert (await client.status("a")).tenant == "physics"
+        async with AsyncClient(served.address, tls=trusting(papers), token="wrong") as client:
+            with pytest.raises(Denied, match="not known"):
+                await client.ping()
+
+
+def test_guessing_gets_slower_and_hinders_nobody_else(papers):
+    with serving(papers) as served, Client(served.address, tls=trusting(papers)) as guesser:
+        begun = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(Denied, match="not known"):
+                guesser.login("guess")
+        assert time.monotonic() - begun >= 0.75, "the second waited 0.25 s, the third 0.5 s"
+        with Client(served.address, tls=trusting(papers), token=TOKENS["physics"]) as other:
+            other.ping()
+        served.gate.policy = AccessPolicy(features=frozenset({"login"}))
+        assert served.gate.counters.failed_logins == 3
+
+
+def test_guesses_sent_at_once_are_tried_one_after_the_other(papers):
+    with serving(None) as served, Client(served.address) as client:
+        client.ping()
+        thrift, wire = client._thrift, client._socket
+        for _ in range(3):
+            thrift.send_login("guess")
+        begun = time.monotonic()
+        wire.setTimeout(PATIENCE * 1000)
+        for _ in range(3):
+            with pytest.raises(Denied):
+                thrift.recv_login()
+        assert time.monotonic() - begun >= 0.75
+
+
+def test_a_guesser_that_leaves_while_it_rests_is_forgotten(papers):
+    with serving(None) as served:
+        with Client(served.address) as client, pytest.raises(Denied):
+            client.login("guess")
+        eventually(lambda: served.server.counters.connections == 0)
+        begun = time.monotonic()
+        served.server.stop()
+        assert time.monotonic() - begun < 1
+
+
+def test_a_server_without_tokens_serves_no_login():
+    everybody = AccessPolicy(Identity("default", Role.OPERATOR))
+    with serving(None, policy=everybody) as served, Client(served.address) as client, pytest.raises(Unsupported):
+        client.login(TOKENS["physics"])
+
+
+def test_a_token_is_not_sent_where_others_could_read_it():
+    with pytest.raises(BadCredentials, match="TLS"):
+        Client("192.0.2.1:9090", token=TOKENS["physics"])
+    with pytest.raises(BadCredentials, match="TLS"):
+        Client("controller.example:9090").login(TOKENS["physics"])
+    Client("127.0.0.1:9090", token=TOKENS["physics"])
+    Client("[::1]:9090", token=TOKENS["physics"])
+
+
+def test_a_restarted_controller_is_found_again_over_tls(papers):
+    """Even for a call that is not repeated: a client notices between calls that its connection is gone."""
+    handler = MemoryController()
+    settings = Security(tls=tls.TlsSettings(papers.server.cert, papers.server.key))
+    server = FramedServer(BlastOperator, handler, security=settings)
+    host, port = server.start(port=0)
+    with Client(f"{host}:{port}", tls=trusting(papers)) as client:
+        client.submit(MulticastRequest("k", "h11", ["h21"], 10**8))
+        server.stop()
+        server = FramedServer(BlastOperator, handler, security=settings)
+        server.start(host, port)
+        try:
+            assert client.finish("k").state == PartState.DONE
+        finally:
+            server.stop()
+
+
+def test_a_new_certificate_is_shown_to_new_clients(papers):
+    other = papers.stranger_ca.issue("/CN=controller", "IP:127.0.0.1")
+    with serving(papers, MemoryController()) as served, Client(served.address, tls=trusting(papers)) as old:
+        old.ping()
+        served.server.reload_certificate(tls.TlsSettings(other.cert, other.key))
+        with pytest.raises(TlsFailed):
+            Client(served.address, tls=trusting(papers)).ping()
+        with Client(served.address, tls=TlsSettings(papers.stranger_ca.cert)) as new:
+            new.ping()
+        old.ping()
+
+
+# ------------------------------------------------------------------------------------------------------- tenants
+
+
+def test_tenants_neither_see_nor_change_each_other_s_requests(papers):
+    with serving(papers, client_ca=papers.client_ca.cert) as served, ExitStack() as stack:
+        physics, biology, admin = (
+            stack.enter_context(Client(served.address, tls=trusting(papers, own)))
+            for own in (papers.physics, papers.biology, papers.admin)
+        )
+        physics.submit(wanted("k"))
+        assert physics.await_event("k", timeout=PATIENCE).grant
+        assert biology.submit(wanted("k", sender="r4h1", receivers=["r5h1", "r6h1"])).tenant == "biology"
+        assert biology.await_event("k", timeout=PATIENCE).grant
+        for look in (biology.status, biology.withdraw, biology.finish):
+            with pytest.raises(UnknownRequest):
+                look("physics/k")
+        assert [r.tenant for r in biology.list_requests()] == ["biology"]
+        assert [tree.rootRack for tree in biology.fabric().lightTrees] == ["r4"]
+        with pytest.raises(Denied):
+            biology.submit(wanted("other", tenant="physics"))
+
+        assert {r.tenant for r in admin.list_requests()} == {"physics", "biology"}
+        assert len(admin.fabric().lightTrees) == 2
+        assert admin.status("physics/k").sender == "r1h1"
+        with pytest.raises(UnknownRequest):
+            admin.status("k")
+        assert admin.withdraw("physics/k").state == PartState.WITHDRAWN
+        assert physics.status("k").state == PartState.WITHDRAWN
+        assert admin.submit(wanted("for-them", tenant="physics")).tenant == "physics"
+        assert physics.status("for-them").key == "for-them"
+        with pytest.raises(Rejected, match="No tenant"):
+            admin.submit(wanted("x", tenant="chemistry"))
+
+
+# -------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_command_s_options_and_variables(papers, tmp_path, monkeypatch, capsys):
+    token = tmp_path / "token"
+    token.write_text(TOKENS["physics"] + "\n")
+    token.chmod(0o600)
+    with serving(papers, client_ca=papers.client_ca.cert, required=False) as served:
+        at = ("--controller", served.address)
+        proofs = ("--ca", str(papers.ca.cert), "--token-file", str(token))
+        request = ("request", "--from", "r1h1", "--to", "r2h1,r3h1", "--bytes", "1MB", "--key", "k")
+        assert main([*request, *at, *proofs]) == 0
+        capsys.readouterr()
+        assert main(["status", *at, *proofs]) == 0
+        assert "physics/k  active" in capsys.readouterr().out
+        assert main(["status", "physics/k", *at, *proofs]) == 0
+        assert main(["status", *at, "--ca", str(papers.ca.cert)]) == 2, "not logged in"
+        assert "log in" in capsys.readouterr().err
+        assert main(["status", *at]) == 1, "without TLS"
+        assert "--ca" in capsys.readouterr().err
+        assert main(["status", *at, "--ca", str(papers.stranger_ca.cert)]) == 1
+        assert "--ca" in capsys.readouterr().err
+        for name, value in (("CA", papers.ca.cert), ("CERT", papers.biology.cert), ("CERT_KEY", papers.biology.key)):
+            monkeypatch.setenv(f"BLAST_{name}", str(value))
+        assert main(["status", *at]) == 0
+        assert capsys.readouterr().out.strip() == "no requests"
+        token.chmod(0o644)
+        assert main(["status", *at, "--token-file", str(token)]) == 2
+        assert "chmod" in capsys.readouterr().err
+        assert main(["status", *at, "--ca", str(tmp_path / "absent.pem")]) == 2
+        assert "absent.pem" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+"""The controller as a process with [access]: who gets in, and what a reload takes away."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
+from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.tokens import new_token, token_line
+from tests.support.certificates import Authority
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+PATIENCE = 30.0
+FABRIC = dedent("""
+    [controller]
+    thrift = "127.0.0.1:0"
+    openflow = "127.0.0.1:0"
+    [[rack]]
+    name = "r1"
+    datapath = "0000000000000001"
+    hosts = [{ name = "h1", port = 1, ip = "10.0.0.1" }, { name = "h2", port = 2, ip = "10.0.0.2" }]
+    [[tenant]]
+    name = "physics"
+    max_pending = 1
+    """)
+
+
+class Controller:
+    """A controller's process, its files and its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = Authority(folder / "ca", "ca")
+        self.tokens = folder / "tokens"
+        self.user, self.operator = new_token(), new_token()
+        self.allow((self.user, Identity("physics", Role.USER)), (self.operator, Identity("default", Role.OPERATOR)))
+        pair = self.authority.issue("/CN=controller", "IP:127.0.0.1")
+        self.config = folder / "blast.toml"
+        self.log = folder / "log"
+        tls = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\n'
+        self.config.write_text(f'{FABRIC}\n[access]\n{tls}token_file = "{self.tokens}"\n')
+        self.process: subprocess.Popen[str] | None = None
+        self.address = ""
+
+    def allow(self, *pairs: tuple[str, Identity]) -> None:
+        self.tokens.write_text("".join(token_line(*pair) + "\n" for pair in pairs))
+        self.tokens.chmod(0o600)
+
+    def start(self) -> None:
+        command = [BLAST, "controller", "run", "--config", str(self.config)]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        said = self.process.stdout.readline()
+        assert said, self.log.read_text()
+        self.address = json.loads(said)["thrift"]
+
+    def client(self, token: str | None) -> Client:
+        return Client(self.address, tls=TlsSettings(self.authority.cert), token=token)
+
+    def reload(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGHUP)
+
+    def stop(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Iterator[Controller]:
+    controller = Controller(tmp_path)
+    try:
+        yield controller
+    finally:
+        controller.stop()
+
+
+def test_a_protected_controller(controller: Controller) -> None:
+    controller.start()
+    with pytest.raises(ControllerUnreachable):
+        Client(controller.address).ping()
+    with controller.client(None) as stranger:
+        assert {"login", "tls", "tenants"} <= set(stranger.version().features)
+        with pytest.raises(Denied, match="log in"):
+            stranger.fabric()
+        with pytest.raises(Denied):
+            stranger.login(new_token())
+    with controller.client(controller.user) as user, controller.client(controller.operator) as operator:
+        assert user.submit(MulticastRequest("k", "h1", ["h2"], 10**6)).tenant == "physics"
+        assert operator.status("physics/k").tenant == "physics"
+        with pytest.raises(Denied, match="operator"):
+            user.drain(True)
+        with pytest.raises(Denied, match="operator"):
+            user.journal()
+    controller.stop()
+    log = controller.log.read_text()
+    assert "failed login" in log and "TLS handshake failed" in log
+    assert controller.user not in log and controller.operator not in log
+
+
+def test_a_reload_takes_a_token_away_from_open_connections_too(controller: Controller) -> None:
+    controller.start()
+    with controller.client(controller.user) as user, controller.client(controller.operator) as operator:
+        user.fabric()
+        controller.allow((controller.operator, Identity("default", Role.OPERATOR)))
+        controller.reload()
+        deadline = time.monotonic() + PATIENCE
+        with pytest.raises(Denied, match="not said who it is"):
+            while time.monotonic() < deadline:
+                user.fabric()
+                time.sleep(0.02)
+        operator.fabric()
+
+
+def test_a_controller_whose_secrets_everybody_may_read_does_not_start(controller: Controller) -> None:
+    controller.tokens.chmod(0o644)
+    command = [BLAST, "controller", "run", "--config", str(controller.config)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 2
+    assert "chmod o=" in ended.stderr and ended.stdout == "" and len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,185 @@
+"""Steps between layouts: from whatever devices hold to what is wanted, and nobody who stays loses service."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.layout import NOTHING, both, everything, step_between
+from tests.support.core import World
+from tests.support.layouts import FABRIC, GROUP, SENDER, Devices, changes, holdings, layouts
+
+
+def served(holding):
+    """Who gets the group's packets: by the fibres of the fabric, not by what the layouts say."""
+    world = World(FABRIC)
+    for c in holding.circuits:
+        world.switches[c.switch].circuits[c.input] = c.output
+    for datapath, found in holding.forwards.items():
+        world.tors[datapath].rules = {f.key: (f.outputs, 1) for f in found}
+    return world.receivers_of(FABRIC.hosts[SENDER], GROUP)
+
+
+@given(layouts())
+def test_a_layout_serves_its_receivers_and_nobody_else(layout):
+    assert served(layout.holding) == set(layout.receivers)
+
+
+@given(holdings(), holdings())
+def test_a_step_leads_from_any_holding_to_exactly_any_other(before, after):
+    devices = Devices.holding(before)
+    devices.do(step_between(before, after))
+    assert devices == Devices.holding(after)
+
+
+@given(holdings())
+def test_nothing_is_to_be_done_where_everything_is_there(holding):
+    step = step_between(holding, holding)
+    assert step.devices == set()
+    assert (step.disconnect, step.connect, step.remove, step.add) == ((), (), {}, {})
+
+
+@given(holdings(), holdings())
+def test_a_step_touches_nothing_that_stays(before, after):
+    step = step_between(before, after)
+    assert not {*step.disconnect, *step.connect} & set(before.circuits) & set(after.circuits)
+    for datapath, found in step.add.items():
+        assert not set(found) & set(before.forwards.get(datapath, ()))
+    for datapath, found in step.remove.items():
+        assert not {f.key for f in found} & {f.key for f in after.forwards.get(datapath, ())}
+
+
+@given(holdings(), holdings())
+def test_the_shares_of_the_devices_are_the_whole(before, after):
+    step = step_between(before, after)
+    devices = Devices.holding(before)
+    for device in sorted(step.devices, key=str):
+        devices.do(step.only(device))
+    assert devices == Devices.holding(after)
+
+
+@given(holdings(), holdings(), st.randoms())
+def test_from_wherever_a_step_was_left_everything_can_be_taken_away(before, after, chance):
+    """A device may have done any part of a step; what it might hold is all of both, and that can go."""
+    step = step_between(before, after)
+    devices = Devices.holding(before)
+    for c in step.disconnect:
+        if chance.random() < 0.5:
+            devices.disconnect(c)
+    free = Devices(dict(devices.circuits))
+    for c in step.connect:
+        if chance.random() < 0.5 and not _in_the_way(free, c):
+            devices.connect(c)
+            free.connect(c)
+    devices.do(step_between(everything([before, after]), NOTHING))
+    assert devices.circuits == {}
+
+
+def _in_the_way(devices, circuit):
+    used = {(switch, output) for (switch, _), output in devices.circuits.items()}
+    return (circuit.switch, circuit.input) in devices.circuits or (circuit.switch, circuit.output) in used
+
+
+@given(holdings(), holdings())
+def test_both_has_all_of_the_new_and_what_does_not_stand_in_its_way_of_the_old(old, new):
+    union = both(old, new)
+    Devices.holding(union)
+    assert set(new.circuits) <= set(union.circuits) <= {*old.circuits, *new.circuits}
+    displaced = set(old.circuits) - set(union.circuits)
+    for c in displaced:
+        assert any(c.switch == n.switch and (c.input == n.input or c.output == n.output) for n in new.circuits)
+    for holding in (old, new):
+        for datapath, found in holding.forwards.items():
+            merged = {f.key: set(f.outputs) for f in union.forwards[datapath]}
+            assert all(set(f.outputs) <= merged[f.key] for f in found)
+
+
+@given(changes())
+def test_while_a_tree_is_changed_all_old_and_new_members_are_served(change):
+    before, after = change
+    assert served(both(before.holding, after.holding)) == {*before.receivers, *after.receivers} - _parted(before, after)
+
+
+def _parted(before, after):
+    """Members in racks whose leg was given to somebody else: they are leaving, and their light is gone first."""
+    taken = {(c.switch, c.input): c for c in after.circuits}
+    leaves = before.tree.leaves if before.tree else ()
+    lost = {leaf.port.rack for leaf in leaves if after.tree.leaf_of(leaf.port.rack) is None}
+    displaced = {leaf.port.rack for leaf in leaves if leaf.port.rack in lost and (leaf.port.switch, leaf.feed) in taken}
+    gone = {c for c in before.circuits if (c.switch, c.input) in taken and taken[c.switch, c.input] != c}
+    racks = displaced | _behind(before.tree, gone) & lost
+    return {name for name in before.receivers if FABRIC.hosts[name].rack in racks} - set(after.receivers)
+
+
+def _behind(tree, gone):
+    """The racks whose light passes one of these circuits."""
+    feeds = {c.output: c.input for c in tree.circuits}
+    inputs = {leg: h.splitter.input for h in tree.splitters for leg in h.splitter.outputs}
+
+    def passes(output):
+        while output in feeds:
+            if CrossConnect(tree.switch, feeds[output], output) in gone:
+                return True
+            output = inputs.get(feeds[output])
+        return False
+
+    return {leaf.port.rack for leaf in tree.leaves if passes(leaf.port.output)}
+
+
+@given(changes())
+def test_whoever_stays_on_their_leg_is_served_after_every_single_operation(change):
+    """Add, then take away; each device does its share one by one, circuits before rules or after."""
+    before, after = change
+    union = both(before.holding, after.holding)
+    moved = {c.output for c in step_between(before.holding, union).disconnect}
+    unmoved = {leaf.port.rack for leaf in before.tree.leaves if leaf.port.output not in moved} | {"r1"}
+    kept = set(before.receivers) & set(after.receivers)
+    staying = {name for name in kept if FABRIC.hosts[name].rack in unmoved}
+    world = World(FABRIC)
+    _fill(world, before.holding)
+    for here, there in ((before.holding, union), (union, after.holding)):
+        step = step_between(here, there)
+        for c in step.disconnect:
+            world.switches[c.switch].disconnect(c)
+            assert staying <= world.receivers_of(FABRIC.hosts[SENDER], GROUP)
+        for c in step.connect:
+            assert world.switches[c.switch].connect(c) is None
+            assert staying <= world.receivers_of(FABRIC.hosts[SENDER], GROUP)
+        for datapath in sorted({*step.remove, *step.add}):
+            for forward in step.remove.get(datapath, ()):
+                world.tors[datapath].remove(forward, 1)
+            for forward in step.add.get(datapath, ()):
+                world.tors[datapath].add(forward, 1)
+            assert staying <= world.receivers_of(FABRIC.hosts[SENDER], GROUP)
+    assert world.receivers_of(FABRIC.hosts[SENDER], GROUP) == set(after.receivers)
+
+
+def _fill(world, holding):
+    for c in holding.circuits:
+        assert world.switches[c.switch].connect(c) is None
+    for datapath, found in holding.forwards.items():
+        for forward in found:
+            world.tors[datapath].add(forward, 1)
+
+
+@given(changes())
+def test_roots_come_first(change):
+    """Light is led from the root on: a circuit is connected when what feeds it is, so that no leg shines elsewhere."""
+    before, after = change
+    for start, end in ((NOTHING, before.holding), (NOTHING, after.holding), (before.holding, after.holding)):
+        held = set(start.circuits) & set(end.circuits)
+        fed = _lit_inputs(held)
+        for c in step_between(start, end).connect:
+            assert c.input in fed, f"{c} is connected before its light"
+            held.add(c)
+            fed = _lit_inputs(held)
+
+
+def _lit_inputs(circuits):
+    """The switch inputs that light from the root of all trees comes in at."""
+    fed = {FABRIC.racks["r1"].optical_ports[0].input}
+    splitters = {s.input: s.outputs for s in FABRIC.splitters.values()}
+    while new := {leg for c in circuits if c.input in fed for leg in splitters.get(c.output, ()) if leg not in fed}:
+        fed |= new
+    return fed

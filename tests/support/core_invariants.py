@@ -1,0 +1,441 @@
+"""What must hold after every step of the machine, whatever has happened: I1 to I10, each a method with its number.
+
+The oracles look at devices, at the journal and at what clients were told, and only then at the core.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from blast_controller.core.admission import group_of
+from blast_controller.core.auditor import AuditReport
+from blast_controller.core.commands import Forward, SetCircuits, SetForwarding
+from blast_controller.core.controller import Core
+from blast_controller.core.events import AuditAsked, Device
+from blast_controller.core.fabric import CrossConnect, OpticalPort
+from blast_controller.core.layout import everything
+from blast_controller.core.part_states import PartState
+from blast_controller.core.records import Record
+from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.snapshot import load_reservation, request_body, request_key, reservation_body
+from tests.support.core import World, reached_by
+from tests.support.fake_devices import FakeSwitch
+
+ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
+HELD = (ReservationState.LIT, ReservationState.CHANGING)
+Rule = tuple[int, Forward]
+
+
+class Invariants:
+    """The world, and what a bystander remembers of it.
+
+    `harmed` are the devices that have lost a part of a reservation by themselves, `unheard` how many of a device's
+    returns the core has not heard of, `silent` the devices that were tampered with behind the core's back, `stale` the
+    rules that a ToR has brought back from its past, and `disturbed` every share that anything has happened to since
+    it was last known to be right.
+    """
+
+    world: World
+
+    def __init__(self) -> None:
+        self.contents: dict[RequestKey, MulticastRequest] = {}
+        self.accepted: set[RequestKey] = set()
+        self.told: dict[RequestKey, dict[int, RequestEvent]] = {}
+        self.leases: dict[RequestKey, float] = {}
+        self.ended_at: dict[RequestKey, float] = {}
+        self.ticked_at = float("-inf")
+        self.harmed: dict[int, set[Device]] = {}
+        self.unheard: Counter[Device] = Counter()
+        self.silent: set[Device] = set()
+        self.stale: dict[Device, frozenset[Rule]] = {}
+        self.disturbed: set[tuple[int, Device]] = set()
+        self.meaning: dict[int, tuple[Any, ...]] = {}
+        self.gone: set[int] = set()
+        self.splitters: Counter[str] = Counter()
+        self._parsed: dict[str, Reservation] = {}
+        self._converged: set[int] = set()
+
+    @property
+    def core(self) -> Core:
+        return self.world.core
+
+    def check(self) -> None:
+        """All of them."""
+        if self.world.quiet and self.world.running:
+            self.forget_what_is_over()
+        self.i1_one_holder()
+        self.i2_marks_are_journalled()
+        self.i4_one_end()
+        self.i5_answers_stay()
+        self.i6_who_stays_is_served()
+        self.i7_foreign_untouched()
+        self.i8_journal_is_the_state()
+        self.i9_bounded()
+        self.i10_fenced()
+        self.i3_converges()
+
+    # --------------------------------------------------------------------------------------------- looking
+
+    def rows(self, kind: str) -> dict[str, str]:
+        """The journal's rows of one kind, as text."""
+        return {key: text for (found, key), text in self.world.store._state.items() if found == kind}
+
+    def journalled(self) -> list[Reservation]:
+        """The live reservations as the journal has them."""
+        return [self._parse(text) for text in self.rows("reservation").values()]
+
+    def _parse(self, text: str) -> Reservation:
+        if text not in self._parsed:
+            self._parsed[text] = load_reservation(json.loads(text), self.world.fabric)
+        return self._parsed[text]
+
+    def reservations(self) -> list[Reservation]:
+        """Those of the core while it runs, else those of the journal."""
+        return list(self.core.reservations) if self.world.running else self.journalled()
+
+    def has_heard(self, name: Device) -> bool:
+        return self.world.device(name).up and not self.unheard[name] and name not in self.silent
+
+    def holds_all(self, reservation: Reservation, name: Device) -> bool:
+        wanted = reservation.wanted.on(name)
+        device = self.world.device(name)
+        if isinstance(device, FakeSwitch):
+            return set(wanted.circuits) <= device.held - device.foreign
+        return all(device.rules.get(f.key) == (f.outputs, reservation.id) for x in wanted.forwards.values() for f in x)
+
+    def is_harmed(self, reservation: Reservation) -> bool:
+        """Whether nothing can be promised for it until the core hears of a device and has repaired it."""
+        for name in list(self.harmed.get(reservation.id, ())):
+            if self.holds_all(reservation, name) or (self.has_heard(name) and not reservation.busy):
+                self.harmed[reservation.id].remove(name)
+        return bool(self.harmed.get(reservation.id)) or any(
+            f.group == reservation.group_address for rules in self.stale.values() for _, f in rules
+        )
+
+    def forget_what_is_over(self) -> None:
+        """In a quiet moment: shares that have nothing to do are undisturbed."""
+        live = self.core._reservations.live
+        self.disturbed = {
+            (number, name)
+            for number, name in self.disturbed
+            if number in live and (live[number].busy or not self.has_heard(name))
+        }
+
+    # ------------------------------------------------------------------------------------------ invariants
+
+    def i1_one_holder(self) -> None:
+        """No splitter and no port in two live reservations, in the journal nor in the core."""
+        found = self.journalled()
+        holders = Counter(element for reservation in found for element in reservation.elements)
+        assert all(count == 1 for count in holders.values()), holders
+        addresses = [reservation.group_address for reservation in found]
+        assert len(addresses) == len(set(addresses))
+        meaning = {r.id: (r.request, r.part, r.group_address) for r in found}
+        for number, what in meaning.items():
+            assert self.meaning.setdefault(number, what) == what, f"the number {number} is used again"
+        assert not self.gone & set(meaning), "a reservation is back from the dead"
+        self.gone = set(self.meaning) - set(meaning)
+        if self.world.running:
+            expected = {e: reservation.id for reservation in self.core.reservations for e in reservation.elements}
+            assert self.core.ledger.holder == expected
+            assert self.core.ledger._addresses == {r.group_address for r in self.core.reservations}
+            self.check_shares_of_tenants()
+
+    def check_shares_of_tenants(self) -> None:
+        """No tenant gets more splitters while it has as many as it may."""
+        now: Counter[str] = Counter()
+        for reservation in self.core.reservations:
+            now[reservation.request[0]] += sum(element.startswith("splitter:") for element in reservation.elements)
+        for tenant, count in now.items():
+            most = self.core.settings.limits(tenant).max_splitters
+            assert most is None or count <= max(most, self.splitters[tenant]), f"{tenant} holds {count} splitters"
+        self.splitters = now
+
+    def i2_marks_are_journalled(self) -> None:
+        """Every circuit and rule with our mark belongs to a live reservation of the journal."""
+        live = {reservation.id: reservation for reservation in self.journalled()}
+        for name, rules in list(self.stale.items()):
+            self.stale[name] = rules & self.world.tors[int(name)].held
+        for tor in self.world.tors.values():
+            for number, forward in tor.held - self.stale.get(tor.datapath, frozenset()):
+                assert number in live, f"{forward} of {number} outlives its reservation"
+                allowed = [
+                    f.outputs
+                    for layout in live[number].layouts
+                    for f in layout.forwards.get(tor.datapath, ())
+                    if f.key == forward.key
+                ]
+                assert set(forward.outputs) <= {port for some in allowed for port in some}
+        ours = {c for reservation in live.values() for x in reservation.layouts for c in x.circuits}
+        for switch in self.world.switches.values():
+            assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
+
+    def i3_converges(self) -> None:
+        """From here, after a crash and without further faults: observed is desired, and a second audit is empty."""
+        state = hash((tuple(self.world.store._state.items()), self.device_states()))
+        if state not in self._converged:
+            self._converged.add(state)
+            self._check_convergence(self.copy_of_world())
+
+    def device_states(self) -> tuple[Any, ...]:
+        switches = ((s.held, frozenset(s.foreign)) for s in self.world.switches.values())
+        return (*switches, *((t.held, t.foreign_rules) for t in self.world.tors.values()))
+
+    def copy_of_world(self) -> World:
+        """The journal and the devices as they are; controller, sessions and what is on the wire are gone."""
+        copy = World(self.world.fabric, self.core.settings)
+        copy.store.close()
+        copy.store._state = dict(self.world.store._state)
+        copy.store._held = dict(self.world.store._held)
+        copy.store._holder = dict(self.world.store._holder)
+        copy.running = False
+        for name, switch in self.world.switches.items():
+            copy.switches[name].circuits = dict(switch.circuits)
+            copy.switches[name].foreign = set(switch.foreign)
+        for name, tor in self.world.tors.items():
+            copy.tors[name].rules = dict(tor.rules)
+            copy.tors[name].foreign_rules = tor.foreign_rules
+        return copy
+
+    def _check_convergence(self, copy: World) -> None:
+        intact = {
+            r.id
+            for r in self.journalled()
+            if r.state is ReservationState.LIT and all(self.holds_all(r, d) for d in r.layout.holding.devices)
+        }
+        touched: set[int] = set()
+        copy.on_command = lambda command: touched.update(change.reservation for change in command.changes)
+        copy.start(now=0.0)
+        self.i8_replay_is_deterministic(copy)
+        copy.connect_all()
+        copy.settle()
+        assert not touched & intact, f"{touched & intact} were lit and right, and were touched"
+        check_desired(copy)
+        for _ in range(2):
+            report = audited(copy, dry_run=False)
+            assert report.commands == (), report
+            assert len(report.foreign) == sum(len(s.foreign) for s in copy.switches.values()) + sum(
+                tor.foreign_rules > 0 for tor in copy.tors.values()
+            )
+        check_desired(copy)
+        assert self.foreign_of(copy) == self.foreign_of(self.world)
+        check_nobody_waits_needlessly(copy)
+
+    def i4_one_end(self) -> None:
+        """Every request has one history: granted at most once at a time, and ended once and for all."""
+        if not self.world.running:
+            return
+        for request in self.core.requests.values():
+            check_history(request)
+            for part in request.parts:
+                self.check_part(request, part)
+        for key, end in self.leases.items():
+            request = self.core.requests[key]
+            if request.state is PartState.ACTIVE:
+                assert self.ticked_at < end, f"{key} has outlived its lease by {self.ticked_at - end} s"
+        if self.world.quiet and not self.core.draining:
+            check_nobody_waits_needlessly(self.world)
+
+    def check_part(self, request: Request, part: Part) -> None:
+        reservation = self.core._reservations.live.get(part.reservation or 0)
+        state = reservation.state if reservation else None
+        assert (part.state is PartState.ACTIVE) == (state in HELD)
+        assert (part.state is PartState.CONFIGURING) == (state is ReservationState.CONFIGURING)
+        assert (part.state is PartState.PENDING) == ((request.current.id, part.index) in self.core._book.pending)
+        assert part.state in (*ENDED, PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
+        if part.state is PartState.ACTIVE:
+            assert part.grant is not None
+            assert part.lease_end is not None
+            timer = self.core.next_timer()
+            assert timer is not None
+            assert timer <= part.lease_end, "nobody will look when the lease is over"
+        if part.state is PartState.PENDING:
+            assert str(self.core.reason(request, part, self.world.now)).startswith("Waiting")
+
+    def i5_answers_stay(self) -> None:
+        """What a client was told once holds for as long as the request is remembered, across restarts too."""
+        if not self.world.running:
+            return
+        for key, told in self.told.items():
+            request = self.core.requests.get(key)
+            for sequence, event in told.items() if request else ():
+                assert request is not None
+                assert request.events[sequence - 1 : sequence] == [event]
+        for key in [key for key in self.accepted if key not in self.core.requests]:
+            over = self.ended_at.get(key)
+            assert over is not None, f"{key} is forgotten and has not ended"
+            assert self.world.now >= over + self.core.settings.remember_ended, f"{key} is forgotten too early"
+            self.accepted.remove(key)
+            self.told.pop(key, None)
+            del self.ended_at[key]
+        for key in self.accepted:
+            if self.core.requests[key].state.final:
+                self.ended_at.setdefault(key, self.world.now)
+
+    def i6_who_stays_is_served(self) -> None:
+        """After every operation of a device: a granted group has its light and packets, and nobody else has any.
+
+        That a grant leaves only when every device holds all of it is checked at the grant.
+        """
+        for reservation in self.reservations():
+            tree = reservation.layout.tree
+            if tree is not None:
+                held = reservation.elements
+                seen = {f"port:{rack}/{port}" for rack, port in self.lit_by(tree.root)}
+                assert seen <= held, f"light of {reservation.id} reaches {seen - held}"
+            if reservation.state in HELD and not self.is_harmed(reservation):
+                self.check_served(reservation)
+
+    def lit_by(self, root: OpticalPort) -> set[tuple[str, int]]:
+        """Who sees light from `root` by our circuits."""
+        circuits: set[CrossConnect] = set()
+        for switch in self.world.switches.values():
+            circuits |= switch.held - switch.foreign
+        return set(reached_by(self.world.fabric, frozenset(circuits), root))
+
+    def check_served(self, reservation: Reservation) -> None:
+        sender = self.world.fabric.hosts[self.contents[reservation.request].sender]
+        served = self.world.receivers_of(sender, reservation.group_address)
+        old = set(reservation.layout.receivers)
+        new = set(reservation.layouts[-1].receivers)
+        staying = old if reservation.in_force is reservation.layout else old & new
+        assert staying <= served, f"{staying - served} lost service of {reservation.id}"
+        assert served <= old | new, f"{served - old - new} are not members of {reservation.id}"
+        if reservation.state is ReservationState.LIT and not reservation.busy:
+            assert served == old
+            tree = reservation.layout.tree
+            if tree is not None:
+                leaves = {(leaf.port.rack, leaf.port.port) for leaf in tree.leaves}
+                root = (tree.root.rack, tree.root.port)
+                # A two-way circuit: the root's own receiver sees the light of the other end.
+                two_way = root in leaves and not tree.splitters
+                assert self.lit_by(tree.root) == leaves - ({root} if two_way else set())
+                assert not two_way or self.lit_by(tree.leaves[0].port) == {root}
+
+    def i7_foreign_untouched(self) -> None:
+        """What somebody else has made is there for as long as they leave it there."""
+        for switch in self.world.switches.values():
+            assert switch.foreign <= switch.held, f"{switch.foreign - switch.held} was not ours to delete"
+
+    @staticmethod
+    def foreign_of(world: World) -> list[Any]:
+        return [switch.foreign & switch.held for switch in world.switches.values()]
+
+    def i8_journal_is_the_state(self) -> None:
+        """The journal has all that the core knows and would need after a crash; steps begin anew with a restart."""
+        if not self.world.running:
+            return
+        requests = {request_key(key): json.loads(json.dumps(request_body(r))) for key, r in self.core.requests.items()}
+        assert {key: json.loads(text) for key, text in self.rows("request").items()} == requests
+        live = {str(r.id): {**json.loads(json.dumps(reservation_body(r))), "step": 0} for r in self.core.reservations}
+        assert {key: {**json.loads(text), "step": 0} for key, text in self.rows("reservation").items()} == live
+        quarantined = {key: {"reason": reason} for key, reason in self.core.ledger.quarantined.items()}
+        assert {key: json.loads(text) for key, text in self.rows("element").items()} == quarantined
+
+    def i8_replay_is_deterministic(self, copy: World) -> None:
+        """The same journal gives the same core: no clock and no chance has a part in it."""
+        again = Core(copy.fabric, copy.core.settings)
+        records = [Record(kind, key, json.loads(text)) for (kind, key), text in self.world.store._state.items()]
+        again.restore(records, copy.now)
+        assert image(again) == image(copy.core)
+
+    def i9_bounded(self) -> None:
+        """Memory is bounded by what is known; that nothing untyped is ever raised is checked at every event."""
+        if self.world.running:
+            known = len(self.core.requests) + len(self.core._reservations.live) + 1
+            assert len(self.core._timers._heap) <= 60 * known
+
+    def i10_fenced(self) -> None:
+        """No device obeys an epoch older than the one that has taken it over; checked at every late write, too."""
+        for name in self.world.devices:
+            device = self.world.device(name)
+            assert device.fence <= self.world.epoch
+            assert not device.up or device.fence == self.world.epoch
+
+    # --------------------------------------------------------------------------------------------- moments
+
+    def check_command(self, command: SetCircuits | SetForwarding) -> None:
+        """A controller touches nothing of a lit reservation that nothing has happened to."""
+        name = command.switch if isinstance(command, SetCircuits) else command.datapath
+        for change in command.changes:
+            reservation = self.core._reservations.live.get(change.reservation)
+            if reservation is not None and reservation.state is ReservationState.LIT:
+                assert (reservation.id, name) in self.disturbed, f"{change} touches what is lit and right"
+
+
+# ------------------------------------------------------------------------------------------------- functions
+
+
+def image(core: Core) -> str:
+    """All that an event may change."""
+    auditor = core._auditor
+    return repr(
+        (
+            core.requests,
+            core._reservations.live,
+            core._reservations.last_id,
+            core.ledger.__dict__,
+            core._book.pending.keys(),
+            core._timers,
+            core._book.decision_due,
+            core.draining,
+            (auditor.number, auditor._round),
+        )
+    )
+
+
+def check_history(request: Request) -> None:
+    """Granted, changed, revoked, granted again, … and in the end ended."""
+    assert [e.sequence for e in request.events] == list(range(1, len(request.events) + 1))
+    ends = [e for e in request.events if e.kind is EventKind.ENDED]
+    assert ends == ([request.events[-1]] if request.state.final else [])
+    granted = False
+    for event in request.events:
+        match event.kind:
+            case EventKind.GRANTED:
+                assert not granted, f"{request.current.id} was granted twice"
+                granted = True
+            case EventKind.REVOKED:
+                assert granted
+                granted = False
+    assert request.state.final or granted == (request.state is PartState.ACTIVE)
+
+
+def check_desired(world: World) -> None:
+    """Devices hold what is wanted of them, no less and, but for what is foreign, no more."""
+    live = list(world.core.reservations)
+    assert all(r.state is ReservationState.LIT and not r.busy for r in live), live
+    wanted = everything(r.wanted for r in live)
+    for switch in world.switches.values():
+        assert switch.held - switch.foreign == {c for c in wanted.circuits if c.switch == switch.name}
+    for tor in world.tors.values():
+        rules = {(r.id, f) for r in live for f in r.wanted.forwards.get(tor.datapath, ())}
+        assert tor.held == rules, (tor.held, rules)
+
+
+def audited(world: World, dry_run: bool) -> AuditReport:
+    """The report of a whole audit without further faults."""
+    world.handle(AuditAsked(dry_run))
+    number = world.core.audit_number
+    world.settle()
+    report = world.announced[number]
+    assert isinstance(report, AuditReport)
+    return report
+
+
+def check_nobody_waits_needlessly(world: World) -> None:
+    """When all is quiet, no part waits although it could have light."""
+    core = world.core
+    allowance = core._allowance(world.now)
+    addresses = core.settings.group_network.num_addresses - 2
+    for request, part in core._book.pending.values():
+        if core._state.allocator._absent_datapaths(request.current, part.receivers):
+            continue
+        if len(core.ledger._addresses) >= addresses:
+            continue
+        group = group_of(request.current, part.receivers, world.fabric, core.settings.loop_leaf)
+        assert group is not None and core.ledger.residual(allowance).fit(group) is None, f"{part} waits needlessly"

@@ -1,0 +1,593 @@
+"""The core, its journal and its devices at random: what applications, operators, devices and power cuts can do.
+
+Every action takes its choices from dice, so that the same machine runs under Hypothesis and, fast, for a long time.
+Events reach the core late; the controller may die before any of its deeds; devices keep what they hold, or do not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from ipaddress import IPv4Network
+
+from blast_controller.core.commands import Publish, ReadDevice
+from blast_controller.core.errors import KeyReused, RequestError
+from blast_controller.core.events import (
+    AuditAsked,
+    ClientVanished,
+    Device,
+    DeviceEvent,
+    DeviceUp,
+    DrainAsked,
+    ElementQuarantined,
+    ElementReleased,
+    Event,
+    ExtensionAsked,
+    FinishAsked,
+    RequestSubmitted,
+    SettingsChanged,
+    Tick,
+    WithdrawAsked,
+)
+from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import EventKind, Extension, MulticastRequest, RequestKey
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.snapshot import request_key
+from tests.support.core import World, make_fabric
+from tests.support.core_invariants import Invariants, audited, image
+from tests.support.dice import Dice
+from tests.support.fake_devices import FakeSwitch
+
+FEW_ADDRESSES = IPv4Network("239.77.0.0/29")
+POOR = {"default": TenantLimits(max_pending=3, max_splitters=1), "biology": TenantLimits(max_light_seconds=30.0)}
+SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
+    "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings()),
+    "two ports, shared datapaths": (make_fabric(4, [4, 4, 2], ports=2, shared=2), CoreSettings()),
+    "two switches": (make_fabric(5, [4, 4, 2, 2], switches=2), CoreSettings(reconcile_every=7.0)),
+    "loop leaf": (make_fabric(5, [4, 4]), CoreSettings(loop_leaf=True)),
+    "at most two splitters": (make_fabric(6, [4, 2, 2, 2]), CoreSettings(most_splitters=2)),
+    "paper's testbed": (make_fabric(4, [4, 4], shared=4), CoreSettings(group_network=FEW_ADDRESSES)),
+    "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
+}
+TENANTS = ("default", "biology")
+
+
+class CoreMachine(Invariants):
+    """One world and what happens to it. `counts` collects how often each fault met each phase."""
+
+    def __init__(self, dice: Dice, counts: Counter[tuple[str, str]] | None = None) -> None:
+        super().__init__()
+        self.counts = Counter() if counts is None else counts
+        fabric, chosen = SCENES[dice.pick(sorted(SCENES))]
+        self.hosts = sorted(fabric.hosts)
+        self.saved: dict[Device, dict] = {}
+        self.world = World(fabric, chosen)
+        self.world.on_publish = self.check_publish
+        self.world.on_command = self.check_command
+        self.world.on_crash = self.crashed
+        self.world.after_operation = self.i6_who_stays_is_served
+        self.world.connect_all()
+        self.world.on_delivered = self.heard
+        for _ in range(dice.number(1, 3)):
+            self.ask_for_light(dice)
+            self.world.settle()
+
+    def note(self, fault: str, reservations: Iterable[Reservation] = (), parts: Iterable[PartState] = ()) -> None:
+        """Count a fault for the phase of each reservation and part that it meets."""
+        for reservation in reservations:
+            phase = reservation.change.phase.value if reservation.change else reservation.state.value
+            self.counts["reservation " + phase, fault] += 1
+        for state in parts:
+            self.counts["part " + ("ended" if state.final else state.value), fault] += 1
+
+    def on(self, name: Device) -> list[Reservation]:
+        """The reservations that have a share on a device."""
+        return [r for r in self.reservations() if any(name in x.holding.devices for x in r.layouts)]
+
+    def of(self, command: object) -> list[Reservation]:
+        """The reservations that a command names."""
+        numbers = {change.reservation for change in getattr(command, "changes", ())}
+        return [r for r in self.reservations() if r.id in numbers]
+
+    # -------------------------------------------------------------------------------------- applications
+
+    def ask(self, event: Event, hurry: bool = False) -> None:
+        """An application's or operator's event joins the queue, maybe before others; a refusal must change nothing."""
+
+        def tell() -> None:
+            before = image(self.core)
+            known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
+            pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
+            try:
+                commands = self.world.handle(event)
+            except RequestError as error:
+                assert image(self.core) == before
+                assert not self.core._outbox.drain()
+                if known is not None and isinstance(event, RequestSubmitted):
+                    assert isinstance(error, KeyReused) == (known.content != event.request)
+                return
+            if isinstance(event, RequestSubmitted) and self.world.running:
+                self.admitted(event.request, known.content if known else None, commands, pending)
+            if isinstance(event, Tick) and self.world.running:
+                self.ticked_at = self.world.now
+
+        if not self.world.running:
+            return
+        if hurry:
+            self.world.inbox.appendleft(tell)
+        else:
+            self.world.inbox.append(tell)
+
+    def admitted(self, wanted: MulticastRequest, known: MulticastRequest | None, commands: list, pending: int) -> None:
+        """An application has its answer; the same key and content again must have changed nothing."""
+        if known is not None:
+            assert known == wanted, "a key was accepted with other content"
+            assert not commands
+        else:
+            most = self.core.settings.limits(wanted.tenant).max_pending
+            assert most is None or pending < most
+        self.accepted.add(wanted.id)
+
+    def ask_for_light(self, dice: Dice) -> None:
+        number = len(self.contents)
+        tenant, key = dice.pick(TENANTS), dice.pick([f"k{number}", f"k/{number}"])
+        size = dice.number(2, 6)
+        sender = dice.pick(self.hosts)
+        others = [host for host in self.hosts if host != sender]
+        receivers = (dice.some(others, size) or [dice.pick(others)])[:size]
+        wanted = MulticastRequest(
+            key,
+            tenant,
+            sender,
+            tuple(receivers),
+            dice.pick([10**6, 10**9, 10**11]),
+            patience=dice.pick([None, None, None, 5.0]),
+        )
+        self.contents[wanted.id] = wanted
+        self.ask(RequestSubmitted(wanted, attached=dice.rarely()))
+
+    def submit(self, dice: Dice) -> None:
+        self.ask_for_light(dice)
+        self.go_on(dice)
+
+    def repeat(self, dice: Dice) -> None:
+        """A call comes again, early or late; or with other content; or makes no sense."""
+        known = self.contents[self.some_key(dice)]
+        how = dice.pick(["again", "again", "other content", "nonsense"])
+        anything = tuple(dice.some([*self.hosts, "nobody"], 9))
+        nonsense = MulticastRequest("x" * dice.number(0, 70), "default", self.hosts[0], anything, dice.number(-1, 1))
+        wanted = {"again": known, "other content": replace(known, receivers=anything), "nonsense": nonsense}[how]
+        self.contents.setdefault(wanted.id, wanted)
+        self.note_request("RPC " + ("duplicated" if how == "again" else how), known.id)
+        self.ask(RequestSubmitted(wanted), hurry=dice.rarely())
+
+    def note_request(self, fault: str, key: RequestKey) -> None:
+        request = self.core.requests.get(key) if self.world.running else None
+        if request is not None:
+            live = self.core._reservations.live
+            numbers = [part.reservation for part in request.parts if part.reservation in live]
+            self.note(fault, [live[number] for number in numbers if number], [part.state for part in request.parts])
+
+    def some_key(self, dice: Dice) -> RequestKey:
+        """Mostly of a request that is not over."""
+        alive = [key for key, request in self.core.requests.items() if not request.state.final]
+        return dice.pick(sorted(self.contents) if dice.rarely() else sorted(alive or self.contents))
+
+    def extend(self, dice: Dice) -> None:
+        key = self.some_key(dice)
+        request = self.core.requests.get(key)
+        if request is None or dice.rarely():
+            members, others = self.hosts, self.hosts
+        else:
+            members = list(request.current.receivers)
+            others = sorted(set(self.hosts) - set(members) - {request.current.sender})
+        extension = Extension(
+            tuple(dice.some(others, 3)), tuple(dice.some(members, 2)), dice.pick([0.0, 5.0]), dice.pick([0, 10**9])
+        )
+        self.ask(ExtensionAsked(key, extension), hurry=dice.rarely())
+        self.go_on(dice)
+
+    def let_go(self, dice: Dice) -> None:
+        key = self.some_key(dice)
+        how, event = dice.pick(
+            [
+                ("withdrawn", WithdrawAsked(key)),
+                ("finished", FinishAsked(key, 0)),
+                ("finished twice", FinishAsked(key, 0)),
+                ("client vanished", ClientVanished(key)),
+            ]
+        )
+        self.note_request(how, key)
+        self.ask(event)
+        if how == "finished twice":
+            self.ask(event)
+        self.go_on(dice)
+
+    def wait(self, dice: Dice) -> None:
+        self.world.now += dice.pick([0.1, 1.0, 3.0, 20.0])
+        self.ask(Tick())
+        for key, end in self.leases.items():
+            if end <= self.world.now:
+                self.note_request("lease over", key)
+
+    # ------------------------------------------------------------------------------------------ operator
+
+    def operate(self, dice: Dice) -> None:
+        """Quarantine, drain, new settings, an audit of devices; the operator asks through the same queue."""
+        how = dice.pick(["quarantine", "release", "audit", "audit", "dry run", "settings", "drain", "drain over"])
+        settings = self.core.settings
+        events: dict[str, Callable[[], Event]] = {
+            "quarantine": lambda: ElementQuarantined(dice.pick(self.core.ledger.elements), dice.pick(["dirty", ""])),
+            "release": lambda: ElementReleased(dice.pick(sorted(self.core.ledger.quarantined) or ["port:r1/50"])),
+            "audit": lambda: AuditAsked(dry_run=False),
+            "dry run": lambda: AuditAsked(dry_run=True),
+            "settings": lambda: SettingsChanged(
+                replace(
+                    settings,
+                    lease_factor=dice.pick([2.0, 1.0, 3.0]),
+                    failures_allowed=dice.pick([3, 1]),
+                    remember_ended=dice.pick([3600.0, 15.0]),
+                    reconcile_every=dice.pick([None, 7.0]),
+                    tenants=dice.pick([settings.tenants, POOR, {}]),
+                )
+            ),
+            "drain": lambda: DrainAsked(on=True),
+            "drain over": lambda: DrainAsked(on=False),
+        }
+        self.note(how, self.reservations(), self.part_states())
+        self.ask(events[how]())
+        self.go_on(dice)
+
+    def part_states(self) -> list[PartState]:
+        return [part.state for request in self.core.requests.values() for part in request.parts]
+
+    def audit_twice(self, dice: Dice) -> None:
+        """With nothing else going on, an audit repairs everything, and the next one finds nothing to do."""
+        if not self.world.running or not all(self.world.device(name).up for name in self.world.devices):
+            return
+        self.world.settle()
+        if not self.world.running or self.core._auditor.busy:
+            return
+        armed, self.world.crash_after = self.world.crash_after, None
+        before = (self.device_states(), repr(self.core.requests), repr(list(self.core.reservations)))
+        planned = audited(self.world, dry_run=True)
+        assert before == (self.device_states(), repr(self.core.requests), repr(list(self.core.reservations)))
+        done = audited(self.world, dry_run=False)
+        assert sorted(planned.commands) == sorted(done.commands), "a dry run must tell the truth"
+        again = audited(self.world, dry_run=False)
+        for name in self.silent & set(self.world.devices):
+            self.silent.discard(name)
+        if not self.core._timers.next() or not any(r.busy for r in self.core.reservations):
+            assert again.commands == (), again
+        self.world.crash_after = armed
+
+    # -------------------------------------------------------------------------------------------- devices
+
+    def deliver(self, dice: Dice) -> None:
+        self.world.deliver(dice.number(1, 4))
+
+    def work(self, dice: Dice) -> None:
+        for _ in range(dice.number(1, 12)):
+            busy = [name for name in self.world.devices if self.world.device(name).queue]
+            if busy and dice.number(0, 1):
+                self.work_once(dice.pick(busy), dice)
+            elif self.world.late and dice.number(0, 1):
+                self.world.post(self.world.late.popleft())
+            else:
+                self.world.deliver(1)
+
+    def go_on(self, dice: Dice) -> None:
+        """Everyone does all that there is to do, or some of it with trouble, or nothing yet."""
+        how = dice.pick(["well", "with trouble", "not yet"])
+        if how == "well":
+            self.world.settle()
+        elif how == "with trouble":
+            self.work(dice)
+
+    def work_once(self, name: Device, dice: Dice) -> None:
+        command = self.world.device(name).queue[0]
+        trouble = dice.pick(["none", "none", "none", "denied", "partial", "cut", "lost", "late", "twice"])
+        if isinstance(command, ReadDevice) or trouble == "none":
+            self.world.work(name)
+            return
+        faults = {
+            "denied": "denied",
+            "partial": "partly denied",
+            "cut": "session cut in a command",
+            "lost": "reply lost after the effect",
+            "late": "answer late",
+            "twice": "answer duplicated",
+        }
+        self.note(faults[trouble], self.of(command))
+        positions = range(len(command.changes))
+        if trouble == "denied":
+            self.world.work(name, positions)
+        elif trouble == "partial":
+            self.world.work(name, dice.some(positions, len(positions)) or [0])
+        elif trouble == "cut":
+            self.world.work(name, cut_after=dice.number(0, 3))
+        else:
+            self.world.work(name, reply=trouble)
+
+    def late_answers(self, dice: Dice) -> None:
+        """What was answered too late, or comes a second time, reaches the core."""
+        for _ in range(dice.number(1, 3)):
+            if self.world.late:
+                self.world.post(self.world.late.popleft())
+
+    def late_writes(self, dice: Dice) -> None:
+        """What an ended session, maybe of a controller of an older epoch, had sent arrives at a device."""
+        names = [name for name in self.world.devices if self.world.device(name).in_flight]
+        if names:
+            name = dice.pick(names)
+            epoch, command = self.world.device(name).in_flight[0]
+            self.note("late write" if epoch == self.world.epoch else "write of an older epoch", self.of(command))
+            self.world.write_late(name)
+
+    def lose(self, dice: Dice) -> None:
+        up = [name for name in self.world.devices if self.world.device(name).up]
+        if up and dice.number(0, 1):
+            name = dice.pick(up)
+            self.note("session lost", self.on(name))
+            self.world.lose(name)
+
+    def come_back(self, dice: Dice) -> None:
+        away = [name for name in self.world.devices if not self.world.device(name).up]
+        if not away or not self.world.running:
+            return
+        name = dice.pick(away)
+        memory = dice.pick(["everything", "everything", "nothing", "a part", "its past"])
+        faults = {"nothing": "rebooted empty", "a part": "lost a part", "its past": "rebooted into its past"}
+        if memory in faults:
+            self.note(faults[memory], self.on(name))
+        salt = dice.number(0, 9)
+        forgets: dict[str, Callable[[object], bool]] = {
+            "nothing": lambda _: True,
+            "a part": lambda x: sum(str(x).encode()) % 10 > salt,
+        }
+
+        def change() -> None:
+            if memory == "its past":
+                self.go_back_in_time(name)
+            self.world.come_back(name, forgets.get(memory, lambda _: False))
+
+        self.silent.discard(name)
+        self.unheard[name] += 1
+        self.disturb(name, change)
+
+    def connect_all(self, dice: Dice) -> None:
+        """The network is well again."""
+        for name in self.world.devices:
+            if self.world.running and not self.world.device(name).up:
+                self.silent.discard(name)
+                self.unheard[name] += 1
+                self.disturb(name, lambda name=name: self.world.come_back(name))
+        self.go_on(dice)
+
+    def disturb(self, name: Device, change: Callable[[], None]) -> None:
+        """Let a device change by itself, and remember whom that harms."""
+        before = {r.id: self.share(r, name) for r in self.on(name)}
+        change()
+        for reservation in self.on(name):
+            share = self.share(reservation, name)
+            if share != before[reservation.id]:
+                self.disturbed.add((reservation.id, name))
+            if before[reservation.id] - share:
+                self.harmed.setdefault(reservation.id, set()).add(name)
+
+    def share(self, reservation: Reservation, name: Device) -> set[object]:
+        """What a device holds for a reservation."""
+        device = self.world.device(name)
+        if isinstance(device, FakeSwitch):
+            return {c for x in reservation.layouts for c in x.circuits} & (device.held - device.foreign)
+        return {item for item in device.held if item[0] == reservation.id}
+
+    def save(self, dice: Dice) -> None:
+        """A ToR saves its rules, to find them again after a reboot."""
+        name = dice.pick(list(self.world.tors))
+        self.saved[name] = dict(self.world.tors[int(name)].rules)
+
+    def go_back_in_time(self, name: Device) -> None:
+        """A ToR comes back with the rules that it saved once; a switch with whatever it has."""
+        if isinstance(name, str) or name not in self.saved:
+            return
+        tor = self.world.tors[name]
+        now = tor.held
+        tor.rules = dict(self.saved[name])
+        live = {r.id: r for r in self.reservations()}
+        surplus = frozenset(item for item in tor.held - now)
+        self.stale[name] = surplus
+        for number, _ in surplus:
+            if number in live:
+                self.harmed.setdefault(number, set()).add(name)
+
+    def tamper(self, dice: Dice) -> None:
+        """Somebody works on a device by hand, behind the controller's back."""
+        name = dice.pick(self.world.devices)
+        device = self.world.device(name)
+        if isinstance(device, FakeSwitch):
+            how = dice.pick(["foreign on free ports", "foreign on ours", "ours deleted", "foreign gone"])
+            deeds = {
+                "foreign on free ports": lambda: self.connect_by_hand(device, dice, ours=False),
+                "foreign on ours": lambda: self.connect_by_hand(device, dice, ours=True),
+                "ours deleted": lambda: self.delete_by_hand(device, dice),
+                "foreign gone": lambda: self.clear_foreign(device),
+            }
+        else:
+            how = dice.pick(["foreign rules", "rule deleted"])
+            deeds = {
+                "foreign rules": lambda: setattr(device, "foreign_rules", dice.number(0, 3)),
+                "rule deleted": lambda: self.delete_rule(device, dice),
+            }
+        self.note(how, self.on(name))
+        self.silent.add(name)
+        self.disturb(name, deeds[how])
+
+    def connect_by_hand(self, switch: FakeSwitch, dice: Dice, ours: bool) -> None:
+        fabric = self.world.fabric
+        holders = {element for reservation in self.reservations() for element in reservation.elements}
+        ports = [p for p in fabric.ports_on(switch.name) if (p.element in holders) == ours]
+        splitters = [s for s in fabric.splitters.values() if s.switch == switch.name and (s.element in holders) == ours]
+        inputs = [p.input for p in ports] + [leg for s in splitters for leg in s.outputs]
+        outputs = [p.output for p in ports] + [s.input for s in splitters]
+        if not inputs or not outputs:
+            return
+        circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
+        if circuit in {c for r in self.reservations() for x in r.layouts for c in x.circuits}:
+            return
+        rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
+        if rivals & switch.foreign:
+            return
+        for rival in rivals:
+            switch.disconnect(rival)
+        switch.circuits[circuit.input] = circuit.output
+        switch.foreign.add(circuit)
+
+    @staticmethod
+    def delete_by_hand(switch: FakeSwitch, dice: Dice) -> None:
+        for circuit in dice.some(sorted(switch.held - switch.foreign), 2):
+            switch.disconnect(circuit)
+
+    @staticmethod
+    def clear_foreign(switch: FakeSwitch) -> None:
+        for circuit in switch.foreign:
+            switch.disconnect(circuit)
+        switch.foreign.clear()
+
+    @staticmethod
+    def delete_rule(tor, dice: Dice) -> None:
+        for key in dice.some(sorted(tor.rules), 2):
+            del tor.rules[key]
+
+    # -------------------------------------------------------------------------------------------- crashes
+
+    def arm(self, dice: Dice) -> None:
+        """The controller will die before one of its next deeds: a commit, a command, a message."""
+        if self.world.running:
+            self.world.crash_after = dice.number(0, 6)
+
+    def crash(self, dice: Dice) -> None:
+        if self.world.running:
+            self.world.crash()
+
+    def crashed(self) -> None:
+        self.note("crash", self.journalled(), self.part_states())
+        remember = self.core.settings.remember_ended
+        known = self.rows("request")
+        for key in [key for key, over in self.ended_at.items() if self.world.now >= over + remember]:
+            if request_key(key) not in known:
+                self.accepted.discard(key)
+                self.told.pop(key, None)
+        self.unheard.clear()
+        self.silent.clear()
+        self.leases.clear()
+        self.ended_at.clear()
+        self.ticked_at = float("-inf")
+
+    def start(self, dice: Dice) -> None:
+        """A new process: a later epoch, a steady clock that begins anew."""
+        if self.world.running:
+            return
+        self.note("restart", self.journalled())
+        self.begin_anew(dice.pick([0.0, self.world.now, 1e6]))
+
+    def begin_anew(self, now: float) -> None:
+        self.world.start(now)
+        for key, request in self.core.requests.items() if self.world.running else ():
+            for part in request.parts:
+                if part.state is PartState.ACTIVE and part.grant is not None:
+                    self.leases[key] = self.world.now + part.grant.lease
+            # Whatever the journal has was promised.
+            self.accepted.add(key)
+
+    # -------------------------------------------------------------------------------------------- moments
+
+    def heard(self, event: DeviceEvent) -> None:
+        if isinstance(event, DeviceUp):
+            self.unheard[event.device] -= 1
+
+    def check_publish(self, publish: Publish) -> None:
+        """A grant leaves only when the devices hold all of it; what was said once is not said differently."""
+        event, key = publish.event, publish.request
+        told = self.told.setdefault(key, {})
+        assert told.setdefault(event.sequence, event) == event
+        if event.kind is EventKind.GRANTED and event.grant:
+            self.leases[key] = self.world.now + event.grant.lease
+        elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
+            before = [e.grant for e in self.core.requests[key].events[: event.sequence - 1] if e.grant]
+            self.leases[key] += event.grant.lease - before[-1].lease
+        elif event.kind in (EventKind.REVOKED, EventKind.ENDED):
+            end = self.leases.pop(key, None)
+            if event.state is PartState.EXPIRED and end is not None:
+                assert end <= self.world.now, "the lease ended early"
+        if event.grant is not None and event.reason is None:
+            self.check_granted(publish)
+
+    def check_granted(self, publish: Publish) -> None:
+        part = self.core.requests[publish.request].parts[publish.event.part]
+        if part.reservation is None or part.reservation not in self.core._reservations.live:
+            return
+        reservation = self.core._reservations.live[part.reservation]
+        assert publish.event.grant is not None
+        assert reservation.layout.receivers == publish.event.grant.receivers
+        if any(not self.has_heard(name) for name in self.harmed.get(reservation.id, ())):
+            return
+        if publish.event.kind is EventKind.CHANGED and self.is_harmed(reservation):
+            return
+        for name in reservation.layout.holding.devices:
+            assert self.holds_all(reservation, name), f"{name} has not done its share of {reservation.id}"
+
+    # ------------------------------------------------------------------------------------------------ end
+
+    def finish(self) -> None:
+        """When all is given up and every device answers, nothing is left anywhere."""
+        self.world.crash_after = None
+        if not self.world.running:
+            self.begin_anew(self.world.now)
+        self.world.connect_all()
+        for key in list(self.core.requests):
+            if not self.core.requests[key].state.final:
+                self.world.handle(WithdrawAsked(key))
+        for _ in range(5):
+            self.world.settle()
+            self.world.now += self.core.settings.retry_after
+            self.world.handle(Tick())
+        assert not self.core._reservations.live
+        assert self.core.ledger.holder == {}
+        self.world.settle()
+        audited(self.world, dry_run=False)
+        assert all(tor.rules == {} for tor in self.world.tors.values())
+        assert all(switch.held == switch.foreign for switch in self.world.switches.values())
+        self.world.handle(SettingsChanged(replace(self.core.settings, reconcile_every=None)))
+        self.world.now += 2 * 3600.0
+        self.world.handle(Tick())
+        self.world.settle()
+        assert not self.core.requests
+        assert self.core.next_timer() is None
+
+
+ACTIONS = (
+    "submit",
+    "repeat",
+    "extend",
+    "let_go",
+    "wait",
+    "operate",
+    "audit_twice",
+    "deliver",
+    "work",
+    "late_answers",
+    "late_writes",
+    "lose",
+    "come_back",
+    "connect_all",
+    "save",
+    "tamper",
+    "arm",
+    "crash",
+    "start",
+)
+"""What can happen next, by the names of the methods."""

@@ -1,0 +1,53 @@
+"""A runtime without a thread: every call runs at once on a core whose devices then do all they were told."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+from blast_controller.core.commands import Publish
+from blast_controller.core.errors import RequestError
+from blast_controller.core.events import Event
+from blast_controller.runtime import Turn
+from blast_controller.waiting import WaitingRoom
+from tests.support.core import World
+
+
+class DirectRuntime:
+    """What a handler needs of `Runtime`; safe to use from any thread. Waits have no end of their own."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.core = world.core
+        self.waiting = WaitingRoom()
+        self._lock = threading.RLock()
+        world.on_publish = self._tell
+        world.connect_all()
+        self._settle()
+
+    def handle(self, event: Event) -> None:
+        self.world.handle(event)
+
+    def call(self, work) -> Future:
+        with self._lock:
+            try:
+                result = work(Turn(self))
+            except RequestError as error:
+                result = Future()
+                result.set_exception(error)
+            self._settle()
+        if isinstance(result, Future):
+            return result
+        done = Future()
+        done.set_result(result)
+        return done
+
+    def _settle(self) -> None:
+        while self.world.inbox or any(self.world.device(name).queue for name in self.world.devices):
+            self.world.deliver()
+            for name in self.world.devices:
+                while self.world.device(name).queue:
+                    self.world.work(name)
+
+    def _tell(self, publish: Publish) -> None:
+        self.waiting.notify(publish.request, publish.event)

@@ -1,0 +1,179 @@
+"""What devices really hold, read from them and not from the controller, and what the controller says they should."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_client import Client
+from mininet_topos.lab import Lab
+from tl1_driver.circuits import Circuit
+from tl1_driver.client import SwitchClient
+from tl1_driver.dialects import DIALECTS
+
+OURS = "cookie=0xb1a5000000000000/0xffff000000000000"
+SETTLE_SECONDS = 12.0
+_COUNTERS = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ")
+_COOKIE = re.compile(r"cookie=0xb1a5([0-9a-f]{4})([0-9a-f]{8})")
+
+
+@dataclass(frozen=True, order=True)
+class SteeringRule:
+    """One of our rules for a group: where it is, whose it is, and what it matches."""
+
+    bridge: str
+    reservation: int
+    in_port: int
+    group: str
+
+
+def tl1(lab: Lab, what: str, *circuits: tuple[int, int]) -> None:
+    """Connect or disconnect circuits by another TL1 session, as an operator's hand would."""
+
+    async def go() -> None:
+        client = await _session(lab)
+        try:
+            await getattr(client, what)([Circuit(*circuit) for circuit in circuits])
+        finally:
+            await client.close()
+
+    asyncio.run(go())
+
+
+def held_circuits(lab: Lab) -> set[tuple[int, int]]:
+    """The cross-connects that the optical switch lists."""
+
+    async def read() -> set[tuple[int, int]]:
+        client = await _session(lab)
+        try:
+            return {(state.input, state.output) for state in await client.circuits()}
+        finally:
+            await client.close()
+
+    return asyncio.run(read())
+
+
+async def _session(lab: Lab) -> SwitchClient:
+    host, port = lab.tl1.split(":")
+    client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
+    await client.open()
+    return client
+
+
+def dump_flows(lab: Lab, datapath: int, match: str = OURS) -> list[str]:
+    """Rules on a ToR, as Open vSwitch prints them, without counters and ages."""
+    dump = ofctl(lab, "dump-flows", datapath, match)
+    return sorted(_COUNTERS.sub("", line).strip() for line in dump.splitlines() if "cookie=" in line)
+
+
+def ofctl(lab: Lab, command: str, datapath: int, *arguments: str) -> str:
+    """`ovs-ofctl` on a ToR's bridge."""
+    words = ["ovs-ofctl", "-O", "OpenFlow13", command, _bridge(lab, datapath), *arguments]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def _bridge(lab: Lab, datapath: int) -> str:
+    """A bridge as ovs-ofctl finds it, which may belong to an Open vSwitch of its own (`private_vswitch.py`)."""
+    socket = private_directory(lab) / f"{lab.names.bridge(datapath)}.mgmt"
+    return f"unix:{socket}" if socket.exists() else lab.names.bridge(datapath)
+
+
+def private_directory(lab: Lab) -> Path:
+    """Where an Open vSwitch that serves this lab alone keeps its sockets."""
+    return lab.directory / "ovs"
+
+
+def held_rules(lab: Lab) -> set[SteeringRule]:
+    """Our rules for groups on all ToRs; the guards, which belong to no reservation, are left out."""
+    found = set()
+    for datapath in lab.plan.datapaths:
+        for line in dump_flows(lab, datapath):
+            cookie = _COOKIE.search(line)
+            in_port, group = re.search(r"in_port=(\w+)", line), re.search(r"nw_dst=([\d.]+)", line)
+            if cookie and int(cookie[2], 16):
+                assert in_port and group, f"a rule of ours without a port or a group: {line}"
+                port = _port_number(lab, datapath, in_port[1])
+                found.add(SteeringRule(lab.names.bridge(datapath), int(cookie[2], 16), port, group[1]))
+    return found
+
+
+def guards(lab: Lab) -> dict[int, list[str]]:
+    """The rules of ours on each ToR that belong to no reservation, whatever the epoch that wrote them."""
+    found = {}
+    for datapath in lab.plan.datapaths:
+        lines = dump_flows(lab, datapath, "cookie=0xb1a5000000000000/0xffff0000ffffffff")
+        found[datapath] = sorted(_COOKIE.sub("", line) for line in lines)
+    return found
+
+
+def rule_ages(lab: Lab) -> dict[str, float]:
+    """Every rule of ours, with its age in seconds: one that is written again is young again."""
+    ages = {}
+    for datapath in lab.plan.datapaths:
+        for line in ofctl(lab, "dump-flows", datapath, OURS).splitlines():
+            if (age := re.search(r"duration=([\d.]+)s", line)) is not None:
+                ages[f"{datapath} {_COUNTERS.sub('', line).strip()}"] = float(age[1])
+    return ages
+
+
+def wanted_circuits(client: Client) -> set[tuple[int, int]]:
+    """What the optical switch should hold, as the controller says."""
+    return {(c.switchInput, c.switchOutput) for tree in client.fabric().lightTrees for c in tree.crossConnects}
+
+
+def wanted_rules(lab: Lab, client: Client) -> set[SteeringRule]:
+    """What the ToRs should hold, as the controller says: one rule where a group enters light, one where it leaves."""
+    racks = {rack.name: rack for rack in lab.plan.rack_plans}
+    hosts = {host.name: host for rack in lab.plan.rack_plans for host in rack.hosts}
+    found = set()
+    fabric = client.fabric()
+    ports = {p.switchOutput: (r.name, p.port) for r in fabric.racks for p in r.opticalPorts}
+    for tree in fabric.lightTrees:
+        root = racks[tree.rootRack]
+        sender = hosts[client.status(tree.key).sender]
+        found.add(SteeringRule(lab.names.bridge(root.datapath), tree.reservation, sender.port, tree.groupAddress))
+        for circuit in tree.crossConnects:
+            if circuit.switchOutput in ports:
+                rack, port = ports[circuit.switchOutput]
+                bridge = lab.names.bridge(racks[rack].datapath)
+                found.add(SteeringRule(bridge, tree.reservation, port, tree.groupAddress))
+    return found
+
+
+def assert_converged(lab: Lab, client: Client, foreign: set[tuple[int, int]] = frozenset()) -> None:
+    """Devices come to hold exactly what is wanted and what is foreign, and then nobody has anything to do."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while difference := _difference(lab, client, foreign):
+        assert time.monotonic() < deadline, difference
+        time.sleep(0.05)
+    assert client.reconcile(dry_run=True).commands == []
+
+
+def _difference(lab: Lab, client: Client, foreign: set[tuple[int, int]]) -> str:
+    fabric = client.fabric()
+    if away := [d for d in (*fabric.racks, *fabric.opticalSwitches) if not d.connected]:
+        return f"away: {[d.name for d in away]}"
+    if busy := [tree.state for tree in fabric.lightTrees if tree.state != "lit"]:
+        return f"light trees are {busy}"
+    circuits, rules = held_circuits(lab) ^ (wanted_circuits(client) | foreign), held_rules(lab)
+    if circuits:
+        return f"circuits that are only held or only wanted: {sorted(circuits)}"
+    if rules := rules ^ wanted_rules(lab, client):
+        return f"rules that are only held or only wanted: {sorted(rules)}"
+    return ""
+
+
+def _port_number(lab: Lab, datapath: int, name: str) -> int:
+    """Open vSwitch prints some ports by the name of their interface."""
+    if name.isdecimal():
+        return int(name)
+    names = lab.names
+    ports = {}
+    for rack in lab.plan.datapaths[datapath]:
+        ports |= {names.access_at_tor(rack.number, h.number): h.port for h in rack.hosts}
+        ports |= {names.optical_at_tor(rack.number, p.number): p.port for p in rack.optical_ports}
+    return ports[name]

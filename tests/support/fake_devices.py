@@ -1,0 +1,124 @@
+"""Optical switches and ToRs that are dictionaries, and enforce what real ones do.
+
+A switch joins an input to one output only; a ToR holds one rule per match and deletes only what has the cookie named.
+Both do their commands in order, and neither listens to a controller of an older epoch than the last that it met.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from blast_controller.core.commands import Forward, ReadDevice, SetCircuits, SetForwarding
+from blast_controller.core.fabric import CrossConnect
+
+RuleKey = tuple[int, str, str]
+Change = SetCircuits | SetForwarding
+
+
+class Cut(Exception):
+    """The session ends in the middle of a command."""
+
+
+@dataclass
+class FakeDevice:
+    """`queue` is what it has not done yet; `in_flight` what sessions that are over have left on the wire, each with
+    the epoch of its controller; `fence` is the latest epoch whose controller has taken the device over."""
+
+    queue: deque[Change | ReadDevice] = field(default_factory=deque, kw_only=True)
+    in_flight: deque[tuple[int, Change]] = field(default_factory=deque, kw_only=True)
+    fence: int = field(default=0, kw_only=True)
+    up: bool = field(default=False, kw_only=True)
+
+    def accepts(self, epoch: int) -> bool:
+        """Whether it obeys the controller of this epoch: a ToR by its generation, a switch by its session's owner."""
+        return epoch >= self.fence
+
+    def hang_up(self, epoch: int) -> None:
+        """The session of `epoch` is over; what it has sent may still arrive."""
+        self.up = False
+        self.in_flight += [(epoch, command) for command in self.queue if not isinstance(command, ReadDevice)]
+        self.queue.clear()
+
+    def take_over(self, epoch: int) -> None:
+        """A controller opens a session; its own earlier session is closed for good."""
+        self.up = True
+        self.fence = max(self.fence, epoch)
+        self.in_flight = deque(item for item in self.in_flight if item[0] != epoch)
+
+
+@dataclass
+class FakeSwitch(FakeDevice):
+    """An optical switch: circuits by input; `foreign` are those that somebody else made."""
+
+    name: str
+    circuits: dict[int, int] = field(default_factory=dict)
+    foreign: set[CrossConnect] = field(default_factory=set)
+
+    @property
+    def held(self) -> frozenset[CrossConnect]:
+        return frozenset(CrossConnect(self.name, i, o) for i, o in self.circuits.items())
+
+    def disconnect(self, circuit: CrossConnect) -> None:
+        if self.circuits.get(circuit.input) == circuit.output:
+            del self.circuits[circuit.input]
+
+    def connect(self, circuit: CrossConnect) -> str | None:
+        """A refusal, where the input or the output is in use."""
+        if circuit in self.foreign or self.circuits.get(circuit.input) == circuit.output:
+            return "already connected"
+        rivals = {c for c in self.held if c.input == circuit.input or c.output == circuit.output}
+        assert rivals <= self.foreign, f"{circuit} is to be made while our own {rivals - self.foreign} is there"
+        if rivals:
+            return f"busy with {rivals}"
+        self.circuits[circuit.input] = circuit.output
+        return None
+
+
+@dataclass
+class FakeTor(FakeDevice):
+    """A ToR: outputs and reservation by match, and how many rules of somebody else it has."""
+
+    datapath: int
+    rules: dict[RuleKey, tuple[tuple[int, ...], int]] = field(default_factory=dict)
+    foreign_rules: int = 0
+
+    @property
+    def held(self) -> frozenset[tuple[int, Forward]]:
+        return frozenset((number, Forward(*key, outputs)) for key, (outputs, number) in self.rules.items())
+
+    def remove(self, forward: Forward, reservation: int) -> None:
+        if self.rules.get(forward.key, ((), None))[1] == reservation:
+            del self.rules[forward.key]
+
+    def add(self, forward: Forward, reservation: int) -> None:
+        self.rules[forward.key] = (forward.outputs, reservation)
+
+
+Operations = list[tuple[int, Callable[[], str | None]]]
+
+
+def operations(device: FakeSwitch | FakeTor, command: Change) -> Operations:
+    """What a device does for a command, as (position of the change, deed).
+
+    A switch gets one delete and one connect for all changes, a ToR the changes one after the other.
+    """
+    going: Operations = []
+    coming: Operations = []
+    for position, change in enumerate(command.changes):
+        if isinstance(device, FakeSwitch):
+            going += [(position, _deed(device.disconnect, c)) for c in change.disconnect]
+            coming += [(position, _deed(device.connect, c)) for c in change.connect]
+        else:
+            going += [(position, _deed(device.remove, f, change.reservation)) for f in change.remove]
+            going += [(position, _deed(device.add, f, change.reservation)) for f in change.add]
+    return going + coming
+
+
+def _deed(function: Callable[..., object], *arguments: object) -> Callable[[], str | None]:
+    def do() -> str | None:
+        result = function(*arguments)
+        return result if isinstance(result, str) else None
+
+    return do

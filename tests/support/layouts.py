@@ -1,0 +1,145 @@
+"""Layouts as Hypothesis strategies, and a device that enforces what real ones do, for tests of steps between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from blast_controller.core.commands import Forward
+from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.forwarding import forwards_for
+from blast_controller.core.layout import Holding, Layout, Step
+from blast_controller.core.light_tree import LightTree, build, good_legs, grow, prune, rehang
+from tests.support.core import make_fabric
+
+FABRIC: Fabric = make_fabric(8, [4, 4, 2, 2])
+SENDER = "r1h1"
+GROUP = "239.77.0.1"
+
+
+def layout(tree: LightTree | None, receivers: list[str]) -> Layout:
+    """What these receivers need of a tree."""
+    hosts = FABRIC.hosts
+    forwards = forwards_for(FABRIC, hosts[SENDER], [hosts[name] for name in receivers], tree, GROUP)
+    return Layout(tuple(receivers), tree, forwards)
+
+
+@st.composite
+def members(draw: st.DrawFn, racks: list[str]) -> list[str]:
+    """At least one host of each of these racks, maybe neighbours of the sender, in any order."""
+    found = [f"{rack}h{n}" for rack in racks for n in draw(st.sampled_from([(1,), (2,), (1, 2)]))]
+    return draw(st.permutations(found + draw(st.sampled_from([[], ["r1h2"]]))))
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> LightTree:
+    """A tree from r1 to at least one other rack."""
+    racks = draw(st.lists(st.sampled_from([f"r{n}" for n in range(2, 9)]), min_size=1, max_size=6, unique=True))
+    ports = [FABRIC.racks[rack].optical_ports[0] for rack in racks]
+    splitters, legs = [], 1
+    for splitter in draw(st.permutations(list(FABRIC.splitters.values()))):
+        if legs < len(ports):
+            splitters.append(splitter)
+            legs += splitter.ways - 1
+    return build(FABRIC.racks["r1"].optical_ports[0], ports, splitters, loop_leaf=False)
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> Layout:
+    """A group that has light, or stays within its rack."""
+    tree = draw(st.none() | trees())
+    racks = [leaf.port.rack for leaf in tree.leaves] if tree else []
+    receivers = draw(members(racks)) if tree else ["r1h2"]
+    return layout(tree, receivers)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Layout, Layout]:
+    """A layout that has light, and what becomes of it: grown, pruned, with leaves on other legs, or other members."""
+    old = draw(trees())
+    before = layout(old, draw(members([leaf.port.rack for leaf in old.leaves])))
+    new = old
+    for _ in range(draw(st.integers(0, 3))):
+        new = draw(st.sampled_from([_grown, _pruned, _rehung]))(draw, new)
+    return before, layout(new, draw(members([leaf.port.rack for leaf in new.leaves])))
+
+
+def _grown(draw: st.DrawFn, tree: LightTree) -> LightTree:
+    have = {leaf.port.rack for leaf in tree.leaves} | {"r1"}
+    absent = [rack for rack in FABRIC.racks if rack not in have]
+    racks = draw(st.lists(st.sampled_from(absent), max_size=2, unique=True)) if absent else []
+    hung = {h.splitter.name for h in tree.splitters}
+    free = [s for s in FABRIC.splitters.values() if s.name not in hung]
+    added = draw(st.lists(st.sampled_from(free), max_size=1)) if free else []
+    return grow(tree, [FABRIC.racks[rack].optical_ports[0] for rack in racks], added) or tree
+
+
+def _pruned(draw: st.DrawFn, tree: LightTree) -> LightTree:
+    racks = [leaf.port.rack for leaf in tree.leaves]
+    return prune(tree, draw(st.lists(st.sampled_from(racks), max_size=len(racks) - 1, unique=True)))
+
+
+def _rehung(draw: st.DrawFn, tree: LightTree) -> LightTree:
+    outputs = draw(st.lists(st.sampled_from(sorted(tree.leaf_outputs)), max_size=2, unique=True))
+    bad = draw(st.lists(st.sampled_from(good_legs(tree, [])), max_size=1)) if tree.open_legs else []
+    return rehang(tree, outputs, bad) or tree
+
+
+@st.composite
+def holdings(draw: st.DrawFn) -> Holding:
+    """Whatever devices can hold at once: no input, no output and no match twice."""
+    circuits = [
+        CrossConnect(switch, i, o)
+        for switch in ("ocs1", "ocs2")
+        for i, o in zip(
+            draw(st.lists(st.integers(1, 5), max_size=5, unique=True)), draw(st.permutations(range(1, 6))), strict=False
+        )
+    ]
+    outputs = st.sets(st.integers(1, 4), max_size=3).map(lambda ports: tuple(sorted(ports)))
+    forwards = st.lists(
+        st.builds(Forward, st.integers(1, 3), st.sampled_from(["10.0.0.1", "10.0.0.2"]), st.just(GROUP), outputs),
+        max_size=4,
+        unique_by=lambda forward: forward.key,
+    ).map(tuple)
+    return Holding(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))
+
+
+@dataclass
+class Devices:
+    """All switches and ToRs of a fabric, together: a switch refuses to use an input or an output twice."""
+
+    circuits: dict[tuple[str, int], int] = field(default_factory=dict)
+    rules: dict[tuple[int, tuple[int, str, str]], Forward] = field(default_factory=dict)
+
+    @classmethod
+    def holding(cls, holding: Holding) -> Devices:
+        """Devices that hold just this."""
+        devices = cls()
+        devices.do(Step((), holding.circuits, {}, holding.forwards))
+        return devices
+
+    def do(self, step: Step) -> None:
+        """Disconnect, then connect; remove rules, then add them."""
+        for c in step.disconnect:
+            self.disconnect(c)
+        for c in step.connect:
+            self.connect(c)
+        for datapath, found in step.remove.items():
+            for forward in found:
+                self.rules.pop((datapath, forward.key), None)
+        for datapath, found in step.add.items():
+            for forward in found:
+                self.rules[datapath, forward.key] = forward
+
+    def connect(self, c: CrossConnect) -> None:
+        """Raises AssertionError where the input or the output is in use."""
+        assert (c.switch, c.input) not in self.circuits, f"the input of {c} is in use"
+        taken = {(switch, output) for (switch, _), output in self.circuits.items()}
+        assert (c.switch, c.output) not in taken, f"the output of {c} is in use"
+        self.circuits[c.switch, c.input] = c.output
+
+    def disconnect(self, c: CrossConnect) -> None:
+        """What is not there need not go."""
+        if self.circuits.get((c.switch, c.input)) == c.output:
+            del self.circuits[c.switch, c.input]

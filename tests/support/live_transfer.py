@@ -1,0 +1,93 @@
+"""A numbered stream of datagrams to a granted group, watched below the IP stack at every receiver."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import threading
+import time
+from types import TracebackType
+
+from blast_api.ttypes import Grant
+from mininet_topos.lab import Lab
+
+ETH_P_IP = 0x0800
+PERIOD = 0.002
+_DESTINATION, _NUMBER = slice(30, 34), slice(42, 46)
+_OUTGOING = 4
+_QUIET_SECONDS = 0.4
+_SO_RCVBUFFORCE = 33
+_BUFFER_BYTES = 4 << 20
+
+
+class LiveTransfer:
+    """Sends from a host, a datagram every 2 ms, until the `with` block ends; then says who missed which numbers."""
+
+    def __init__(self, lab: Lab, sender: str, grant: Grant) -> None:
+        self._lab, self._sender, self._grant = lab, sender, grant
+        self._addresses = {host.name: host.ip for rack in lab.plan.rack_plans for host in rack.hosts}
+        self._ended = threading.Event()
+        self._heard: dict[str, set[int]] = {host: set() for host in grant.receivers}
+        self.sent = 0
+
+    def __enter__(self) -> LiveTransfer:
+        packet, raw = socket.AF_PACKET, socket.SOCK_RAW
+        self._ears = {self._lab.open_socket(h, packet, raw, socket.htons(ETH_P_IP)): h for h in self._heard}
+        for ear in self._ears:
+            ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        self._mouth = self._lab.open_socket(self._sender, socket.AF_INET, socket.SOCK_DGRAM)
+        address = self._addresses[self._sender]
+        self._mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        self._mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+        self._mouth.bind((address, 0))
+        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._listen)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        for sock in (self._mouth, *self._ears):
+            sock.close()
+
+    @property
+    def missed(self) -> dict[str, int]:
+        """How many datagrams each receiver missed, of those who missed any; true once the block has ended."""
+        return {host: self.sent - len(heard) for host, heard in self._heard.items() if len(heard) < self.sent}
+
+    def missed_by(self, host: str) -> int:
+        """How many datagrams one receiver missed."""
+        return self.missed.get(host, 0)
+
+    def hears(self, host: str, seconds: float) -> bool:
+        """Whether a datagram that is sent from now on reaches `host` in time."""
+        start, deadline = self.sent, time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if max(self._heard[host], default=-1) > start:
+                return True
+            time.sleep(0.02)
+        return False
+
+    def _send(self) -> None:
+        following = time.monotonic()
+        while not self._ended.is_set():
+            self._mouth.sendto(struct.pack("!I", self.sent), (self._grant.groupAddress, self._grant.groupPort))
+            self.sent += 1
+            following += PERIOD
+            time.sleep(max(0.0, following - time.monotonic()))
+
+    def _listen(self) -> None:
+        wanted = socket.inet_aton(self._grant.groupAddress)
+        while True:
+            ready = select.select(list(self._ears), [], [], _QUIET_SECONDS)[0]
+            if not ready and self._ended.is_set():
+                return
+            for ear in ready:
+                frame, source = ear.recvfrom(2048)
+                if source[2] != _OUTGOING and frame[_DESTINATION] == wanted:
+                    self._heard[self._ears[ear]].add(struct.unpack("!I", frame[_NUMBER])[0])

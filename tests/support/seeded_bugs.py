@@ -1,0 +1,325 @@
+"""Faults put into the core, its journal's use and its devices on purpose: the machine must find every one of them.
+
+Each is a small patch of one method. `LEAKS` are those that no client and no journal ever notices: they show only in
+what devices are left with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from blast_controller.core import controller, durable
+from blast_controller.core.applications import Applications
+from blast_controller.core.auditor import Auditor
+from blast_controller.core.commands import Command, SetCircuits, SetForwarding
+from blast_controller.core.controller import Core
+from blast_controller.core.events import StepConfirmed, StepFailed
+from blast_controller.core.layout import NOTHING, Holding, Step, everything
+from blast_controller.core.ledger import Ledger
+from blast_controller.core.outbox import Outbox
+from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.records import Record
+from blast_controller.core.request_book import RequestBook
+from blast_controller.core.requests import MulticastRequest, Request
+from blast_controller.core.reservation import ChangePhase, Reservation
+from blast_controller.core.reservation_states import ReservationEvent, ReservationState
+from blast_controller.core.reservations import UNTRACKED, Outcome, Reservations, Seen
+from blast_controller.core.state import State
+from tests.support.fake_devices import FakeDevice
+
+Patch = pytest.MonkeyPatch
+
+
+def act_before_journal(patch: Patch) -> None:
+    """Devices hear of an intent before it is on disk."""
+    drain = Outbox.drain
+
+    def late_records(self: Outbox) -> list[Command]:
+        return sorted(drain(self), key=lambda command: not isinstance(command, SetCircuits | SetForwarding))
+
+    patch.setattr(Outbox, "drain", late_records)
+
+
+def leaked_splitter(patch: Patch) -> None:
+    """Splitters stay held when their reservation is gone."""
+    free = Ledger.free
+
+    def free_ports(self: Ledger, elements: set[str]) -> None:
+        free(self, [element for element in elements if not element.startswith("splitter:")])
+
+    patch.setattr(Ledger, "free", free_ports)
+
+
+def foreign_circuit_deleted(patch: Patch) -> None:
+    """An audit takes away what is not ours."""
+    reconcile = Reservations.reconcile
+
+    def tidy(self: Reservations, seen: Seen) -> list[Outcome]:
+        if isinstance(seen.device, str):
+            strangers = tuple(sorted(seen.circuits - self.circuits(seen.device)))
+            if strangers:
+                self._outbox.step(0, UNTRACKED, Step(strangers, (), {}, {}))
+        return reconcile(self, seen)
+
+    patch.setattr(Reservations, "reconcile", tidy)
+
+
+def stale_epoch_writes(patch: Patch) -> None:
+    """Devices obey a controller that was replaced."""
+    patch.setattr(FakeDevice, "accepts", lambda self, epoch: True)
+
+
+def grant_before_barrier(patch: Patch) -> None:
+    """The first device that confirms counts for all of them."""
+    answered = Reservations.answered
+
+    def hasty(self: Reservations, event: StepConfirmed | StepFailed) -> list[Outcome]:
+        reservation = self.live.get(event.reservation)
+        if reservation and reservation.state is ReservationState.CONFIGURING and isinstance(event, StepConfirmed):
+            reservation.waiting.intersection_update({event.device})
+        return answered(self, event)
+
+    patch.setattr(Reservations, "answered", hasty)
+
+
+def double_grant_after_restart(patch: Patch) -> None:
+    """A restart forgets that a part was granted, and lights it again."""
+    load = durable.load_request
+
+    def forget(body, now: float) -> Request:
+        request = load(body, now)
+        for part in request.parts:
+            if part.state is PartState.ACTIVE:
+                part.state = PartState.PENDING
+        return request
+
+    patch.setattr(durable, "load_request", forget)
+
+
+def number_reused(patch: Patch) -> None:
+    """The highest number of a reservation is not kept, so that cookies on devices mean something else later."""
+    unwritten = durable.unwritten
+
+    def without_number(state: State) -> Iterator[Record]:
+        return (record for record in unwritten(state) if record.kind != "meta")
+
+    patch.setattr(controller, "unwritten", without_number)
+
+
+def lease_not_rearmed(patch: Patch) -> None:
+    """After a restart nobody looks when a lease is over."""
+    adopt = RequestBook.adopt
+
+    def adopt_without_lease(self: RequestBook, request, now: float) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(RequestBook, "lease", lambda *_: None)
+            adopt(self, request, now)
+
+    patch.setattr(RequestBook, "adopt", adopt_without_lease)
+
+
+def orphan_rule_left(patch: Patch) -> None:
+    """Rules of reservations that are gone stay on a ToR that brings them back."""
+    differences = Reservations.differences
+
+    def of_the_living(self: Reservations, seen: Seen) -> list[tuple[int, Step]]:
+        return [(number, step) for number, step in differences(self, seen) if number in self.live]
+
+    patch.setattr(Reservations, "differences", of_the_living)
+
+
+def delete_all_push_all(patch: Patch) -> None:
+    """A ToR that returns gets its rules anew although they are right."""
+    differences = Reservations.differences
+
+    def rewrite(self: Reservations, seen: Seen) -> list[tuple[int, Step]]:
+        found = dict(differences(self, seen))
+        for number, forwards in seen.by_reservation().items():
+            reservation = self.live.get(number)
+            if number not in found and reservation and not reservation.busy:
+                found[number] = Step((), (), forwards, forwards)
+        return list(found.items())
+
+    patch.setattr(Reservations, "differences", rewrite)
+
+
+def delete_before_add(patch: Patch) -> None:
+    """A change takes the old away before the new is there."""
+
+    def wanted(self: Reservation) -> Holding:
+        if self.state is ReservationState.RELEASING:
+            return NOTHING
+        if self.change is not None and self.change.phase is ChangePhase.ADDING:
+            kept = set(self.change.target.holding.circuits)
+            circuits = tuple(c for c in self.layout.circuits if c in kept)
+            return replace(self.layout.holding, circuits=circuits)
+        return self.in_force.holding
+
+    patch.setattr(Reservation, "wanted", property(wanted))
+
+
+def undo_lost_after_partial(patch: Patch) -> None:
+    """What failed is taken to have had no effect, and is not undone."""
+    release = Reservations.release
+
+    def release_confirmed(
+        self: Reservations, reservation: Reservation, event: ReservationEvent = ReservationEvent.PART_ENDED
+    ) -> None:
+        failed = set(reservation.failed)
+        if event is not ReservationEvent.FAILURE or not failed:
+            release(self, reservation, event)
+            return
+        reservation.take(event)
+        held = everything(x.holding for x in reservation.layouts)
+        present = Holding(
+            tuple(c for c in held.circuits if c.switch not in failed),
+            {datapath: forwards for datapath, forwards in held.forwards.items() if datapath not in failed},
+        )
+        self._begin(reservation, present, "releasing")
+
+    patch.setattr(Reservations, "release", release_confirmed)
+
+
+def free_before_confirmed(patch: Patch) -> None:
+    """An undoing step that failed counts as done."""
+    released = Reservations._released
+
+    def careless(self: Reservations, reservation: Reservation) -> Outcome:
+        reservation.failed.clear()
+        return released(self, reservation)
+
+    patch.setattr(Reservations, "_released", careless)
+
+
+def old_answer_accepted(patch: Patch) -> None:
+    """An answer counts whichever step it belongs to."""
+    answered = Reservations.answered
+
+    def any_step(self: Reservations, event: StepConfirmed | StepFailed) -> list[Outcome]:
+        reservation = self.live.get(event.reservation)
+        return answered(self, replace(event, step=reservation.step) if reservation else event)
+
+    patch.setattr(Reservations, "answered", any_step)
+
+
+def key_reuse_accepted(patch: Patch) -> None:
+    """A key that is known is answered whatever the content."""
+    submitted = Applications.on_submitted
+
+    def lax(self: Applications, event, now: float) -> None:
+        if event.request.id not in self._state.book.requests:
+            submitted(self, event, now)
+
+    patch.setattr(Applications, "on_submitted", lax)
+
+
+def repetition_admitted_twice(patch: Patch) -> None:
+    """The same key and content again begins anew."""
+    submitted = Applications.on_submitted
+
+    def forgetful(self: Applications, event, now: float) -> None:
+        known: MulticastRequest | None = None
+        request = self._state.book.requests.get(event.request.id)
+        if request is not None and request.state.final:
+            known = request.content
+        if known == event.request:
+            del self._state.book.requests[event.request.id]
+        submitted(self, event, now)
+
+    patch.setattr(Applications, "on_submitted", forgetful)
+
+
+def end_not_journalled(patch: Patch) -> None:
+    """A part that has ended is active again after a restart."""
+    move = RequestBook.move
+
+    def silent(self: RequestBook, request, part, event: PartEvent) -> None:
+        move(self, request, part, event)
+        if event is PartEvent.FINISHED:
+            self.touched.pop(request.current.id, None)
+
+    publish = RequestBook.publish
+
+    def silent_publish(self: RequestBook, request, part, kind, **more) -> None:
+        publish(self, request, part, kind, **more)
+        if more.get("state") is PartState.DONE:
+            self.touched.pop(request.current.id, None)
+
+    patch.setattr(RequestBook, "move", silent)
+    patch.setattr(RequestBook, "publish", silent_publish)
+
+
+def dry_run_repairs(patch: Patch) -> None:
+    """A dry run of an audit changes devices."""
+    begin = Auditor.begin
+
+    def lying(self: Auditor, dry_run: bool) -> None:
+        begin(self, dry_run)
+        if self._round is not None and self._round.unread:
+            self._round.dry_run = False
+
+    patch.setattr(Auditor, "begin", lying)
+
+
+def removal_forgotten(patch: Patch) -> None:
+    """A change that was confirmed leaves the old rules and circuits where they were."""
+    begin = Reservations._begin
+
+    def only_add(self: Reservations, reservation: Reservation, present: Holding, note: str) -> None:
+        if reservation.change is not None and reservation.change.phase is ChangePhase.REMOVING:
+            present = reservation.wanted
+        begin(self, reservation, present, note)
+
+    patch.setattr(Reservations, "_begin", only_add)
+
+
+def address_given_back_early(patch: Patch) -> None:
+    """A group address is free while the rules for it are still being removed."""
+    release = Reservations.release
+
+    def hasty(
+        self: Reservations, reservation: Reservation, event: ReservationEvent = ReservationEvent.PART_ENDED
+    ) -> None:
+        release(self, reservation, event)
+        self._ledger._addresses.discard(reservation.group_address)
+
+    patch.setattr(Reservations, "release", hasty)
+    patch.setattr(Ledger, "free_address", lambda self, address: self._addresses.discard(address))
+
+
+def quota_ignored(patch: Patch) -> None:
+    """A tenant gets splitters beyond what it may hold."""
+    patch.setattr(Core, "_allowance", lambda self, now: {})
+
+
+BUGS: dict[str, Callable[[Patch], None]] = {
+    bug.__name__: bug
+    for bug in (
+        act_before_journal,
+        leaked_splitter,
+        foreign_circuit_deleted,
+        stale_epoch_writes,
+        grant_before_barrier,
+        double_grant_after_restart,
+        number_reused,
+        lease_not_rearmed,
+        orphan_rule_left,
+        delete_all_push_all,
+        delete_before_add,
+        undo_lost_after_partial,
+        free_before_confirmed,
+        old_answer_accepted,
+        key_reuse_accepted,
+        repetition_admitted_twice,
+        end_not_journalled,
+        dry_run_repairs,
+        removal_forgotten,
+        address_given_back_early,
+        quota_ignored,
+    )
+}
+
+LEAKS = ("act_before_journal", "orphan_rule_left", "undo_lost_after_partial", "free_before_confirmed")

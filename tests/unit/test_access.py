@@ -1,0 +1,302 @@
+"""Who may do what: the role table, identities, tokens, the gate and its penalties. All without a socket."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
+
+from blast_api import Blast, BlastOperator, ttypes
+from blast_controller.rpc import tokens
+from blast_controller.rpc.access import (
+    MINIMUM_ROLE,
+    OPEN_POLICY,
+    AccessPolicy,
+    CertificateRule,
+    name_request,
+    refusal,
+)
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.dispatch import answer
+from blast_controller.rpc.gate import LONGEST_REST, Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.tls import certificate_names
+from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
+
+METHODS = ServiceCodec(BlastOperator).methods
+CHANGING = {"submit", "request", "extend", "finish", "withdraw"}
+USER = Identity("physics", Role.USER)
+OPERATOR = Identity("ops", Role.OPERATOR)
+TOKEN = "t" * 10 + new_token()
+
+
+def client(*names: tuple[str, str]) -> Connection:
+    return Connection(1, "192.0.2.1:5000", frozenset(names))
+
+
+def token_policy(**more) -> AccessPolicy:
+    return AccessPolicy(tokens={digest_of(TOKEN): USER}, features=frozenset({"login", "tenants"}), **more)
+
+
+# ------------------------------------------------------------------------------------------------ the role table
+
+
+def test_every_method_of_the_service_has_a_minimum_role_and_nothing_else_has():
+    assert set(MINIMUM_ROLE) == set(METHODS)
+
+
+def test_every_method_with_a_role_declares_denied():
+    for name, role in MINIMUM_ROLE.items():
+        if role is not None:
+            assert ttypes.Denied in METHODS[name].errors.values(), name
+
+
+def test_a_viewer_changes_nothing_and_a_user_no_hardware():
+    allowed = {role: {m for m in METHODS if refusal(Identity("t", role), m) is None} for role in Role}
+    assert allowed[Role.VIEWER] < allowed[Role.USER] < allowed[Role.OPERATOR] == set(METHODS)
+    assert allowed[Role.USER] - allowed[Role.VIEWER] == CHANGING
+    operators = set(METHODS) - allowed[Role.USER]
+    assert operators == set(METHODS) - set(ServiceCodec(Blast).methods) - {"elements"}
+
+
+def test_a_client_that_has_proved_nothing_may_only_ask_what_is_there_and_log_in():
+    assert {m for m in METHODS if refusal(None, m) is None} == {"ping", "version", "login"}
+    assert "log in" in refusal(None, "submit") and "user" in refusal(None, "submit")
+    assert "viewer of tenant x" in refusal(Identity("x", Role.VIEWER), "drain")
+
+
+def test_every_handler_method_but_those_for_everybody_is_behind_the_gate():
+    class Forbidding:
+        def check(self, connection, method):
+            raise ttypes.Denied(method)
+
+        def knows(self, connection):
+            return False
+
+    codec, reached = ServiceCodec(BlastOperator), []
+
+    class Reached:
+        def __getattr__(self, name):
+            return lambda *_: reached.append(name)
+
+    for name, method in codec.methods.items():
+        sample = [None] * len([field for field in method.arguments.thrift_spec if field])
+        buffer = TMemoryBuffer()
+        protocol = TBinaryProtocolAccelerated(buffer)
+        protocol.writeMessageBegin(name, 1, 1)
+        method.arguments(*sample).write(protocol)
+        protocol.writeMessageEnd()
+        answer(codec, Reached(), client(), buffer.getvalue(), Forbidding())
+    assert reached == []
+
+
+def test_the_handler_serves_exactly_the_methods_of_the_table():
+    assert all(callable(getattr(BlastHandler, name, None)) for name in MINIMUM_ROLE)
+
+
+# ---------------------------------------------------------------------------------------------------- identities
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ({("common_name", "a"), ("organizational_unit", "p")}, USER),
+        ({("common_name", "a"), ("organizational_unit", "p"), ("dns_name", "h")}, USER),
+        ({("common_name", "a")}, None),
+        ({("organizational_unit", "p")}, None),
+        ({("dns_name", "a"), ("organizational_unit", "p")}, None),
+        ({("uri", "spiffe://x/admin")}, OPERATOR),
+        ({("uri", "spiffe://x/admin"), ("common_name", "a"), ("organizational_unit", "p")}, USER),
+        (set(), None),
+    ],
+)
+def test_the_first_rule_that_fits_counts(names, expected):
+    rules = (
+        CertificateRule(frozenset({("common_name", "a"), ("organizational_unit", "p")}), USER),
+        CertificateRule(frozenset({("uri", "spiffe://x/admin")}), OPERATOR),
+    )
+    assert AccessPolicy(rules=rules).identify(frozenset(names), None) == expected
+
+
+def test_names_of_a_certificate():
+    certificate = {
+        "subject": ((("organizationalUnitName", "p"),), (("commonName", "a"), ("countryName", "DE"))),
+        "subjectAltName": (("DNS", "a.example"), ("URI", "u:1"), ("IP Address", "192.0.2.1")),
+    }
+    assert certificate_names(certificate) == {
+        ("organizational_unit", "p"), ("common_name", "a"), ("dns_name", "a.example"), ("uri", "u:1"),
+    }  # fmt: skip
+    assert certificate_names({}) == frozenset()
+
+
+def test_a_token_counts_more_than_a_certificate_and_a_withdrawn_one_nothing():
+    rules = (CertificateRule(frozenset({("common_name", "a")}), OPERATOR),)
+    policy, names = token_policy(rules=rules), frozenset({("common_name", "a")})
+    assert policy.identify(names, None) == OPERATOR
+    assert policy.identify(names, digest_of(TOKEN)) == USER
+    assert AccessPolicy(rules=rules).identify(names, digest_of(TOKEN)) is None
+
+
+@pytest.mark.parametrize(
+    ("identity", "text", "is_known", "expected"),
+    [
+        (USER, "k", False, ("physics", "k")),
+        (USER, "physics/k", False, ("physics", "k")),
+        (USER, "ops/k", False, ("physics", "ops/k")),
+        (USER, "physics/k", True, ("physics", "physics/k")),
+        (OPERATOR, "k", False, ("ops", "k")),
+        (OPERATOR, "physics/k", False, ("physics", "k")),
+        (OPERATOR, "physics/a/b", False, ("physics", "a/b")),
+        (OPERATOR, "physics/k", True, ("ops", "physics/k")),
+        (OPERATOR, "", False, ("ops", "")),
+    ],
+)
+def test_what_a_client_calls_a_request(identity, text, is_known, expected):
+    assert name_request(identity, text, is_known) == expected
+
+
+@given(st.text(max_size=12), st.booleans())
+def test_whatever_a_user_calls_a_request_it_is_its_own_tenant_s(text, is_known):
+    assert name_request(USER, text, is_known)[0] == "physics"
+
+
+# -------------------------------------------------------------------------------------------------------- tokens
+
+
+def test_a_token_file():
+    other = new_token()
+    text = f"# who\n\n{token_line(TOKEN, USER)}  # the cluster\n{token_line(other, OPERATOR)}\n"
+    assert parse_tokens(text) == {digest_of(TOKEN): USER, digest_of(other): OPERATOR}
+    assert TOKEN not in text and parse_tokens("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sha256:00 physics user", "64 hexadecimal"),
+        (f"sha256:{'0' * 64} physics", "DIGEST TENANT ROLE"),
+        (f"sha256:{'0' * 64} physics user more", "DIGEST TENANT ROLE"),
+        (f"sha256:{'0' * 64} phy/sics user", "letters"),
+        (f"sha256:{'0' * 64} {'x' * 65} user", "letters"),
+        (f"sha256:{'0' * 64} physics root", "viewer, user, operator"),
+        (f"md5:{'0' * 64} physics user", "sha256:"),
+        (f"sha256:{'0' * 64} a user\nsha256:{'0' * 64} b operator", "line 2 has the same token"),
+        ("\n\nsecret", "line 3"),
+    ],
+)
+def test_a_wrong_token_file_is_refused_with_the_line(text, words):
+    with pytest.raises(BadToken, match="line ") as error:
+        parse_tokens(text)
+    assert words in str(error.value)
+
+
+@given(st.text())
+def test_any_text_is_a_token_file_or_refused(text):
+    try:
+        parse_tokens(text)
+    except BadToken as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("token", ["", "hunter2", "x" * 40, "ab" * 20])
+def test_a_token_that_could_be_guessed_is_refused(token):
+    with pytest.raises(BadToken, match="random"):
+        token_line(token, USER)
+
+
+def test_new_tokens_differ_and_are_accepted():
+    made = {new_token() for _ in range(100)}
+    assert len(made) == 100 and all(token_line(token, USER) for token in made)
+
+
+def test_logins_compare_digests_in_constant_time():
+    """Held by looking at the code: a test that measures time would fail by chance."""
+    tree = ast.parse(inspect.getsource(AccessPolicy))
+    (lookup,) = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "known_digest"]
+    calls = {ast.unparse(n.func) for n in ast.walk(lookup) if isinstance(n, ast.Call)}
+    assert "hmac.compare_digest" in calls
+    assert not any(isinstance(n, ast.Break | ast.In | ast.Eq) for n in ast.walk(lookup))
+    assert tokens.digest_of("\ud800") != tokens.digest_of("?"), "whatever text a client sends has a digest"
+
+
+# ------------------------------------------------------------------------------------------------------ the gate
+
+
+def test_the_gate_takes_logins():
+    gate, connection = Gate(token_policy()), client()
+    assert not gate.knows(connection)
+    with pytest.raises(ttypes.Denied, match="log in"):
+        gate.check(connection, "status")
+    gate.login(connection, TOKEN)
+    assert gate.knows(connection) and gate.identity(connection) == USER
+    gate.check(connection, "submit")
+    with pytest.raises(ttypes.Denied, match="user of tenant physics"):
+        gate.check(connection, "drain")
+    assert (gate.counters.logins, gate.counters.failed_logins, gate.counters.denied_calls) == (1, 0, 2)
+
+
+def test_each_failed_login_rests_longer_up_to_a_limit_and_a_good_one_ends_it():
+    gate, connection = Gate(token_policy()), client()
+    rests = []
+    for _ in range(8):
+        with pytest.raises(ttypes.Denied):
+            gate.login(connection, TOKEN[:-1])
+        rests.append(connection.rest)
+    assert rests[:4] == [0.25, 0.5, 1.0, 2.0] and rests[-1] == LONGEST_REST
+    assert gate.counters.failed_logins == 8
+    gate.login(connection, TOKEN)
+    assert connection.failed_logins == 0
+
+
+def test_a_failed_login_leaves_what_a_connection_already_is():
+    gate, connection = Gate(token_policy()), client()
+    gate.login(connection, TOKEN)
+    with pytest.raises(ttypes.Denied):
+        gate.login(connection, "wrong")
+    assert gate.identity(connection) == USER
+
+
+def test_a_new_policy_holds_for_open_connections():
+    gate, connection = Gate(token_policy()), client()
+    gate.login(connection, TOKEN)
+    gate.policy = AccessPolicy(tokens={digest_of(TOKEN): Identity("physics", Role.VIEWER)})
+    with pytest.raises(ttypes.Denied):
+        gate.check(connection, "submit")
+    gate.policy = AccessPolicy()
+    with pytest.raises(ttypes.Denied):
+        gate.check(connection, "status")
+
+
+def test_tenants_of_new_requests_and_of_lists():
+    gate, connection = Gate(token_policy(tenants=frozenset({"default", "physics", "biology"}))), client()
+    gate.login(connection, TOKEN)
+    assert gate.tenant_for(connection, None) == gate.tenant_for(connection, "physics") == "physics"
+    assert gate.tenant_to_list(connection, None) == "physics"
+    for asked in ("biology", "nobody"):
+        with pytest.raises(ttypes.Denied):
+            gate.tenant_for(connection, asked)
+        with pytest.raises(ttypes.Denied):
+            gate.tenant_to_list(connection, asked)
+    gate.policy = AccessPolicy(OPERATOR, tenants=frozenset({"ops", "physics"}), features=frozenset({"tenants"}))
+    operator = client()
+    assert gate.tenant_to_list(operator, None) is None
+    assert gate.tenant_for(operator, "physics") == gate.tenant_to_list(operator, "physics") == "physics"
+    with pytest.raises(ttypes.Rejected) as unknown:
+        gate.tenant_for(operator, "nobody")
+    assert unknown.value.code == "unknown_tenant"
+
+
+def test_without_any_configuration_everybody_is_operator_of_the_default_tenant():
+    gate = Gate(OPEN_POLICY)
+    assert gate.identity(client()) == Identity("default", Role.OPERATOR) == OPEN_POLICY.anonymous
+    for method in METHODS:
+        gate.check(client(), method)
+    with pytest.raises(ttypes.Unsupported):
+        gate.tenant_for(client(), "physics")

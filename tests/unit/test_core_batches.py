@@ -1,0 +1,54 @@
+"""Events that come together are decided on together."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
+from blast_controller.core.errors import Rejected
+from blast_controller.core.events import FinishAsked, RequestSubmitted, StepConfirmed
+from blast_controller.core.part_states import PartState
+from tests.support.core import key_of, make_fabric, multicast, ready_world
+
+
+def test_one_decision_is_one_command_to_the_optical_switch():
+    world = ready_world(make_fabric(racks=6, splitters=(4, 4)))
+    core = world.core
+    core.take(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])), world.now)
+    core.take(RequestSubmitted(multicast("b", "r4h1", ["r5h1", "r6h1"])), world.now)
+    assert core.pending_count == 2, "nothing is decided before the conclusion"
+    (circuits,) = [c for c in core.conclude(world.now) if isinstance(c, SetCircuits)]
+    assert [c.reservation for c in circuits.changes] == [1, 2]
+    assert core.conclude(world.now) == [], "once"
+
+
+def test_what_two_releases_free_is_given_out_in_one_decision():
+    """The wider group needs what both give back; decided on one by one, the narrow one would have gone first."""
+    world = ready_world(make_fabric(racks=6, splitters=(4, 4)))
+    for key, sender, receivers in (("a", "r1h1", ["r2h1", "r3h1"]), ("b", "r4h1", ["r5h1", "r6h1"])):
+        world.granted(multicast(key, sender, receivers))
+    world.submit(multicast("narrow", "r1h1", ["r2h1", "r3h1"], size=1))
+    world.submit(multicast("wide", "r1h1", ["r2h1", "r4h1", "r5h1"], size=10**9))
+    core = world.core
+    asked = [c for key in "ab" for c in core.handle(FinishAsked(key_of(key), 0), world.now)]
+    answers = []
+    for command in asked:
+        if isinstance(command, SetCircuits | SetForwarding):
+            device = command.switch if isinstance(command, SetCircuits) else command.datapath
+            answers += [StepConfirmed(device, c.reservation, c.step, 0.0) for c in command.changes]
+    for answer in answers:
+        core.take(answer, world.now)
+    core.conclude(world.now)
+    states = {key: core.request(key_of(key)).parts[0].state for key in ("narrow", "wide")}
+    assert states == {"wide": PartState.CONFIGURING, "narrow": PartState.PENDING}
+
+
+def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
+    world = ready_world(make_fabric(racks=3, splitters=(4,)))
+    core = world.core
+    core.take(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])), world.now)
+    with pytest.raises(Rejected):
+        core.take(RequestSubmitted(multicast("b", "r1h1", [])), world.now)
+    commands = core.conclude(world.now)
+    assert [len(c.changes) for c in commands if isinstance(c, SetCircuits)] == [1]
+    assert not any(isinstance(c, Publish) for c in commands)

@@ -1,0 +1,59 @@
+"""Faults that the random machine has found in the core, each with the shortest story that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_controller.core.events import ExtensionAsked, StepConfirmed, Tick
+from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import Extension
+from tests.support.core import key_of, make_fabric, multicast, ready_world
+
+
+def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
+    world = ready_world(make_fabric(3, [2]))
+    part = world.submit(multicast("k", "r1h1", ["r2h1", "r3h1"])).parts[0]
+    world.work(2)
+    world.deliver()
+    world.lose(2)
+    world.come_back(2, forgets=lambda _: True)
+    world.deliver()
+    first = world.core.reservations
+    (reservation,) = first
+    world.post(StepConfirmed(2, reservation.id, 1, 0.01))
+    for name in ("ocs1", 1, 3):
+        world.work(name)
+    world.deliver()
+    assert part.state is PartState.CONFIGURING
+    world.settle()
+    assert part.state is PartState.ACTIVE
+    assert world.receivers_of(world.fabric.hosts["r1h1"], reservation.group_address) == {"r2h1", "r3h1"}
+
+
+@pytest.mark.parametrize("worked", [True, False])
+def test_light_that_cannot_be_had_again_during_a_change_is_revoked_and_not_tried_for_ever(worked):
+    world = ready_world(make_fabric(4, [4]))
+    part = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
+    world.handle(ExtensionAsked(key_of("k"), Extension(add_receivers=("r4h1",))))
+    if worked:
+        for name in ("ocs1", 1, 4):
+            if world.device(name).queue:
+                world.work(name)
+                world.deliver()
+    world.lose("ocs1")
+    switch = world.switches["ocs1"]
+    lost = next(circuit for circuit in sorted(switch.held) if circuit.output == 2)
+    switch.disconnect(lost)
+    stranger = CrossConnect("ocs1", 2, 2)
+    switch.circuits[2] = 2
+    switch.foreign = {stranger}
+    world.come_back("ocs1")
+    for _ in range(4):
+        world.settle()
+        world.now += world.core.settings.retry_after
+        world.handle(Tick())
+    assert "revoked" in world.kinds("k")
+    assert part.grant is None
+    assert stranger in switch.held
+    assert not any(reservation.busy for reservation in world.core.reservations)

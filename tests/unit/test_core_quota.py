@@ -1,0 +1,272 @@
+"""Limits per tenant: requests that wait, splitters held at once, and light-seconds within an hour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from blast_controller.core.errors import Rejected
+from blast_controller.core.events import ExtensionAsked, FinishAsked, RequestSubmitted, SettingsChanged, Tick
+from blast_controller.core.fabric import StaticTree
+from blast_controller.core.part_states import PartState
+from blast_controller.core.quota import WINDOW, Quota
+from blast_controller.core.requests import Extension, MulticastRequest
+from blast_controller.core.settings import CoreSettings, TenantLimits
+from tests.support.core import make_fabric, ready_world
+
+LONG = 10**13
+
+
+def limited(**limits):
+    """Settings that limit the tenant "physics" and nobody else."""
+    return CoreSettings(tenants={"physics": TenantLimits(**limits)})
+
+
+def ask(key, sender, receivers, tenant="physics", size=LONG):
+    return MulticastRequest(key, tenant, sender, tuple(receivers), size)
+
+
+def submit(world, *arguments, **more):
+    wanted = ask(*arguments, **more)
+    world.handle(RequestSubmitted(wanted))
+    world.settle()
+    return world.core.request(wanted.id)
+
+
+def state(request):
+    return request.parts[0].state
+
+
+def reason(world, request):
+    return world.core.reason(request, request.parts[0], world.now)
+
+
+def finish(world, request):
+    world.handle(FinishAsked(request.current.id, 0))
+    world.settle()
+
+
+def later(world, seconds):
+    world.now += seconds
+    world.handle(Tick())
+    world.settle()
+
+
+# ------------------------------------------------------------------------------------------------- waiting
+
+
+def test_only_so_many_requests_of_a_tenant_may_wait():
+    world = ready_world(make_fabric(3, [4]), limited(max_pending=2))
+    lit = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    assert state(lit) is PartState.ACTIVE, "what has light does not wait"
+    submit(world, "b", "r1h1", ["r2h1"])
+    submit(world, "c", "r1h1", ["r2h1"])
+    with pytest.raises(Rejected, match="The tenant physics already has 2 requests waiting") as refusal:
+        submit(world, "d", "r1h1", ["r2h1"])
+    assert refusal.value.code == "too_many_pending"
+    submit(world, "b", "r1h1", ["r2h1"])
+    submit(world, "d", "r1h1", ["r2h1"], tenant="biology")
+    finish(world, lit)
+    submit(world, "e", "r3h1", ["r2h1"])
+
+
+# ----------------------------------------------------------------------------------------------- splitters
+
+
+def test_a_tenant_holds_no_more_splitters_than_it_may():
+    world = ready_world(make_fabric(9, [2, 2, 2]), limited(max_splitters=1))
+    first = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    second = submit(world, "b", "r4h1", ["r5h1", "r6h1"])
+    assert (state(first), state(second)) == (PartState.ACTIVE, PartState.PENDING)
+    assert reason(world, second) == "Waiting: the tenant physics holds as many splitters as it may."
+    assert state(submit(world, "c", "r4h1", ["r5h1"])) is PartState.ACTIVE, "a cross-connect needs no splitter"
+    other = submit(world, "d", "r7h1", ["r8h1", "r9h1"], tenant="biology")
+    assert state(other) is PartState.ACTIVE, "nobody else is limited"
+    for key in "ac":
+        finish(world, world.core.request(("physics", key)))
+    assert state(second) is PartState.ACTIVE
+
+
+def test_two_in_one_decision_count_together():
+    world = ready_world(make_fabric(9, [2, 2, 2]), limited(max_splitters=1))
+    world.lose("ocs1")
+    world.deliver()
+    one, two = (submit(world, key, f"r{n}h1", [f"r{n + 1}h1", f"r{n + 2}h1"]) for key, n in (("a", 1), ("b", 4)))
+    world.come_back("ocs1")
+    world.settle()
+    assert sorted([state(one).value, state(two).value]) == ["active", "pending"]
+
+
+def test_an_extension_takes_no_more_splitters_than_the_tenant_may_hold():
+    world = ready_world(make_fabric(9, [2, 2, 2]), limited(max_splitters=1))
+    lit = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    alone = submit(world, "b", "r4h1", ["r4h2"])
+    for request, added in ((lit, ("r7h1",)), (alone, ("r5h1", "r6h1"))):
+        with pytest.raises(Rejected):
+            world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=added)))
+    assert world.core.ledger.holder.keys() == {"port:r1/50", "port:r2/50", "port:r3/50", "splitter:s1"}
+
+
+def test_what_needs_more_splitters_than_the_tenant_may_ever_hold_is_refused_at_once():
+    world = ready_world(make_fabric(5, [2, 2, 2]), limited(max_splitters=1))
+    with pytest.raises(Rejected, match="the tenant physics may hold 1 at a time") as refusal:
+        submit(world, "a", "r1h1", ["r2h1", "r3h1", "r4h1"])
+    assert refusal.value.code == "too_many_splitters"
+    assert state(submit(world, "a", "r1h1", ["r2h1", "r3h1", "r4h1"], tenant="biology")) is PartState.ACTIVE
+
+
+# ------------------------------------------------------------------------------------------- light-seconds
+
+
+def test_light_of_the_last_hour_is_limited():
+    world = ready_world(make_fabric(5, [4]), limited(max_light_seconds=100.0))
+    first = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    world.now = 99.0
+    second = submit(world, "b", "r4h1", ["r5h1"])
+    assert state(second) is PartState.ACTIVE
+    world.now = 100.0
+    finish(world, second)
+    third = submit(world, "c", "r4h1", ["r5h1"])
+    assert state(third) is PartState.PENDING
+    assert reason(world, third) == "Waiting: the tenant physics has used up its light for this hour."
+    assert state(first) is PartState.ACTIVE, "what is lit stays lit"
+    assert state(submit(world, "d", "r4h1", ["r5h1"], tenant="biology")) is PartState.ACTIVE
+
+
+def test_whoever_waits_for_the_hour_to_pass_is_served_without_being_asked_again():
+    world = ready_world(make_fabric(3, [4]), limited(max_light_seconds=100.0))
+    finish_at = 130.0
+    lit = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    world.now = finish_at
+    finish(world, lit)
+    waiting = submit(world, "b", "r1h1", ["r2h1"])
+    assert state(waiting) is PartState.PENDING
+    while world.core.next_timer() is not None and state(waiting) is PartState.PENDING:
+        world.now = world.core.next_timer()
+        world.handle(Tick())
+        world.settle()
+    assert state(waiting) is PartState.ACTIVE
+    assert WINDOW + 30.0 <= world.now <= WINDOW + 50.0, "at 3630 s only 100 of the 130 seconds are within the hour"
+
+
+def test_a_group_within_one_rack_needs_no_light():
+    world = ready_world(make_fabric(3, [4]), limited(max_light_seconds=100.0))
+    local = submit(world, "a", "r1h1", ["r1h2"])
+    world.now = 1000.0
+    assert state(submit(world, "b", "r2h1", ["r3h1"])) is PartState.ACTIVE, "it has used no light"
+    world.now = 1200.0
+    assert state(submit(world, "c", "r3h1", ["r3h2"])) is PartState.ACTIVE, "and needs none"
+    assert state(local) is PartState.ACTIVE
+
+
+def test_light_counts_from_the_extension_that_brings_it_to_the_one_that_takes_it():
+    world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=100.0))
+    request = submit(world, "a", "r1h1", ["r1h2"])
+    used = world.core._state.quota.used
+    world.now = 50.0
+    world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=("r2h1",))))
+    world.settle()
+    world.now = 70.0
+    world.handle(ExtensionAsked(request.current.id, Extension(add_seconds=5.0)))
+    assert used("physics", 70.0) == 20.0
+    world.handle(ExtensionAsked(request.current.id, Extension(remove_receivers=("r2h1",))))
+    world.settle()
+    assert used("physics", 90.0) == 20.0
+
+
+def test_no_light_is_added_by_extension_when_it_is_used_up():
+    world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=10.0))
+    request = submit(world, "a", "r1h1", ["r1h2"])
+    finish(world, _after(world, submit(world, "b", "r2h1", ["r3h1"]), 20.0))
+    with pytest.raises(Rejected, match="has used up its light for this hour"):
+        world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=("r2h1",))))
+    world.handle(ExtensionAsked(request.current.id, Extension(remove_receivers=("r1h2",), add_receivers=("r1h2",))))
+
+
+def _after(world, request, seconds):
+    world.now += seconds
+    return request
+
+
+def test_lit_trees_count_on_after_a_restart():
+    world = ready_world(make_fabric(5, [4]), limited(max_light_seconds=100.0))
+    submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    world.restart()
+    world.connect_all()
+    later(world, 100.0)
+    assert state(submit(world, "b", "r4h1", ["r5h1"])) is PartState.PENDING
+
+
+def test_no_seconds_are_no_light_at_all():
+    tree = StaticTree("t1", "r1", 60, None, {"r3": 60}, frozenset())
+    fabric = replace(make_fabric(3, [4]), static_trees={"t1": tree})
+    world = ready_world(fabric, limited(max_light_seconds=0.0))
+    for key, receiver in (("a", "r2h1"), ("b", "r3h1")):
+        request = submit(world, key, "r1h1", [receiver])
+        assert state(request) is PartState.PENDING
+        assert "used up its light" in reason(world, request)
+
+
+# ----------------------------------------------------------------------------------------- other limits
+
+
+def test_a_change_of_limits_counts_for_the_next_decision():
+    world = ready_world(make_fabric(9, [2, 2, 2]), limited(max_splitters=1))
+    first = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
+    second = submit(world, "b", "r4h1", ["r5h1", "r6h1"])
+    settings = world.core.settings
+    world.handle(SettingsChanged(replace(settings, tenants={"physics": TenantLimits(max_splitters=2)})))
+    world.settle()
+    assert state(second) is PartState.ACTIVE
+    world.handle(SettingsChanged(replace(settings, tenants={"physics": TenantLimits(max_splitters=0)})))
+    world.settle()
+    assert (state(first), state(second)) == (PartState.ACTIVE, PartState.ACTIVE), "nobody loses light by it"
+    world.handle(SettingsChanged(replace(settings, tenants={"physics": TenantLimits(max_light_seconds=0.0)})))
+    assert state(submit(world, "c", "r7h1", ["r8h1"])) is PartState.PENDING
+    world.handle(SettingsChanged(replace(settings, tenants={})))
+    world.settle()
+    assert state(world.core.request(("physics", "c"))) is PartState.ACTIVE
+
+
+# ------------------------------------------------------------------------------------------ the window alone
+
+
+def test_the_window_slides():
+    quota = Quota(limited(max_light_seconds=100.0).limits)
+    quota.lit(1, "physics", 0.0)
+    assert quota.used("physics", 40.0) == 40.0
+    quota.dark(1, 100.0)
+    assert quota.used("physics", 100.0) == 100.0
+    assert quota.exhausted("physics", WINDOW)
+    assert quota.used("physics", WINDOW + 30.0) == 70.0
+    assert not quota.exhausted("physics", WINDOW + 30.0)
+    assert quota.used("physics", WINDOW + 100.0) == 0.0
+
+
+def test_trees_at_the_same_time_count_each():
+    quota = Quota(limited().limits)
+    quota.lit(1, "physics", 0.0)
+    quota.lit(2, "physics", 10.0)
+    quota.lit(3, "biology", 10.0)
+    quota.dark(1, 20.0)
+    assert quota.used("physics", 30.0) == 40.0
+    assert quota.used("biology", 30.0) == 20.0
+    assert not quota.exhausted("biology", 30.0)
+
+
+def test_what_was_never_lit_does_not_count():
+    quota = Quota(limited(max_light_seconds=1.0).limits)
+    quota.dark(7, 10.0)
+    quota.lit(8, "physics", 10.0)
+    quota.dark(8, 11.0)
+    quota.dark(8, 500.0)
+    assert quota.used("physics", 600.0) == 1.0
+
+
+def test_a_tree_lit_longer_than_an_hour_counts_an_hour():
+    quota = Quota(limited().limits)
+    quota.lit(1, "physics", 0.0)
+    assert quota.used("physics", 3 * WINDOW) == WINDOW
+    quota.lit(1, "physics", 2 * WINDOW)
+    assert quota.used("physics", 3 * WINDOW) == WINDOW, "it has been lit all the time"

@@ -1,0 +1,64 @@
+"""docs/operator.md: every command in it is one that `blast` takes, every key and field one that exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import GROUP, build_parser
+from blast_controller.core.requests import EventKind, RequestEvent
+from blast_controller.ops.activity import request_line
+from blast_controller.reload import AT_ONCE
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "operator.md").read_text()
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+NAMED_ONLY = {"blast quarantine", "blast release", "blast element quarantine", "blast element release"}
+"""Commands that a sentence names without their operands."""
+QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
+BLOCKS = [line for block in re.findall(r"```\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
+SHELL = re.compile(r"\s(>>?|\|)\s.*$")
+
+
+def commands() -> list[str]:
+    found = (line.removeprefix("/opt/blast/bin/") for line in (*BLOCKS, *QUOTED))
+    return sorted({SHELL.sub("", line) for line in found if line.startswith("blast ")})
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_taken(command):
+    parser = build_parser([EntryPoint(name, value, GROUP) for name, value in DECLARED.items()])
+    words = shlex.split(command)[1:]
+    if command in NAMED_ONLY:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            parser.parse_args([*words, "--help"])
+    else:
+        assert callable(parser.parse_args(words).run)
+
+
+def test_there_are_commands_to_try():
+    assert len(commands()) > 20
+
+
+def test_the_reload_table_is_that_of_the_code():
+    table = GUIDE[GUIDE.index("### Reload") : GUIDE.index("## Commands")]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
+    told = {f"{name}.{key}" for name, keys in rows for key in re.findall(r"`(\w+)`", keys) if name != "tenant"}
+    assert told - {"tenant.access"} == AT_ONCE - {"tenant"}
+    assert "tenant" in dict(rows)
+
+
+def test_every_event_of_a_request_is_in_the_table_of_the_log():
+    log = GUIDE[GUIDE.index("## Log") :]
+    for kind in EventKind:
+        event = RequestEvent(1, kind, 0, reason="why")
+        if kind is not EventKind.GRANTED:
+            assert f"`{request_line(('t', 'k'), event).event}`" in log
+    devices = ("device_up", "device_down", "port_up", "port_down", "drift", "failure")
+    for name in ("grant", "reload", "ready", "end", *devices):
+        assert f"`{name}`" in log

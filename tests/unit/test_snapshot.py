@@ -1,0 +1,207 @@
+"""What the journal keeps of requests and reservations survives the way through JSON unchanged; times begin anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.commands import Forward
+from blast_controller.core.errors import FabricError
+from blast_controller.core.fabric import StaticTree
+from blast_controller.core.layout import Layout
+from blast_controller.core.light_tree import build
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import EventKind, Grant, MulticastRequest, Part, Request, RequestEvent, Timings
+from blast_controller.core.reservation import Change, ChangePhase, Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.snapshot import load_request, load_reservation, request_body, request_key, reservation_body
+from blast_controller.core.static_tree import light_of
+from tests.support.core import make_fabric
+from tests.support.layouts import FABRIC, changes
+
+NOW = 1234.5
+TREE = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h1"}))
+WITH_STATIC = replace(FABRIC, static_trees={"t1": TREE})
+EASY_TEXT = st.text(max_size=6)
+TEXT = EASY_TEXT | st.just('a"\\\n/\u2028é')
+NUMBER = st.floats(0.0, allow_infinity=False)
+NAMES = st.lists(TEXT, max_size=3).map(tuple)
+TENANTS = st.from_regex(r"[A-Za-z0-9._-]{1,5}", fullmatch=True)
+
+CONTENTS = st.builds(
+    MulticastRequest,
+    key=TEXT,
+    tenant=TENANTS,
+    sender=TEXT,
+    receivers=NAMES,
+    bytes=st.integers(1, 1 << 62),
+    highest_rate=st.none() | NUMBER,
+    patience=st.none() | NUMBER,
+)
+GRANTS = st.builds(
+    Grant,
+    part=st.integers(0, 3),
+    receivers=NAMES,
+    group_address=TEXT,
+    group_port=st.integers(0, 65535),
+    rate=NUMBER,
+    estimated_service=NUMBER,
+    lease=NUMBER,
+    first_byte=st.integers(0, 1 << 62),
+    unserved=NAMES,
+    reservation=st.integers(1, 1 << 31),
+    timings=st.builds(Timings, st.none() | NUMBER, st.none() | NUMBER, st.none() | NUMBER, NUMBER),
+)
+PARTS = st.builds(
+    Part,
+    index=st.integers(0, 3),
+    receivers=NAMES,
+    state=st.sampled_from(PartState),
+    reservation=st.none() | st.integers(1, 1 << 31),
+    failures=st.integers(0, 9),
+    reason=st.none() | TEXT,
+    extra_lease=NUMBER,
+    grant=st.none() | GRANTS,
+)
+EVENTS = st.builds(
+    RequestEvent,
+    sequence=st.integers(1, 99),
+    kind=st.sampled_from(EventKind),
+    part=st.integers(0, 3),
+    grant=st.none() | GRANTS,
+    reason=st.none() | TEXT,
+    state=st.none() | st.sampled_from(PartState),
+)
+REQUESTS = st.builds(
+    Request,
+    content=CONTENTS,
+    current=CONTENTS,
+    received_at=st.just(NOW),
+    parts=st.lists(PARTS, min_size=1, max_size=3),
+    events=st.lists(EVENTS, max_size=4),
+    attached=st.booleans(),
+)
+
+
+@st.composite
+def reservations(draw: st.DrawFn) -> Reservation:
+    """A reservation of light, of rules alone or of a static tree, maybe in the middle of a change."""
+    before, after = draw(changes() | static_changes())
+    reservation = Reservation(
+        draw(st.integers(1, 1 << 31)),
+        (draw(TENANTS), draw(TEXT)),
+        draw(st.integers(0, 3)),
+        "239.77.0.9",
+        before,
+        draw(st.sampled_from([s for s in ReservationState if s is not ReservationState.GONE])),
+        step=draw(st.integers(0, 99)),
+    )
+    if reservation.state is ReservationState.CHANGING:
+        phase = draw(st.sampled_from(ChangePhase))
+        reservation.change = Change(after, draw(CONTENTS), draw(NUMBER), phase, draw(st.none() | TEXT))
+    return reservation
+
+
+@st.composite
+def static_changes(draw: st.DrawFn) -> tuple[Layout, Layout]:
+    hosts = FABRIC.hosts
+    some = st.lists(st.sampled_from(["r1h2", "r2h1", "r2h2", "r3h1", "r4h1"]), min_size=1, unique=True)
+    rule = Forward(60, "10.0.1.1", "239.77.0.9", draw(st.sets(st.integers(1, 9)).map(lambda x: tuple(sorted(x)))))
+    layouts = [
+        Layout(tuple(names), light_of(TREE, hosts["r1h1"], [hosts[name] for name in names]), {2: (rule,)})
+        for names in (draw(some), draw(some))
+    ]
+    return layouts[0], layouts[1]
+
+
+def through_json(body):
+    return json.loads(json.dumps(body))
+
+
+# ------------------------------------------------------------------------------------------------ round trips
+
+
+@given(REQUESTS)
+def test_any_request_survives(request_):
+    found = load_request(through_json(request_body(request_)), NOW)
+    over = NOW if request_.state.final else None
+    assert found == replace(request_, ended_at=over)
+    assert request_body(found) == request_body(request_), "and again"
+
+
+@given(reservations())
+def test_any_reservation_survives(reservation):
+    found = load_reservation(through_json(reservation_body(reservation)), WITH_STATIC)
+    assert found == reservation
+    assert found.layouts == reservation.layouts
+    assert [type(x.tree) for x in found.layouts] == [type(x.tree) for x in reservation.layouts]
+    assert found.wanted == reservation.wanted
+    assert found.elements == reservation.elements
+    assert reservation_body(found) == reservation_body(reservation)
+
+
+@given(reservations(), st.sets(st.sampled_from(["ocs1", 1, 2])))
+def test_what_devices_have_answered_is_not_kept(reservation, devices):
+    """They are asked again."""
+    before = through_json(reservation_body(reservation))
+    reservation.waiting = set(devices)
+    reservation.failed = dict.fromkeys(devices, "denied")
+    reservation.elapsed = dict.fromkeys(devices, 1.0)
+    reservation.dark = {3}
+    assert through_json(reservation_body(reservation)) == before
+
+
+@given(st.tuples(TENANTS, TEXT), st.tuples(TENANTS, TEXT))
+def test_every_request_has_a_name_of_its_own(one, two):
+    """Keys may contain anything; the names of tenants have no slash."""
+    assert (request_key(one) == request_key(two)) == (one == two)
+
+
+# --------------------------------------------------------------------------------------------------- cases
+
+
+def test_a_lease_and_the_end_of_a_client_are_times_and_do_not_survive():
+    content = MulticastRequest("a", "default", "r1h1", ("r2h1",), 1)
+    request = Request(content, content, 1.0, [Part(0, ("r2h1",), lease_end=99.0)], vanished_at=5.0)
+    found = load_request(through_json(request_body(request)), NOW)
+    assert (found.received_at, found.vanished_at, found.parts[0].lease_end) == (NOW, None, None)
+
+
+def lit(fabric):
+    ports = [fabric.racks[f"r{n}"].optical_ports[0] for n in (1, 2, 3)]
+    tree = build(ports[0], ports[1:], [fabric.splitters["s1"]], loop_leaf=False)
+    layout = Layout(("r2h1", "r3h1"), tree, {1: (Forward(1, "10.0.1.1", "239.77.0.1", (50,)),)})
+    return through_json(reservation_body(Reservation(1, ("default", "a"), 0, "239.77.0.1", layout)))
+
+
+def test_a_splitter_may_have_been_without_a_bad_leg_when_it_was_taken():
+    fabric = make_fabric(3, [4])
+    whole = fabric.splitters["s1"]
+    less = replace(whole, outputs=whole.outputs[1:])
+    body = lit(replace(fabric, splitters={"s1": less}))
+    assert load_reservation(body, fabric).layout.tree.splitters[0].splitter == less
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda fabric: replace(fabric, splitters={}),
+        lambda fabric: replace(fabric, splitters={"s1": replace(fabric.splitters["s1"], input=99)}),
+        lambda fabric: replace(fabric, splitters={"s1": replace(fabric.splitters["s1"], outputs=(4, 5, 6))}),
+        lambda fabric: replace(fabric, splitters={"s1": replace(fabric.splitters["s1"], switch="ocs2")}),
+        lambda fabric: replace(fabric, racks={n: r for n, r in fabric.racks.items() if n != "r1"}),
+        lambda fabric: replace(fabric, racks={**fabric.racks, "r2": replace(fabric.racks["r2"], optical_ports=())}),
+        lambda fabric: replace(fabric, racks={n: replace(r, datapath=r.datapath + 9) for n, r in fabric.racks.items()}),
+    ],
+    ids=["no splitter", "other input", "a leg less", "other switch", "no rack", "no port", "other datapath"],
+)
+def test_what_is_held_must_be_in_the_fabric(spoil):
+    fabric = make_fabric(3, [4])
+    body = lit(fabric)
+    load_reservation(body, fabric)
+    with pytest.raises(FabricError, match="the journal holds"):
+        load_reservation(body, spoil(fabric))
