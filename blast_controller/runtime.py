@@ -194,8 +194,13 @@ class Runtime:
                 self.announced.notify(command.topic, command.content)
 
     def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+        known = len(self._unwritten)
         settle = _run_into(outer, lambda: work(Turn(self)))
-        self._held_back.append(settle)
+        if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
+            # It changed nothing that would have to be durable first: a refusal, or a look.
+            settle()
+        else:
+            self._held_back.append(settle)
 
     def _run(self) -> None:
         try:

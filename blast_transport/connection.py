@@ -14,6 +14,9 @@ _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
 
+EXPEDITED, BEST_EFFORT = 46 << 2, 0
+"""DSCP 46 and 0 as the kernel's type of service."""
+
 _Slice = tuple[int, int, int]
 """(descriptor, offset, bytes left)."""
 
@@ -32,6 +35,10 @@ class ControlConnection:
         self.queued_bytes = 0
         self._decoder = Decoder()
         self._queue: deque[bytes | _Slice] = deque()
+
+    def expedite(self, by_light: bool) -> None:
+        """Let what controls and repairs a transfer by light go before other packets, as the light itself does."""
+        self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, EXPEDITED if by_light else BEST_EFFORT)
 
     @property
     def wants_write(self) -> bool:

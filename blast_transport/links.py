@@ -105,6 +105,11 @@ class ControlLinks:
             failed[name] = f"cannot connect: no answer within {timeout:g} s"
         return failed
 
+    def expedite(self, by_light: bool) -> None:
+        """Let the connections go before other packets during a transfer by light, and not otherwise."""
+        for connection in self._open.values():
+            connection.expedite(by_light)
+
     def _add(self, name: str, sock: socket.socket) -> None:
         self._open[name] = ControlConnection(sock)
         self._selector.register(sock, selectors.EVENT_READ, name)

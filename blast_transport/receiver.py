@@ -177,6 +177,7 @@ class Receiver:
             self._emit(Failed(hello.session, client.address, hello.name, reason))
             return
         client.session = session
+        client.connection.expedite(by_light=bool(hello.group))
 
     def _join(self, session: Session) -> None:
         hello = session.core.hello

@@ -156,6 +156,7 @@ class Sender:
 
     def _transfer(self, hello: Hello, descriptor: int, carrier: Carrier) -> TransferResult:
         unreachable = self.connect()
+        self._links.expedite(by_light=bool(hello.group))
         core = SenderCore(hello, self._names, time.monotonic(), self._timings)
         for name, reason in unreachable.items():
             core.lose(name, reason)

@@ -9,11 +9,7 @@ from blast_controller.core.admission import check_feasible, check_share, group_o
 from blast_controller.core.errors import Rejected
 from blast_controller.core.grants import make_grant
 from blast_controller.core.light_watch import LightWatch
-from blast_controller.core.part_states import PartEvent
-from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.reservations import (
+from blast_controller.core.outcomes import (
     Changed,
     ChangeRefused,
     Dark,
@@ -24,6 +20,10 @@ from blast_controller.core.reservations import (
     Outcome,
     Stuck,
 )
+from blast_controller.core.part_states import PartEvent
+from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.timers import Retry
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from blast_controller.core.events import LightAlarm, PortChanged
 from blast_controller.core.light_doctor import NO_LIGHT
 from blast_controller.core.light_tree import Leaf, LightTree, rehang
+from blast_controller.core.outcomes import Outcome
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.reservations import Outcome, is_link
+from blast_controller.core.reservations import is_link
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import StaticLight
 from blast_controller.core.timers import LeafDown, LinkDue
@@ -29,6 +30,8 @@ class LightWatch:
             return self._state.reservations.link_up(event.datapath, event.port)
         # A receiver that locks flaps: look again before anything is moved.
         self._state.timers.add(now + self._state.settings.flap_tolerance, LeafDown(event.datapath, event.port))
+        for reservation in self._state.reservations.link_down(event.datapath, event.port):
+            self.await_links(reservation, now)
         return []
 
     def await_links(self, reservation: Reservation, now: float) -> None:

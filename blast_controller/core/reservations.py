@@ -10,12 +10,23 @@ from dataclasses import dataclass
 
 from blast_controller.core.commands import Forward
 from blast_controller.core.events import Device, StepConfirmed, StepDark, StepFailed
-from blast_controller.core.fabric import CrossConnect, OpticalPort
+from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.forwarding import Forwards
 from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
 from blast_controller.core.ledger import Ledger
-from blast_controller.core.light_tree import Leaf, LightTree
+from blast_controller.core.light_tree import Leaf
 from blast_controller.core.outbox import Outbox
+from blast_controller.core.outcomes import (
+    Changed,
+    ChangeRefused,
+    Dark,
+    Gone,
+    LightLost,
+    Lit,
+    NotLit,
+    Outcome,
+    Stuck,
+)
 from blast_controller.core.requests import MulticastRequest, RequestKey
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
@@ -24,72 +35,6 @@ _S, _E = ReservationState, ReservationEvent
 
 UNTRACKED = 0
 """Number of a step whose answer nobody waits for; those that count begin at 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lit:
-    """Every device has confirmed: the grant may go out."""
-
-    reservation: Reservation
-
-
-@dataclass(frozen=True, slots=True)
-class NotLit:
-    """A device could not do its share; the reservation is being released."""
-
-    reservation: Reservation
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A change is in force; `fresh` are the leaves that it has lit."""
-
-    reservation: Reservation
-    change: Change
-    fresh: tuple[Leaf, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeRefused:
-    """A device could not do its share of a change; the old state is in force."""
-
-    reservation: Reservation
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """Everything is undone and its resources are free."""
-
-    reservation: Reservation
-
-
-@dataclass(frozen=True, slots=True)
-class LightLost:
-    """A device lost its share of a lit reservation and cannot do it again."""
-
-    reservation: Reservation
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Dark:
-    """Everything was done, but some leaves of `tree` see no light: those at the switch outputs `outputs`."""
-
-    reservation: Reservation
-    tree: LightTree
-    outputs: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    """An undoing step failed and must be tried again: nothing is free before devices confirm."""
-
-    reservation: Reservation
-
-
-Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Dark | Stuck
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +166,13 @@ class Reservations:
             outcomes += self.completed(reservation)
         return outcomes
 
+    def link_down(self, datapath: int, port: int) -> list[Reservation]:
+        """A ToR's port has lost its link: those that are about to light it wait for it (again)."""
+        found = [r for r in self.live.values() if (datapath, port) in map(self._place, _coming(r))]
+        for reservation in found:
+            reservation.waiting.add(link_name(datapath, port))
+        return found
+
     def links_overdue(self, number: int, step: int) -> list[Outcome]:
         """Enough of waiting: leaves whose port still has no link count as dark."""
         reservation = self.live.get(number)
@@ -229,7 +181,7 @@ class Reservations:
         overdue = {device for device in reservation.waiting if is_link(device)}
         reservation.waiting -= overdue
         for leaf in _all_leaves(reservation):
-            if link_name(self._datapath(leaf.port), leaf.port.port) in overdue:
+            if link_name(*self._place(leaf)) in overdue:
                 reservation.dark.add(leaf.port.output)
         return self.completed(reservation) if overdue else []
 
@@ -239,11 +191,12 @@ class Reservations:
             return set()
         coming = {c.output for c in step.connect}
         leaves = [leaf for leaf in _all_leaves(reservation) if leaf.port.output in coming]
-        ports = [(self._datapath(leaf.port), leaf.port.port) for leaf in leaves]
-        return {link_name(*port) for port in ports if port in self._ledger.without_link}
+        places = [self._place(leaf) for leaf in leaves]
+        return {link_name(*place) for place in places if place in self._ledger.without_link}
 
-    def _datapath(self, port: OpticalPort) -> int:
-        return self._ledger.datapath_of(port.rack)
+    def _place(self, leaf: Leaf) -> tuple[int, int]:
+        """Datapath and port of a leaf."""
+        return self._ledger.datapath_of(leaf.port.rack), leaf.port.port
 
     def completed(self, reservation: Reservation) -> list[Outcome]:
         """What comes of a step that nobody has to answer for any longer; nothing while somebody has.
@@ -359,6 +312,16 @@ class Reservations:
         found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
         return found
 
+    def begin_session(self, device: Device) -> None:
+        """A device is there anew, with what was found on it: what it was asked before that is no longer waited for.
+
+        A session that ends answers for everything outstanding, so this is about what was handed in when the new
+        session was there already but the core had not heard of it, and was based on what the device held before.
+        """
+        for reservation in [r for r in self.live.values() if device in r.waiting]:
+            reservation.waiting.remove(device)
+            reservation.failed[device] = "it was asked before it was known what it holds"
+
     def reconcile(self, seen: Seen) -> list[Outcome]:
         """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
         different = self.differences(seen)
@@ -398,6 +361,14 @@ def is_link(device: Device) -> bool:
 def _all_leaves(reservation: Reservation) -> list[Leaf]:
     trees = [layout.tree for layout in reservation.layouts if layout.tree is not None]
     return [leaf for tree in trees for leaf in tree.leaves]
+
+
+def _coming(reservation: Reservation) -> tuple[Leaf, ...]:
+    """The leaves that the current step is to light."""
+    if reservation.state is _S.CONFIGURING:
+        return reservation.layout.tree.leaves if reservation.layout.tree else ()
+    change = reservation.change
+    return _fresh(reservation.layout, change.target) if change and reservation.adding else ()
 
 
 def _fresh(before: Layout, after: Layout) -> tuple[Leaf, ...]:

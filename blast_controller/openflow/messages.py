@@ -5,21 +5,16 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from blast_controller.openflow.flow_stats import IPV4
+from blast_controller.openflow.flow_mods import flow_mod
 from blast_controller.openflow.framework import ofproto_v1_3 as ofproto
 from blast_controller.openflow.framework import ofproto_v1_3_parser as parser
 from blast_controller.openflow.probe import probe_frame
 from blast_controller.openflow.rules import (
-    CONTROLLER,
     MAGIC,
     MAGIC_MASK,
-    OWNER_MASK,
     AddRule,
     DeleteRule,
     DeleteStray,
-    Match,
-    Rule,
-    Stray,
 )
 from blast_controller.openflow.vocabulary import (
     Claim,
@@ -76,8 +71,8 @@ def error_name(error: Any) -> str:
 
 
 def _encoded(protocol: Any, xid: int, message: Message) -> bytes:
-    if isinstance(message, DeleteStray):
-        return _stray_deletion(xid, message.stray)
+    if isinstance(message, AddRule | DeleteRule | DeleteStray):
+        return flow_mod(xid, message)
     return _serialized(_message(protocol, message), xid)
 
 
@@ -89,18 +84,6 @@ def _serialized(message: Any, xid: int) -> bytes:
 
 def _message(protocol: Any, message: Message) -> Any:
     match message:
-        case AddRule(rule):
-            return parser.OFPFlowMod(
-                protocol,
-                command=ofproto.OFPFC_ADD,
-                table_id=rule.table,
-                priority=rule.priority,
-                cookie=rule.cookie,
-                match=_match(rule.match),
-                instructions=_instructions(rule),
-            )
-        case DeleteRule(rule):
-            return _deletion(protocol, rule)
         case Fence():
             return parser.OFPBarrierRequest(protocol)
         case Claim(generation):
@@ -118,71 +101,3 @@ def _message(protocol: Any, message: Message) -> Any:
                 actions=[parser.OFPActionOutput(port)],
                 data=probe_frame(payload),
             )
-
-
-def _deletion(protocol: Any, rule: Rule) -> Any:
-    return parser.OFPFlowMod(
-        protocol,
-        command=ofproto.OFPFC_DELETE_STRICT,
-        table_id=rule.table,
-        priority=rule.priority,
-        cookie=rule.cookie,
-        cookie_mask=OWNER_MASK,
-        match=_match(rule.match),
-        out_port=ofproto.OFPP_ANY,
-        out_group=ofproto.OFPG_ANY,
-    )
-
-
-def _stray_deletion(xid: int, stray: Stray) -> bytes:
-    """By hand, because its match goes back as it came, whatever it may hold."""
-    body = struct.pack(
-        ofproto.OFP_FLOW_MOD_PACK_STR0,
-        stray.cookie,
-        WHOLE_COOKIE,
-        stray.table,
-        ofproto.OFPFC_DELETE_STRICT,
-        0,
-        0,
-        stray.priority,
-        ofproto.OFP_NO_BUFFER,
-        ofproto.OFPP_ANY,
-        ofproto.OFPG_ANY,
-        0,
-    )
-    body += stray.match + bytes(-len(stray.match) % 8)
-    return struct.pack("!BBHI", ofproto.OFP_VERSION, ofproto.OFPT_FLOW_MOD, 8 + len(body), xid) + body
-
-
-def _match(match: Match) -> Any:
-    fields: dict[str, Any] = {}
-    if match.in_port is not None:
-        fields["in_port"] = match.in_port
-    if match.source is not None or match.destination is not None:
-        fields["eth_type"] = IPV4
-    elif match.ethertype is not None:
-        fields["eth_type"] = match.ethertype
-    if match.source is not None:
-        fields["ipv4_src"] = str(match.source)
-    if match.destination is not None and match.destination.prefixlen == 32:
-        fields["ipv4_dst"] = str(match.destination.network_address)
-    elif match.destination is not None:
-        fields["ipv4_dst"] = (str(match.destination.network_address), str(match.destination.netmask))
-    return parser.OFPMatch(**fields)
-
-
-def _instructions(rule: Rule) -> list[Any]:
-    if not rule.outputs:
-        return []
-    actions: list[Any] = []
-    if rule.dscp is not None:
-        actions.append(parser.OFPActionSetField(ip_dscp=rule.dscp))
-    if rule.queue is not None:
-        actions.append(parser.OFPActionSetQueue(rule.queue))
-    actions += [_output(port) for port in rule.outputs]
-    return [parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions)]
-
-
-def _output(port: int) -> Any:
-    # To the controller whole, and not kept in a buffer of the switch.
-    return parser.OFPActionOutput(port, ofproto.OFPCML_NO_BUFFER if port == CONTROLLER else ofproto.OFPCML_MAX)

@@ -120,12 +120,10 @@ def test_an_absent_device_is_status_1(lab: Lab, controller: str) -> None:
     try:
         wait_for(controller, lambda fabric: not (fabric.opticalSwitches[0].connected or fabric.racks[7].connected))
         for host, word in (("r7h1", "ocs1"), ("r8h1", "away")):
-            began = time.monotonic()
             refused = blast("extend", "away", "--add", host, *at)
-            assert time.monotonic() - began < 5
             assert refused.returncode == 1, refused.stderr
             assert word in refused.stderr and len(refused.stderr.strip().splitlines()) == 1
-            assert "start one" not in refused.stderr
+            assert "nothing came" not in refused.stderr and "start one" not in refused.stderr
     finally:
         subprocess.run(["ovs-vsctl", "set-controller", lost, f"tcp:{lab.openflow}"], check=True)
         lab.optical_switch.start_agent()

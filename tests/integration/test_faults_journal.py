@@ -6,12 +6,12 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from blast_api.ttypes import PartState, Rejected, RequestStatus
+from blast_api.ttypes import MulticastRequest, PartState, Rejected, RequestStatus
 from blast_client import Client, ControllerUnreachable
 
 pytest.importorskip("mininet")
@@ -77,8 +77,10 @@ def _fill_and_free(bench: FaultBench, filler: Path) -> None:
         circuits, ages = held_circuits(bench.lab), rule_ages(bench.lab)
         _fill(filler)
         answers: list[RequestStatus] = []
-        asking = threading.Thread(target=lambda: answers.append(_submit(bench.lab.thrift, held_back)), daemon=True)
+        asking = threading.Thread(target=_submit, args=(bench.lab.thrift, held_back, answers))
         asking.start()
+        log = bench.lab.directory / "controller.log"
+        wait_for(log.read_text, lambda text: "the journal cannot be written" in text, "the disk to be found full")
         wait_for(lambda: _refusal(bench, refused), lambda code: code == "journal_unavailable", "admission to end")
         assert held_circuits(bench.lab) == circuits, "no device has heard of a request that is not on disk"
         assert rule_ages(bench.lab).keys() == ages.keys()
@@ -100,12 +102,12 @@ def _fill(filler: Path) -> None:
             file.write(bytes(4096))
 
 
-def _submit(address: str, request: object) -> RequestStatus:
-    with Client(address, timeout=PATIENCE * 2) as client:
-        return client.submit(request)
+def _submit(address: str, request: MulticastRequest, answers: list[RequestStatus]) -> None:
+    with suppress(ControllerUnreachable), Client(address, timeout=PATIENCE * 2) as client:
+        answers.append(client.submit(request))
 
 
-def _refusal(bench: FaultBench, request: object) -> str:
+def _refusal(bench: FaultBench, request: MulticastRequest) -> str:
     """The code of a refused request; empty if it was admitted."""
     try:
         with Client(bench.lab.thrift, timeout=1) as client:

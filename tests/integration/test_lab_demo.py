@@ -24,7 +24,7 @@ BLAST = Path(sys.executable).with_name("blast")
 
 LATENCIES = {"thrift", "compute", "openflow", "optical", "other", "total", "first_datagram"}
 TRANSFER = {"name", "receivers", "bytes", "seconds", "hashes_equal", "uplink_copies", "light_rate_mbps", "core_share"}
-TIMED_CLAIMS = ("request to grant, p50", "payload >=", "within 5 % of what", "iperf loses nothing")
+TIMED_CLAIMS = ("request to grant, p50", "payload >=", "packet core <=", "within 5 % of what", "iperf loses nothing")
 """What a busy machine may spoil; everything else holds on any."""
 
 
@@ -67,9 +67,9 @@ def check_transfers(transfers: list[dict[str, object]]) -> None:
             assert transfer["uplink_copies"] is None
             assert transfer["core_share"] >= 7
         else:
-            # Headers are 0.6 % of a jumbo frame: less than the file cannot have left.
-            assert 1 < transfer["uplink_copies"] <= 1.05
-            assert transfer["core_share"] <= 0.01
+            # What a busy machine loses of the light is repaired over the packet core; nothing comes from anywhere else.
+            assert 0 < transfer["uplink_copies"] <= 1.05
+            assert transfer["uplink_copies"] + transfer["core_share"] > 1
 
 
 @contextmanager

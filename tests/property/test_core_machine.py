@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import settings, strategies
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.support.core_machine import ACTIONS, CoreMachine
 from tests.support.dice import HypothesisDice
@@ -34,7 +34,8 @@ def _rule(name: str) -> Callable[..., None]:
         getattr(self.machine, name)(HypothesisDice(data))
 
     act.__name__ = name
-    return rule(data=strategies.data())(act)  # type: ignore[return-value]
+    enabled = precondition(lambda self: self.machine is not None and self.machine.enabled(name))
+    return enabled(rule(data=strategies.data())(act))  # type: ignore[return-value]
 
 
 for action in ACTIONS:

@@ -75,6 +75,25 @@ class CoreMachine(Invariants):
             self.ask_for_light(dice)
             self.world.settle()
 
+    def enabled(self, action: str) -> bool:
+        """Whether an action has any meaning now."""
+        devices = [self.world.device(name) for name in self.world.devices]
+        match action:
+            case "start":
+                return not self.world.running
+            case "late_writes":
+                return any(device.in_flight for device in devices)
+            case "late_answers":
+                return bool(self.world.late)
+            case "come_back" | "connect_all":
+                return self.world.running and not all(device.up for device in devices)
+            case "lose":
+                return any(device.up for device in devices)
+            case "tamper" | "save":
+                return True
+            case _:
+                return self.world.running
+
     def note(self, fault: str, reservations: Iterable[Reservation] = (), parts: Iterable[PartState] = ()) -> None:
         """Count a fault for the phase of each reservation and part that it meets."""
         for reservation in reservations:
@@ -177,7 +196,8 @@ class CoreMachine(Invariants):
         return dice.pick(sorted(self.contents) if dice.rarely() else sorted(alive or self.contents))
 
     def extend(self, dice: Dice) -> None:
-        key = self.some_key(dice)
+        active = [key for key, request in self.core.requests.items() if request.state is PartState.ACTIVE]
+        key = dice.pick(sorted(active)) if active and not dice.rarely() else self.some_key(dice)
         request = self.core.requests.get(key)
         if request is None or dice.rarely():
             members, others = self.hosts, self.hosts
@@ -207,7 +227,7 @@ class CoreMachine(Invariants):
         self.go_on(dice)
 
     def wait(self, dice: Dice) -> None:
-        self.world.now += dice.pick([0.1, 1.0, 3.0, 20.0])
+        self.world.now += dice.pick([0.1, 1.0, 1.0, 3.0, 3.0, 20.0])
         self.ask(Tick())
         for key, end in self.leases.items():
             if end <= self.world.now:
@@ -270,7 +290,7 @@ class CoreMachine(Invariants):
         self.world.deliver(dice.number(1, 4))
 
     def work(self, dice: Dice) -> None:
-        for _ in range(dice.number(1, 12)):
+        for _ in range(dice.number(1, 8)):
             busy = [name for name in self.world.devices if self.world.device(name).queue]
             if busy and dice.number(0, 1):
                 self.work_once(dice.pick(busy), dice)
@@ -281,7 +301,7 @@ class CoreMachine(Invariants):
 
     def go_on(self, dice: Dice) -> None:
         """Everyone does all that there is to do, or some of it with trouble, or nothing yet."""
-        how = dice.pick(["well", "with trouble", "not yet"])
+        how = dice.pick(["well", "with trouble", "with trouble", "not yet"])
         if how == "well":
             self.world.settle()
         elif how == "with trouble":
@@ -467,10 +487,10 @@ class CoreMachine(Invariants):
     def arm(self, dice: Dice) -> None:
         """The controller will die before one of its next deeds: a commit, a command, a message."""
         if self.world.running:
-            self.world.crash_after = dice.number(0, 6)
+            self.world.crash_after = dice.number(0, 15)
 
     def crash(self, dice: Dice) -> None:
-        if self.world.running:
+        if self.world.running and dice.rarely():
             self.world.crash()
 
     def crashed(self) -> None:
@@ -591,3 +611,6 @@ ACTIONS = (
     "start",
 )
 """What can happen next, by the names of the methods."""
+
+OFTEN = ("submit", "extend", "extend", "extend", "connect_all", "start")
+"""What brings reservations into the rarer phases: more of it makes a long run meet more pairs."""

@@ -93,13 +93,13 @@ def holdings(draw: st.DrawFn) -> Holding:
         CrossConnect(switch, i, o)
         for switch in ("ocs1", "ocs2")
         for i, o in zip(
-            draw(st.lists(st.integers(1, 5), max_size=5, unique=True)), draw(st.permutations(range(1, 6))), strict=False
+            draw(st.lists(st.integers(1, 4), max_size=3, unique=True)), draw(st.permutations(range(1, 5))), strict=False
         )
     ]
     outputs = st.sets(st.integers(1, 4), max_size=3).map(lambda ports: tuple(sorted(ports)))
     forwards = st.lists(
         st.builds(Forward, st.integers(1, 3), st.sampled_from(["10.0.0.1", "10.0.0.2"]), st.just(GROUP), outputs),
-        max_size=4,
+        max_size=3,
         unique_by=lambda forward: forward.key,
     ).map(tuple)
     return Holding(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))

@@ -4,105 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
+from blast_controller.core.commands import SetCircuits
 from blast_controller.core.errors import Rejected
 from blast_controller.core.events import (
     ElementQuarantined,
     ExtensionAsked,
     FinishAsked,
     LightAlarm,
-    PortChanged,
-    StepConfirmed,
-    StepDark,
-    StepFailed,
-    Tick,
 )
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
-from tests.support.core import World, key_of, make_fabric, multicast
-
-GROUP = ["r2h1", "r3h1"]
-
-
-class MeasuringWorld(World):
-    """Its optical switches measure power: `dead` are the inputs and outputs, as ("in" or "out", number), that fibres
-    behind are broken at."""
-
-    def __init__(self, fabric, settings=None):
-        super().__init__(fabric, settings)
-        self.dead = set()
-
-    def is_dark(self, output):
-        feed = next((c.input for c in self.switches["ocs1"].held if c.output == output), None)
-        if feed is None or ("out", output) in self.dead or ("in", feed) in self.dead:
-            return True
-        splitter = next((s for s in self.fabric.splitters.values() if feed in s.outputs), None)
-        return splitter is not None and self.is_dark(splitter.input)
-
-    def _answer(self, name, command, refusals, reply):
-        for position, change in enumerate(command.changes):
-            dark = frozenset(o for o in getattr(change, "leaves", ()) if self.is_dark(o))
-            if refusals.get(position):
-                self.post(StepFailed(name, change.reservation, change.step, "denied"))
-            elif dark:
-                self.post(StepDark(name, change.reservation, change.step, dark))
-            else:
-                self.post(StepConfirmed(name, change.reservation, change.step, 0.01))
-
-
-def measuring(racks, splitters, dead=(), settings=None, **more):
-    world = MeasuringWorld(make_fabric(racks, splitters, **more), settings)
-    world.dead = set(dead)
-    world.connect_all()
-    world.commands.clear()
-    return world
-
-
-def part_of(world, key="a"):
-    return world.core.request(key_of(key)).parts[0]
-
-
-def reason(world, key="a"):
-    return world.core.reason(world.core.request(key_of(key)), part_of(world, key), world.now)
-
-
-def served(world, key="a"):
-    return world.receivers_of(world.fabric.hosts["r1h1"], part_of(world, key).grant.group_address)
-
-
-def quarantined(world):
-    return set(world.core.ledger.quarantined)
-
-
-def leg(world, number, splitter="s1"):
-    """The switch input that a splitter's leg enters at."""
-    return world.fabric.splitters[splitter].outputs[number]
-
-
-def leg_name(world, number, splitter="s1"):
-    return f"leg:{splitter}/{leg(world, number, splitter)}"
-
-
-def output_of(world, rack):
-    return world.fabric.racks[rack].optical_ports[0].output
-
-
-def later(world, seconds):
-    world.now += seconds
-    world.handle(Tick())
-    world.settle()
-
-
-def circuits_told(world):
-    """What switches were told: (disconnected, connected)."""
-    changes = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
-    return {c for x in changes for c in x.disconnect}, {c for x in changes for c in x.connect}
-
-
-def rules_told(world):
-    return [c for c in world.commands if isinstance(c, SetForwarding)]
+from tests.support.core import key_of, multicast
+from tests.support.measuring import (
+    GROUP,
+    circuits_told,
+    leg,
+    leg_name,
+    measuring,
+    output_of,
+    part_of,
+    quarantined,
+    reason,
+    rules_told,
+    served,
+)
 
 
 @pytest.fixture
@@ -388,164 +314,3 @@ def test_quarantined_legs_do_not_count_as_open(world):
     with pytest.raises(Rejected) as refusal:
         world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
     assert refusal.value.code == "no_open_leg"
-
-
-# ------------------------------------------------------------------------------------------------ links
-
-
-def link_world(**settings):
-    """ToRs tell that no optical port has a link; receivers lock when they see light."""
-    world = measuring(4, [4], settings=CoreSettings(**settings))
-    for datapath in (1, 2, 3, 4):
-        world.handle(PortChanged(datapath, 50, up=False, reason="no signal"))
-    later(world, world.core.settings.flap_tolerance)
-    return world
-
-
-def test_a_grant_waits_for_the_links_of_its_leaves():
-    world = link_world()
-    world.submit(multicast("a", "r1h1", GROUP))
-    world.settle()
-    assert part_of(world).state is PartState.CONFIGURING
-    world.handle(PortChanged(2, 50, up=True))
-    assert world.kinds("a") == []
-    world.handle(PortChanged(3, 50, up=True))
-    assert world.kinds("a") == ["granted"]
-
-
-def test_links_that_come_before_the_devices_are_done_are_no_grant():
-    world = link_world()
-    world.submit(multicast("a", "r1h1", GROUP))
-    for datapath in (2, 3):
-        world.handle(PortChanged(datapath, 50, up=True))
-    assert world.kinds("a") == []
-    world.settle()
-    assert world.kinds("a") == ["granted"]
-
-
-def test_a_link_that_does_not_come_in_time_is_a_dark_leaf():
-    world = link_world(link_wait=3.0)
-    world.submit(multicast("a", "r1h1", GROUP))
-    world.settle()
-    world.handle(PortChanged(3, 50, up=True))
-    assert world.core.next_timer() == world.now + 3.0
-    later(world, 2.9)
-    assert quarantined(world) == set()
-    world.now += 0.1
-    world.handle(Tick())
-    assert quarantined(world) == {leg_name(world, 0)}
-    assert part_of(world).state is PartState.PENDING
-    assert "no light at port:r2/50" in reason(world)
-    world.settle()
-    world.handle(PortChanged(2, 50, up=True))
-    world.settle()
-    assert world.kinds("a") == ["granted"]
-
-
-def test_the_wait_for_links_of_an_earlier_attempt_does_not_end_a_later_one():
-    world = link_world(link_wait=3.0)
-    world.submit(multicast("a", "r1h1", GROUP))
-    world.settle()
-    world.now += 1.0
-    for datapath in (2, 3):
-        world.handle(PortChanged(datapath, 50, up=True))
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
-    world.settle()
-    later(world, 2.5)
-    assert world.kinds("a") == ["granted"], "the wait of the grant is over, not that of the extension"
-    later(world, 0.5)
-    assert world.kinds("a") == ["granted", "changed"]
-    assert world.core.request(key_of("a")).events[-1].reason == "no light arrived at the new leaves"
-    assert served(world) == set(GROUP)
-
-
-def test_an_extension_waits_for_the_link_of_the_new_leaf():
-    world = link_world()
-    world.submit(multicast("a", "r1h1", GROUP))
-    for datapath in (2, 3):
-        world.handle(PortChanged(datapath, 50, up=True))
-    world.settle()
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
-    world.settle()
-    assert world.kinds("a") == ["granted"]
-    world.handle(PortChanged(4, 50, up=True))
-    world.settle()
-    assert world.kinds("a") == ["granted", "changed"]
-    assert part_of(world).receivers == (*GROUP, "r4h1")
-
-
-def test_a_short_flap_moves_nothing(world):
-    world.handle(PortChanged(2, 50, up=False))
-    later(world, 0.5)
-    world.handle(PortChanged(2, 50, up=True))
-    later(world, 10.0)
-    assert world.commands == []
-    assert quarantined(world) == set()
-
-
-def test_flaps_in_a_row_are_not_added_up(world):
-    """A receiver that locks loses its link several times; each time has the whole tolerance."""
-    for _ in range(5):
-        world.handle(PortChanged(2, 50, up=False))
-        later(world, 0.6)
-        world.handle(PortChanged(2, 50, up=True))
-        later(world, 0.1)
-    world.handle(PortChanged(2, 50, up=False))
-    later(world, 0.9)
-    assert world.commands == []
-    later(world, 0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", leg(world, 0), output_of(world, "r2"))}
-
-
-def test_a_loss_told_twice_counts_from_the_first_time(world):
-    world.handle(PortChanged(2, 50, up=False))
-    later(world, 0.9)
-    world.handle(PortChanged(2, 50, up=False))
-    later(world, 0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", leg(world, 0), output_of(world, "r2"))}
-
-
-def test_a_link_that_stays_away_is_repaired_over_another_leg(world):
-    world.after_operation = lambda: "r3h1" in served(world) or pytest.fail("the other receiver was cut off")
-    world.handle(PortChanged(2, 50, up=False))
-    later(world, 1.0)
-    assert world.kinds("a") == ["granted"], "the change waits for the link"
-    world.handle(PortChanged(2, 50, up=True))
-    assert world.kinds("a") == ["granted", "changed"]
-    assert rules_told(world) == []
-    gone, come = circuits_told(world)
-    assert len(gone) == len(come) == 1
-    assert served(world) == set(GROUP)
-
-
-def test_a_link_lost_while_the_tree_is_being_changed_is_repaired_afterwards(world):
-    world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
-    world.handle(PortChanged(2, 50, up=False))
-    world.now += 1.0
-    world.handle(Tick())
-    assert not circuits_told(world)[0]
-    world.settle()
-    later(world, 1.0)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", leg(world, 0), output_of(world, "r2"))}
-
-
-def test_the_link_of_a_port_that_nobody_uses_is_of_no_interest(world):
-    world.handle(PortChanged(5, 50, up=False))
-    later(world, 10.0)
-    assert world.commands == []
-    assert world.core.next_timer() is not None
-    assert world.core.next_timer() >= world.now
-
-
-def test_the_link_is_lost_when_the_light_goes_and_that_is_no_fault(world):
-    world.handle(FinishAsked(key_of("a"), 0))
-    world.settle()
-    for datapath in (2, 3):
-        world.handle(PortChanged(datapath, 50, up=False))
-    later(world, 1.0)
-    assert quarantined(world) == set()
-    world.submit(multicast("b", "r1h1", GROUP))
-    world.settle()
-    for datapath in (2, 3):
-        world.handle(PortChanged(datapath, 50, up=True))
-    assert world.kinds("b") == ["granted"]

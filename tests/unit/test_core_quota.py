@@ -116,6 +116,16 @@ def test_what_needs_more_splitters_than_the_tenant_may_ever_hold_is_refused_at_o
     assert state(submit(world, "a", "r1h1", ["r2h1", "r3h1", "r4h1"], tenant="biology")) is PartState.ACTIVE
 
 
+def test_a_waiting_request_does_not_grow_beyond_what_its_tenant_may_hold():
+    world = ready_world(make_fabric(5, [2, 2, 2]), limited(max_splitters=1))
+    submit(world, "a", "r1h1", ["r2h1"])
+    waiting = submit(world, "b", "r1h1", ["r2h1", "r3h1"])
+    with pytest.raises(Rejected) as refusal:
+        world.handle(ExtensionAsked(waiting.current.id, Extension(add_receivers=("r4h1",))))
+    assert refusal.value.code == "too_many_splitters"
+    assert waiting.current.receivers == ("r2h1", "r3h1")
+
+
 # ------------------------------------------------------------------------------------------- light-seconds
 
 

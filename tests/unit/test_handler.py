@@ -252,7 +252,6 @@ def test_what_says_nothing_is_not_refused(lab):
     [
         ("explain", ("a",)),
         ("login", ("token",)),
-        ("verifyFabric", ()),
     ],
 )
 def test_methods_that_are_not_served_say_so(lab, method, arguments):

@@ -1,0 +1,223 @@
+"""`blast fabric verify` in a lab: a config that deliberately differs from the wiring, broken fibres, a live group."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from blast_api.ttypes import FibreReport
+from blast_client import Client, ControllerUnreachable
+
+pytest.importorskip("mininet")
+
+from mininet_topos.lab import Lab
+from tests.support.fabric_truth import held_circuits
+from tests.support.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
+
+pytestmark = pytest.mark.lab
+
+PATIENCE = 20.0
+PROBING = 60.0
+Edit = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """Eight racks, at 1 to 8; splitter s1 is fed by output 9, its legs are at 9 to 12; s2 by 13, at 13 to 16."""
+    with Lab(EIGHT_RACKS, controller=None, lease_minimum_ms=LEASE_MS) as lab:
+        yield lab
+
+
+@contextmanager
+def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
+    """A controller with this config, and little patience where no probe comes."""
+    right = text = lab.config.read_text()
+    for edit in (setting("probe_wait_ms", "300"), *edits):
+        text = edit(text)
+    lab.config.write_text(text)
+    try:
+        lab.start_controller()
+        bench = FaultBench(lab)
+        bench.wait_devices()
+        try:
+            yield bench
+        finally:
+            bench.close()
+    finally:
+        lab.stop_controller()
+        lab.config.write_text(right)
+
+
+def input_of(rack: str, number: int) -> Edit:
+    """The config with a rack's transmit fibre at another input."""
+    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?input = )\d+', rf"\g<1>{number}")
+
+
+def output_of(rack: str, number: int) -> Edit:
+    """The config with a rack's receive fibre at another output."""
+    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?output = )\d+', rf"\g<1>{number}")
+
+
+def without_ports(rack: str) -> Edit:
+    """The config with a rack that has no optical ports."""
+    return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = ).*', r"\g<1>[]")
+
+
+def legs_of(splitter: str, *legs: int) -> Edit:
+    """The config with a splitter's legs at these inputs."""
+    return changed(rf'(name = "{splitter}"\n(?:.*\n)*?outputs = ).*', rf"\g<1>{list(legs)}")
+
+
+def setting(key: str, value: str) -> Edit:
+    """The config with one more key in its table of the fabric."""
+    return changed(r"\[fabric\]\n", f"[fabric]\n{key} = {value}\n")
+
+
+def changed(pattern: str, replacement: str) -> Edit:
+    def edit(text: str) -> str:
+        result, count = re.subn(pattern, replacement, text, count=1)
+        assert count == 1, pattern
+        return result
+
+    return edit
+
+
+def verified(bench: FaultBench) -> FibreReport:
+    """The report of the controller that serves now."""
+    with Client(bench.lab.thrift, timeout=PROBING) as client:
+        return client.verify_fabric()
+
+
+def said(report: FibreReport) -> dict[str, str]:
+    return {fault.element: fault.sentence for fault in report.faults}
+
+
+def test_the_right_config_has_no_faults(lab: Lab) -> None:
+    with controller(lab) as bench:
+        started = time.monotonic()
+        report = verified(bench)
+        assert (report.faults, report.skipped) == ([], [])
+        assert time.monotonic() - started < 3, "nothing is to be waited for"
+        assert not held_circuits(lab)
+        assert {element.state for element in bench.client.elements()} == {"free"}
+        shown = run_command(lab)
+        assert (shown.returncode, shown.stdout) == (0, "every fibre is wired as the configuration says\n")
+
+
+def run_command(lab: Lab) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sysconfig.get_path("scripts")) / "blast"), "fabric", "verify", "--controller", lab.thrift]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PROBING, check=False)
+
+
+def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
+    """Two racks' transmit fibres and two splitters' legs are swapped; one leg is where a port is that has no name."""
+    edits = (
+        input_of("r2", 5),
+        input_of("r5", 2),
+        without_ports("r8"),
+        legs_of("s1", 9, 14, 11, 12),
+        legs_of("s2", 13, 10, 15, 8),
+    )
+    with controller(lab, *edits) as bench:
+        report = verified(bench)
+        assert report.skipped == []
+        assert said(report) == {
+            "port:r2/91": "its transmit fibre is swapped with the transmit fibre of port:r5/91",
+            "port:r5/91": "its transmit fibre is swapped with the transmit fibre of port:r2/91",
+            "leg:s1/14": "the leg is swapped with leg:s2/10",
+            "leg:s2/10": "the leg is swapped with leg:s1/14",
+            "leg:s2/8": "the leg is dead: no light comes in at input 8 of ocs1",
+        }
+        assert not held_circuits(lab)
+        shown = run_command(lab)
+        assert shown.returncode == 1
+        assert shown.stdout.startswith("5 differences from the configuration:")
+
+
+def test_fibres_that_break_are_dead(lab: Lab) -> None:
+    with controller(lab) as bench:
+        broken = ("port:r3/91", "leg:s1/11", "splitter:s2")
+        for element in broken:
+            lab.faults.break_fibre(element)
+        try:
+            report = verified(bench)
+        finally:
+            for element in broken:
+                lab.faults.mend_fibre(element)
+        assert said(report) == {
+            "port:r3/91": "its receive fibre is dead: no light arrives from output 3 of ocs1",
+            "leg:s1/11": "the leg is dead: no light comes in at input 11 of ocs1",
+            "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
+        }
+        assert verified(bench).faults == []
+
+
+def test_a_live_group_keeps_its_packets_and_is_skipped(lab: Lab) -> None:
+    """The config swaps both fibres of two racks that are free, and the two are named as a pair."""
+    edits = (input_of("r6", 7), input_of("r7", 6), output_of("r6", 7), output_of("r7", 6))
+    with controller(lab, *edits) as bench:
+        with bench.bystander():
+            (tree,) = bench.client.fabric().lightTrees
+            for _ in range(2):
+                report = verified(bench)
+                assert said(report) == {
+                    "port:r6/91": "both its fibres are swapped with those of port:r7/91",
+                    "port:r7/91": "both its fibres are swapped with those of port:r6/91",
+                }
+                held = {"port:r1/91", "port:r2/91", "port:r3/91", *(f"splitter:{name}" for name in tree.splitters)}
+                assert set(report.skipped) == {f"{e}: held by reservation {tree.reservation}" for e in held}
+                assert held_circuits(lab) == {(c.switchInput, c.switchOutput) for c in tree.crossConnects}
+        bench.clear()
+
+
+def test_a_controller_that_is_killed_meanwhile_clears_up_when_it_returns(lab: Lab) -> None:
+    with controller(lab, without_ports("r8"), legs_of("s2", 13, 14, 15, 8)) as bench:
+        with Client(lab.thrift, timeout=PROBING) as asking:
+            asking_thread = in_background(asking)
+            wait_until(lambda: bool(held_circuits(lab)), "circuits to probe through")
+            lab.kill_controller()
+            asking_thread.join()
+        assert held_circuits(lab)
+        bench.restart_controller()
+        wait_until(lambda: not held_circuits(lab), "the probes' circuits to be removed")
+        wait_until(lambda: {e.state for e in bench.client.elements()} == {"free"}, "everything to be free")
+        assert set(said(verified(bench))) == {"leg:s2/8"}
+
+
+def in_background(client: Client) -> threading.Thread:
+    def ask() -> None:
+        with pytest.raises(ControllerUnreachable):
+            client.verify_fabric()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    return thread
+
+
+def test_only_at_the_first_start_the_log_tells() -> None:
+    edits = (input_of("r2", 5), input_of("r5", 2), setting("verify_at_first_start", "true"))
+    with Lab(EIGHT_RACKS, controller=None) as lab:
+        log = lab.directory / "controller.log"
+        with controller(lab, *edits):
+            wait_until(lambda: "the fibres were checked" in log.read_text(), "the report")
+        told = log.read_text()
+        assert "port:r2/91: its transmit fibre is swapped with the transmit fibre of port:r5/91" in told
+        assert "the fibres were checked: 2 differ from the configuration" in told
+        with controller(lab, *edits) as bench:
+            assert {element.state for element in bench.client.elements()} == {"free"}
+        assert "fibres" not in log.read_text()[len(told) :]
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}"
+        time.sleep(0.01)
