@@ -246,6 +246,7 @@ class Core:
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
         self.ledger.note_back(event.device)
         self._book.decision_due = True
+        self._reservations.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
         self._fibres.on_device_up(event, now)
 

@@ -14,6 +14,7 @@ from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
 from blast_controller.core.fibre_check import FibreReport
 from blast_controller.core.part_states import PartState
+from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.requests import (
     EventKind,
     Extension,
@@ -262,6 +263,8 @@ def elements(core: Core) -> list[ttypes.ElementStatus]:
     for name in ledger.elements:
         holder, reason = ledger.holder.get(name), ledger.unusable(name)
         state = "reserved" if holder is not None else "unusable" if reason else "free"
+        if holder == PROBER:
+            holder, reason = None, "being probed by `blast fabric verify`"
         found.append(ttypes.ElementStatus(name, state, reason, holder))
     for switch in core.fabric.switches:
         away = ledger.away.get(switch)

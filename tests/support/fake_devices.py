@@ -65,9 +65,11 @@ class FakeSwitch(FakeDevice):
             del self.circuits[circuit.input]
 
     def connect(self, circuit: CrossConnect) -> str | None:
-        """A refusal, where the input or the output is in use."""
-        if circuit in self.foreign or self.circuits.get(circuit.input) == circuit.output:
+        """A refusal, where the input or the output is in use; what is there already counts as done."""
+        if circuit in self.foreign:
             return "already connected"
+        if self.circuits.get(circuit.input) == circuit.output:
+            return None
         rivals = {c for c in self.held if c.input == circuit.input or c.output == circuit.output}
         assert rivals <= self.foreign, f"{circuit} is to be made while our own {rivals - self.foreign} is there"
         if rivals:

@@ -31,6 +31,22 @@ def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
     assert world.receivers_of(world.fabric.hosts["r1h1"], reservation.group_address) == {"r2h1", "r3h1"}
 
 
+def test_what_is_found_on_a_device_overrides_what_it_was_asked_before_that_was_heard():
+    world = ready_world(make_fabric(3, [2], shared=3))
+    part = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
+    (reservation,) = world.core.reservations
+    lost, *_ = world.tors[1].rules
+    for forgets in (lambda match: match == lost, lambda _: True):
+        world.lose(1)
+        world.come_back(1, forgets)
+    world.deliver(2)
+    # Told what was missing at the first return, the ToR does it after the second, of which the core has not heard.
+    world.work(1)
+    world.settle()
+    assert part.state is PartState.ACTIVE
+    assert world.receivers_of(world.fabric.hosts["r1h1"], reservation.group_address) == {"r2h1", "r3h1"}
+
+
 @pytest.mark.parametrize("worked", [True, False])
 def test_light_that_cannot_be_had_again_during_a_change_is_revoked_and_not_tried_for_ever(worked):
     world = ready_world(make_fabric(4, [4]))
