@@ -161,7 +161,6 @@ class FibreCheck:
         """A switch or a ToR is away: what needs it cannot be surveyed now."""
         bench = self._run.bench if self._run else None
         if isinstance(event.device, str):
-            self._probes.lost(event.device)
             if bench is not None and bench.switch == event.device:
                 if bench.phase is not _Phase.CLEARING:
                     self._skip(bench.elements, f"{event.device} went away: {event.reason}")

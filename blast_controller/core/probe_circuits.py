@@ -115,12 +115,6 @@ class ProbeCircuits:
                 self._forget(str(event.device))
         return True
 
-    def lost(self, switch: str) -> None:
-        """The switch is away with whatever it holds."""
-        bench = self._benches.get(switch)
-        if bench is not None:
-            bench.step, bench.clearing = None, True
-
     def back(self, switch: str, circuits: frozenset[CrossConnect]) -> bool:
         """The switch is there again and holds these circuits; whether nothing of ours is left on it."""
         bench = self._benches.get(switch)
@@ -132,9 +126,10 @@ class ProbeCircuits:
     def try_again(self, switch: str) -> bool:
         """Clear a switch that has refused to be cleared; whether that is done."""
         bench = self._benches.get(switch)
-        if bench is None or bench.step is not None or not bench.clearing or switch in self._ledger.away:
+        if bench is None or bench.step is not None or not bench.clearing:
             return False
-        return self.clear(switch)
+        # One that is away is cleared when it is back.
+        return switch not in self._ledger.away and self.clear(switch)
 
     # -------------------------------------------------------------------------------------------- restart
 

@@ -25,6 +25,7 @@ def first_failure() -> Exception | None:
     return None
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BUGS[name](monkeypatch)

@@ -68,7 +68,11 @@ class Played:
             round_ = next(going)
             while True:
                 self._check(round_)
-                seen = wiring.seen(round_.circuits, round_.senders)
+                seen: set[Pair] = set()
+                # Probes come one after the other, and a round that is complete hears no more.
+                coming = sorted(wiring.seen(round_.circuits, round_.senders), key=str)
+                while coming and not round_.complete(seen):
+                    seen.add(coming.pop())
                 self.waits += not round_.complete(seen)
                 round_ = going.send(frozenset(seen))
         except StopIteration as end:

@@ -5,6 +5,7 @@ import pytest
 from blast_controller.core.commands import SetCircuits
 from blast_controller.core.events import AuditAsked, CircuitsObserved, ElementQuarantined, ProbeSeen, Tick
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.fibre_check import TIMES_SENT
 from blast_controller.core.part_states import PartState
 from blast_controller.core.settings import CoreSettings
 from tests.support.core import make_fabric, multicast
@@ -125,9 +126,17 @@ def test_what_is_done_is_given_back_before_the_end():
     assert set(said(world.report(topic))) == {f"leg:s1/{dead}"}
 
 
-def test_a_probe_that_is_lost_is_sent_again(world):
+def test_probes_that_are_lost_are_sent_again_and_again(world):
+    """All but the last of those that a round sends, after several rounds that have left their timers behind."""
     topic = world.ask()
-    world.losing = 5
+    world.steps_until(15)
+    world.settle()
+    assert topic in world.announced
+    topic = world.ask()
+    world.steps_until(15)
+    senders = len({probe.payload for probe in world.probes if probe.payload == world.probes[-1].payload})
+    assert senders == 1
+    world.losing = (TIMES_SENT - 1) * 6
     report = world.report(topic)
     assert report.faults == ()
     assert 0 < world.now < CoreSettings().probe_wait
@@ -193,6 +202,16 @@ def test_a_tor_that_goes_away_is_no_dead_fibre(world, probes):
     assert report.faults == ()
     assert report.skipped == ("port:r6/50: tor:0000000000000006 is away",)
     world.assert_nothing_left()
+
+
+def test_what_is_back_when_a_survey_begins_anew_is_probed(world):
+    world.lose(6)
+    world.deliver()
+    topic = world.ask()
+    world.steps_until(2)
+    world.come_back(6)
+    world.lose(5)
+    assert world.report(topic).skipped == ("port:r5/50: tor:0000000000000005 is away",)
 
 
 def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):

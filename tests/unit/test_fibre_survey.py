@@ -112,6 +112,29 @@ def test_legs_swapped_between_splitters(wiring):
     }
 
 
+@pytest.mark.parametrize("racks", [1, 3, 20])
+def test_two_pairs_of_legs_swapped(racks):
+    wiring = Wiring(make_fabric(racks, (5, 5)))
+    one, two = (splitter.outputs for splitter in wiring.splitters)
+    wiring.swap_inputs(one[0], two[3])
+    wiring.swap_inputs(one[4], two[1])
+    pairs = ((one[0], two[1]), (one[4], two[3]))
+    expected = {f"leg:s1/{a}": f"the leg is swapped with leg:s2/{b}" for a, b in pairs}
+    assert Played(wiring).said == expected | {f"leg:s2/{b}": f"the leg is swapped with leg:s1/{a}" for a, b in pairs}
+
+
+def test_no_splitter_is_found_at_two_outputs():
+    """Legs are so mixed that the first output lights most of s2, the second one leg of each."""
+    wiring = Wiring(make_fabric(9, (3, 3, 3)))
+    lit_by = ("s1", "s2", "s3", "s1", "s1", "s2", "s2", "s3", "s3")
+    wiring.at_input |= dict(zip(range(10, 19), lit_by, strict=True))
+    said = Played(wiring).said
+    assert {element: sentence for element, sentence in said.items() if element.startswith("splitter:")} == {
+        "splitter:s1": "the fibre to its input is swapped with the input of splitter:s2",
+        "splitter:s2": "the fibre to its input is swapped with the input of splitter:s1",
+    }
+
+
 def test_legs_of_one_splitter_are_all_alike(wiring):
     wiring.swap_inputs(wiring.splitters[0].outputs[0], wiring.splitters[0].outputs[2])
     assert Played(wiring).faults == []

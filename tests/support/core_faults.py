@@ -1,0 +1,283 @@
+"""What devices and power cuts do to the core's world, at random; see `core_machine.py`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from blast_controller.core.commands import ReadDevice
+from blast_controller.core.events import (
+    Device,
+)
+from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.part_states import PartState
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.snapshot import request_key
+from tests.support.core_invariants import Invariants
+from tests.support.dice import Dice
+from tests.support.fake_devices import FakeSwitch
+
+
+class DeviceFaults(Invariants):
+    """The actions of devices, and the controller's deaths. `counts` says how often each fault met each phase."""
+
+    counts: Counter[tuple[str, str]]
+
+    def note(self, fault: str, reservations: Iterable[Reservation] = (), parts: Iterable[PartState] = ()) -> None:
+        """Count a fault for the phase of each reservation and part that it meets."""
+        for reservation in reservations:
+            phase = reservation.change.phase.value if reservation.change else reservation.state.value
+            self.counts["reservation " + phase, fault] += 1
+        for state in parts:
+            self.counts["part " + ("ended" if state.final else state.value), fault] += 1
+
+    def on(self, name: Device) -> list[Reservation]:
+        """The reservations that have a share on a device."""
+        return [r for r in self.reservations() if any(name in x.holding.devices for x in r.layouts)]
+
+    def of(self, command: object) -> list[Reservation]:
+        """The reservations that a command names."""
+        numbers = {change.reservation for change in getattr(command, "changes", ())}
+        return [r for r in self.reservations() if r.id in numbers]
+
+    def part_states(self) -> list[PartState]:
+        return [part.state for request in self.core.requests.values() for part in request.parts]
+
+    # -------------------------------------------------------------------------------------------- devices
+
+    def deliver(self, dice: Dice) -> None:
+        self.world.deliver(dice.number(1, 4))
+
+    def work(self, dice: Dice) -> None:
+        for _ in range(dice.number(1, 8)):
+            busy = [name for name in self.world.devices if self.world.device(name).queue]
+            if busy and dice.number(0, 1):
+                self.work_once(dice.pick(busy), dice)
+            elif self.world.late and dice.number(0, 1):
+                self.world.post(self.world.late.popleft())
+            else:
+                self.world.deliver(1)
+
+    def go_on(self, dice: Dice) -> None:
+        """Everyone does all that there is to do, or some of it with trouble, or nothing yet."""
+        how = dice.pick(["well", "with trouble", "with trouble", "not yet"])
+        if how == "well":
+            self.world.settle()
+        elif how == "with trouble":
+            self.work(dice)
+
+    def work_once(self, name: Device, dice: Dice) -> None:
+        command = self.world.device(name).queue[0]
+        trouble = dice.pick(["none", "none", "none", "denied", "partial", "cut", "lost", "late", "twice"])
+        if isinstance(command, ReadDevice) or trouble == "none":
+            self.world.work(name)
+            return
+        faults = {
+            "denied": "denied",
+            "partial": "partly denied",
+            "cut": "session cut in a command",
+            "lost": "reply lost after the effect",
+            "late": "answer late",
+            "twice": "answer duplicated",
+        }
+        self.note(faults[trouble], self.of(command))
+        positions = range(len(command.changes))
+        if trouble == "denied":
+            self.world.work(name, positions)
+        elif trouble == "partial":
+            self.world.work(name, dice.some(positions, len(positions)) or [0])
+        elif trouble == "cut":
+            self.world.work(name, cut_after=dice.number(0, 3))
+        else:
+            self.world.work(name, reply=trouble)
+
+    def late_answers(self, dice: Dice) -> None:
+        """What was answered too late, or comes a second time, reaches the core."""
+        for _ in range(dice.number(1, 3)):
+            if self.world.late:
+                self.world.post(self.world.late.popleft())
+
+    def late_writes(self, dice: Dice) -> None:
+        """What an ended session, maybe of a controller of an older epoch, had sent arrives at a device."""
+        names = [name for name in self.world.devices if self.world.device(name).in_flight]
+        if names:
+            name = dice.pick(names)
+            epoch, command = self.world.device(name).in_flight[0]
+            self.note("late write" if epoch == self.world.epoch else "write of an older epoch", self.of(command))
+            self.world.write_late(name)
+
+    def lose(self, dice: Dice) -> None:
+        up = [name for name in self.world.devices if self.world.device(name).up]
+        if up and dice.number(0, 1):
+            name = dice.pick(up)
+            self.note("session lost", self.on(name))
+            self.world.lose(name)
+
+    def come_back(self, dice: Dice) -> None:
+        away = [name for name in self.world.devices if not self.world.device(name).up]
+        if not away or not self.world.running:
+            return
+        name = dice.pick(away)
+        memory = dice.pick(["everything", "everything", "nothing", "a part", "its past"])
+        faults = {"nothing": "rebooted empty", "a part": "lost a part", "its past": "rebooted into its past"}
+        if memory in faults:
+            self.note(faults[memory], self.on(name))
+        salt = dice.number(0, 9)
+        forgets: dict[str, Callable[[object], bool]] = {
+            "nothing": lambda _: True,
+            "a part": lambda x: sum(str(x).encode()) % 10 > salt,
+        }
+
+        def change() -> None:
+            if memory == "its past":
+                self.go_back_in_time(name)
+            self.world.come_back(name, forgets.get(memory, lambda _: False))
+
+        self.silent.discard(name)
+        self.unheard[name] += 1
+        self.disturb(name, change)
+
+    def connect_all(self, dice: Dice) -> None:
+        """The network is well again."""
+        for name in self.world.devices:
+            if self.world.running and not self.world.device(name).up:
+                self.silent.discard(name)
+                self.unheard[name] += 1
+                self.disturb(name, lambda name=name: self.world.come_back(name))
+        self.go_on(dice)
+
+    def disturb(self, name: Device, change: Callable[[], None]) -> None:
+        """Let a device change by itself, and remember whom that harms."""
+        before = {r.id: self.share(r, name) for r in self.on(name)}
+        change()
+        for reservation in self.on(name):
+            share = self.share(reservation, name)
+            if share != before[reservation.id]:
+                self.disturbed.add((reservation.id, name))
+            if before[reservation.id] - share:
+                self.harmed.setdefault(reservation.id, set()).add(name)
+
+    def share(self, reservation: Reservation, name: Device) -> set[object]:
+        """What a device holds for a reservation."""
+        device = self.world.device(name)
+        if isinstance(device, FakeSwitch):
+            return {c for x in reservation.layouts for c in x.circuits} & (device.held - device.foreign)
+        return {item for item in device.held if item[0] == reservation.id}
+
+    def save(self, dice: Dice) -> None:
+        """A ToR saves its rules, to find them again after a reboot."""
+        name = dice.pick(list(self.world.tors))
+        self.saved[name] = dict(self.world.tors[int(name)].rules)
+
+    def go_back_in_time(self, name: Device) -> None:
+        """A ToR comes back with the rules that it saved once; a switch with whatever it has."""
+        if isinstance(name, str) or name not in self.saved:
+            return
+        tor = self.world.tors[name]
+        now = tor.held
+        tor.rules = dict(self.saved[name])
+        live = {r.id: r for r in self.reservations()}
+        surplus = frozenset(item for item in tor.held - now)
+        self.stale[name] = surplus
+        for number, _ in surplus:
+            if number in live:
+                self.harmed.setdefault(number, set()).add(name)
+
+    def tamper(self, dice: Dice) -> None:
+        """Somebody works on a device by hand, behind the controller's back."""
+        name = dice.pick(self.world.devices)
+        device = self.world.device(name)
+        if isinstance(device, FakeSwitch):
+            how = dice.pick(["foreign on free ports", "foreign on ours", "ours deleted", "foreign gone"])
+            deeds = {
+                "foreign on free ports": lambda: self.connect_by_hand(device, dice, ours=False),
+                "foreign on ours": lambda: self.connect_by_hand(device, dice, ours=True),
+                "ours deleted": lambda: self.delete_by_hand(device, dice),
+                "foreign gone": lambda: self.clear_foreign(device),
+            }
+        else:
+            how = dice.pick(["foreign rules", "rule deleted"])
+            deeds = {
+                "foreign rules": lambda: setattr(device, "foreign_rules", dice.number(0, 3)),
+                "rule deleted": lambda: self.delete_rule(device, dice),
+            }
+        self.note(how, self.on(name))
+        self.silent.add(name)
+        self.disturb(name, deeds[how])
+
+    def connect_by_hand(self, switch: FakeSwitch, dice: Dice, ours: bool) -> None:
+        fabric = self.world.fabric
+        holders = {element for reservation in self.reservations() for element in reservation.elements}
+        ports = [p for p in fabric.ports_on(switch.name) if (p.element in holders) == ours]
+        splitters = [s for s in fabric.splitters.values() if s.switch == switch.name and (s.element in holders) == ours]
+        inputs = [p.input for p in ports] + [leg for s in splitters for leg in s.outputs]
+        outputs = [p.output for p in ports] + [s.input for s in splitters]
+        if not inputs or not outputs:
+            return
+        circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
+        if circuit in {c for r in self.reservations() for x in r.layouts for c in x.circuits}:
+            return
+        rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
+        if rivals & switch.foreign:
+            return
+        for rival in rivals:
+            switch.disconnect(rival)
+        switch.circuits[circuit.input] = circuit.output
+        switch.foreign.add(circuit)
+
+    @staticmethod
+    def delete_by_hand(switch: FakeSwitch, dice: Dice) -> None:
+        for circuit in dice.some(sorted(switch.held - switch.foreign), 2):
+            switch.disconnect(circuit)
+
+    @staticmethod
+    def clear_foreign(switch: FakeSwitch) -> None:
+        for circuit in switch.foreign:
+            switch.disconnect(circuit)
+        switch.foreign.clear()
+
+    @staticmethod
+    def delete_rule(tor, dice: Dice) -> None:
+        for key in dice.some(sorted(tor.rules), 2):
+            del tor.rules[key]
+
+    # -------------------------------------------------------------------------------------------- crashes
+
+    def arm(self, dice: Dice) -> None:
+        """The controller will die before one of its next deeds: a commit, a command, a message."""
+        if self.world.running:
+            self.world.crash_after = dice.number(0, 15)
+
+    def crash(self, dice: Dice) -> None:
+        if self.world.running and dice.rarely():
+            self.world.crash()
+
+    def crashed(self) -> None:
+        self.note("crash", self.journalled(), self.part_states())
+        remember = self.core.settings.remember_ended
+        known = self.rows("request")
+        for key in [key for key, over in self.ended_at.items() if self.world.now >= over + remember]:
+            if request_key(key) not in known:
+                self.accepted.discard(key)
+                self.told.pop(key, None)
+        self.unheard.clear()
+        self.silent.clear()
+        self.leases.clear()
+        self.ended_at.clear()
+        self.ticked_at = float("-inf")
+
+    def start(self, dice: Dice) -> None:
+        """A new process: a later epoch, a steady clock that begins anew."""
+        if self.world.running:
+            return
+        self.note("restart", self.journalled())
+        self.begin_anew(dice.pick([0.0, self.world.now, 1e6]))
+
+    def begin_anew(self, now: float) -> None:
+        self.world.start(now)
+        for key, request in self.core.requests.items() if self.world.running else ():
+            for part in request.parts:
+                if part.state is PartState.ACTIVE and part.grant is not None:
+                    self.leases[key] = self.world.now + part.grant.lease
+            # Whatever the journal has was promised.
+            self.accepted.add(key)
