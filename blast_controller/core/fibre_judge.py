@@ -92,7 +92,9 @@ class _Judge:
             return self._elsewhere("its transmit fibre", "input", fibre)
         strays = sorted(self._map.strays.get(port, ()))
         hint = f"; it comes out at {', '.join(strays)}" if strays else ""
-        return f"its transmit fibre is dead: no light comes in at input {fibre.place} of {self._map.switch}{hint}"
+        return (
+            f"its transmit fibre is dead: none of its light comes in at input {fibre.place} of {self._map.switch}{hint}"
+        )
 
     def _of_receive(self, fibre: _Misplaced) -> str:
         if fibre.now is not None:
@@ -108,7 +110,7 @@ class _Judge:
         for leg in splitter.outputs:
             fibre = self._inputs.get(leg)
             if fibre is not None:
-                dead = f"the leg is dead: no light comes in at input {leg} of {self._map.switch}"
+                dead = f"the leg is dead: none of its light comes in at input {leg} of {self._map.switch}"
                 sentence = dead if fibre.now is None else self._elsewhere("the leg", "input", fibre)
                 yield FibreFault(splitter.leg_element(leg), sentence)
 
@@ -131,15 +133,14 @@ class _Judge:
 def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[_Misplaced]:
     """The places whose own fibre is not there, and where it is: exchanges first, then whatever is left over."""
     wrong = [place for place, owner in configured.items() if found.get(place) != owner]
-    spare = [place for place, owner in found.items() if configured.get(place) != owner]
-    result: list[_Misplaced] = []
+    exchanged: dict[int, int] = {}
     for place in wrong:
-        partners = (p for p in spare if found[p] == configured[place] and configured.get(p) == found.get(place))
-        partner = next(partners, None)
-        if partner is not None:
-            spare.remove(partner)
-            result.append(_Misplaced(place, partner, exchanged=True))
-    exchanged = {misplaced.place for misplaced in result}
+        partners = (p for p in wrong if found.get(p) == configured[place] and found.get(place) == configured[p])
+        partner = next((p for p in partners if p not in exchanged), None)
+        if partner is not None and place not in exchanged:
+            exchanged |= {place: partner, partner: place}
+    result = [_Misplaced(place, partner, exchanged=True) for place, partner in exchanged.items()]
+    spare = [place for place in sorted(found) if configured.get(place) != found[place] and place not in exchanged]
     for place in wrong:
         if place not in exchanged:
             now = next((p for p in spare if found[p] == configured[place]), None)

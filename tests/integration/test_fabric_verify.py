@@ -134,7 +134,7 @@ def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
             "port:r5/91": "its transmit fibre is swapped with the transmit fibre of port:r2/91",
             "leg:s1/14": "the leg is swapped with leg:s2/10",
             "leg:s2/10": "the leg is swapped with leg:s1/14",
-            "leg:s2/8": "the leg is dead: no light comes in at input 8 of ocs1",
+            "leg:s2/8": "the leg is dead: none of its light comes in at input 8 of ocs1",
         }
         assert not held_circuits(lab)
         shown = run_command(lab)
@@ -154,7 +154,7 @@ def test_fibres_that_break_are_dead(lab: Lab) -> None:
                 lab.faults.mend_fibre(element)
         assert said(report) == {
             "port:r3/91": "its receive fibre is dead: no light arrives from output 3 of ocs1",
-            "leg:s1/11": "the leg is dead: no light comes in at input 11 of ocs1",
+            "leg:s1/11": "the leg is dead: none of its light comes in at input 11 of ocs1",
             "splitter:s2": "no light comes out of any of its legs when output 13 of ocs1 is lit",
         }
         assert verified(bench).faults == []

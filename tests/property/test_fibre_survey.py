@@ -110,7 +110,7 @@ class Bench:
         self._touched.add(end)
         (self.wiring.at_input if side == "input" else self.wiring.at_output)[place] = None
         if side == "input":
-            self._say(side, place, f"is dead: no light comes in at input {place} of ocs1")
+            self._say(side, place, f"is dead: none of its light comes in at input {place} of ocs1")
         elif isinstance(end, str):
             sentence = f"no light comes out of any of its legs when output {place} of ocs1 is lit"
             self.expected[f"splitter:{end}"] = sentence

@@ -139,12 +139,15 @@ class DeviceFaults(Invariants):
 
     def connect_all(self, dice: Dice) -> None:
         """The network is well again."""
+        self.reconnect()
+        self.go_on(dice)
+
+    def reconnect(self) -> None:
         for name in self.world.devices:
             if self.world.running and not self.world.device(name).up:
                 self.silent.discard(name)
                 self.unheard[name] += 1
                 self.disturb(name, lambda name=name: self.world.come_back(name))
-        self.go_on(dice)
 
     def disturb(self, name: Device, change: Callable[[], None]) -> None:
         """Let a device change by itself, and remember whom that harms."""
@@ -165,9 +168,8 @@ class DeviceFaults(Invariants):
         return {item for item in device.held if item[0] == reservation.id}
 
     def save(self, dice: Dice) -> None:
-        """A ToR saves its rules, to find them again after a reboot."""
-        name = dice.pick(list(self.world.tors))
-        self.saved[name] = dict(self.world.tors[int(name)].rules)
+        """ToRs save their rules, to find them again after a reboot."""
+        self.saved = {name: dict(tor.rules) for name, tor in self.world.tors.items()}
 
     def go_back_in_time(self, name: Device) -> None:
         """A ToR comes back with the rules that it saved once; a switch with whatever it has."""

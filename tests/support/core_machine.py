@@ -98,6 +98,9 @@ class CoreMachine(DeviceFaults):
         """An application's or operator's event joins the queue, maybe before others; a refusal must change nothing."""
 
         def tell() -> None:
+            if isinstance(event, SettingsChanged):
+                # Who was forgotten until now was forgotten by the old settings.
+                self.i5_answers_stay()
             before = image(self.core)
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
@@ -306,7 +309,8 @@ class CoreMachine(DeviceFaults):
         self.world.crash_after = None
         if not self.world.running:
             self.begin_anew(self.world.now)
-        self.world.connect_all()
+        self.reconnect()
+        self.world.deliver()
         for key in list(self.core.requests):
             if not self.core.requests[key].state.final:
                 self.world.handle(WithdrawAsked(key))

@@ -17,13 +17,14 @@ LONG = 10_000.0
 
 
 class FibreWorld(World):
-    """`losing` is how many of the next probes are lost; `on_probe` is told of each that is sent."""
+    """`losing` is how many of the next probes are lost; while `on_their_way` is a list, they arrive later."""
 
     def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
         super().__init__(fabric, settings)
         self.wirings = {switch: Wiring(fabric, switch) for switch in fabric.switches}
         self.probes: list[SendProbe] = []
         self.losing = 0
+        self.on_their_way: list[ProbeSeen] | None = None
         self._port_at = {
             (rack.datapath, port.port): port for rack in fabric.racks.values() for port in rack.optical_ports
         }
@@ -47,7 +48,19 @@ class FibreWorld(World):
             for receiver in self.arrives(sender):
                 datapath = self.fabric.racks[receiver.rack].datapath
                 if self.tors[datapath].up:
-                    self.post(ProbeSeen(datapath, receiver.port, probe.payload))
+                    self._arrive(ProbeSeen(datapath, receiver.port, probe.payload))
+
+    def _arrive(self, seen: ProbeSeen) -> None:
+        if self.on_their_way is not None:
+            self.on_their_way.append(seen)
+        else:
+            self.post(seen)
+
+    def let_arrive(self) -> None:
+        """What is on its way arrives, and from now on everything does at once."""
+        late, self.on_their_way = self.on_their_way or [], None
+        for seen in late:
+            self.post(seen)
 
     def arrives(self, sender: OpticalPort) -> set[OpticalPort]:
         """Where light from a port comes out now."""

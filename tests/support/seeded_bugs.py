@@ -200,9 +200,15 @@ def old_answer_accepted(patch: Patch) -> None:
 
     def any_step(self: Reservations, event: StepConfirmed | StepFailed) -> list[Outcome]:
         reservation = self.live.get(event.reservation)
-        return answered(self, replace(event, step=reservation.step) if reservation else event)
+        step = reservation.asked.get(event.device) if reservation else None
+        return answered(self, event if step is None else replace(event, step=step))
 
     patch.setattr(Reservations, "answered", any_step)
+
+
+def reading_ignored(patch: Patch) -> None:
+    """What a device is found to hold does not count while it has still to answer."""
+    patch.setattr(Reservations, "begin_session", lambda self, device: None)
 
 
 def key_reuse_accepted(patch: Patch) -> None:
@@ -312,6 +318,7 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         undo_lost_after_partial,
         free_before_confirmed,
         old_answer_accepted,
+        reading_ignored,
         key_reuse_accepted,
         repetition_admitted_twice,
         end_not_journalled,

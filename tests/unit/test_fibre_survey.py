@@ -72,7 +72,7 @@ def test_dead_fibres(wiring, number):
     faulty = port(wiring, number)
     wiring.at_input[faulty.input] = None
     assert Played(wiring).said == {
-        faulty.element: f"its transmit fibre is dead: no light comes in at input {faulty.input} of ocs1"
+        faulty.element: f"its transmit fibre is dead: none of its light comes in at input {faulty.input} of ocs1"
     }
     wiring.at_output[faulty.output] = None
     both = {faulty.element: "no light passes by its transmit fibre or its receive fibre; they may be reversed"}
@@ -85,7 +85,7 @@ def test_dead_fibres(wiring, number):
 
 def test_a_dead_leg(wiring):
     wiring.at_input[7] = None
-    assert Played(wiring).said == {"leg:s1/7": "the leg is dead: no light comes in at input 7 of ocs1"}
+    assert Played(wiring).said == {"leg:s1/7": "the leg is dead: none of its light comes in at input 7 of ocs1"}
 
 
 def test_a_dead_splitter_input_is_one_fault(wiring):
@@ -121,6 +121,22 @@ def test_two_pairs_of_legs_swapped(racks):
     pairs = ((one[0], two[1]), (one[4], two[3]))
     expected = {f"leg:s1/{a}": f"the leg is swapped with leg:s2/{b}" for a, b in pairs}
     assert Played(wiring).said == expected | {f"leg:s2/{b}": f"the leg is swapped with leg:s1/{a}" for a, b in pairs}
+
+
+def test_what_is_found_is_found_for_one_leg_only():
+    """Two legs of s1 hold legs of s2: one in exchange; of the other and a third, nothing is where the config says."""
+    wiring = Wiring(make_fabric(12, (6, 6)))
+    one, two = (splitter.outputs for splitter in wiring.splitters)
+    wiring.swap_inputs(one[0], two[0])
+    wiring.swap_inputs(one[1], two[1])
+    wiring.at_input |= {two[1]: None, two[2]: None}
+    assert Played(wiring).said == {
+        f"leg:s1/{one[0]}": f"the leg is swapped with leg:s2/{two[0]}",
+        f"leg:s2/{two[0]}": f"the leg is swapped with leg:s1/{one[0]}",
+        f"leg:s1/{one[1]}": f"the leg is dead: none of its light comes in at input {one[1]} of ocs1",
+        f"leg:s2/{two[1]}": f"the leg is at input {one[1]} of ocs1 instead of input {two[1]}",
+        f"leg:s2/{two[2]}": f"the leg is dead: none of its light comes in at input {two[2]} of ocs1",
+    }
 
 
 def test_no_splitter_is_found_at_two_outputs():
@@ -168,7 +184,7 @@ def test_a_fabric_without_any_light(wiring):
 def test_one_free_port_alone_probes_every_leg():
     wiring = Wiring(make_fabric(1, (4, 3)))
     wiring.at_input[4] = None
-    assert Played(wiring).said == {"leg:s1/4": "the leg is dead: no light comes in at input 4 of ocs1"}
+    assert Played(wiring).said == {"leg:s1/4": "the leg is dead: none of its light comes in at input 4 of ocs1"}
 
 
 def test_light_that_comes_out_in_the_middle_of_others(wiring):
@@ -178,7 +194,8 @@ def test_light_that_comes_out_in_the_middle_of_others(wiring):
     wiring.at_output[held.output] = held
     live = CrossOver(wiring, held)
     assert Played(live, ports=wiring.ports[:4], splitters=wiring.splitters).said == {
-        "port:r1/50": "its transmit fibre is dead: no light comes in at input 1 of ocs1; it comes out at port:r5/50"
+        "port:r1/50": "its transmit fibre is dead: none of its light comes in at input 1 of ocs1; "
+        "it comes out at port:r5/50"
     }
 
 
