@@ -46,7 +46,7 @@ for action in ACTIONS:
     setattr(CoreAndDevices, action, _rule(action))
 
 TestCoreAndDevices = pytest.mark.timeout(600)(CoreAndDevices.TestCase)
-TestCoreAndDevices.settings = settings(max_examples=600, stateful_step_count=50, deadline=None)
+TestCoreAndDevices.settings = settings(max_examples=560, stateful_step_count=50, deadline=None)
 """Above 20,000 steps."""
 
 CLOCKS_AND_CHANCE = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading", "asyncio"}

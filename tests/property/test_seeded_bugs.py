@@ -12,7 +12,7 @@ from blast_controller.store.errors import StoreFault
 from tests.property.long_run import episode
 from tests.support.seeded_bugs import BUGS, LEAKS
 
-EPISODES = 400
+EPISODES = 300
 """Of 60 steps each; without a bug, these and all later ones pass."""
 
 

@@ -167,7 +167,7 @@ class DeviceFaults(Invariants):
             return {c for x in reservation.layouts for c in x.circuits} & (device.held - device.foreign)
         return {item for item in device.held if item[0] == reservation.id}
 
-    def save(self, dice: Dice) -> None:
+    def save(self) -> None:
         """ToRs save their rules, to find them again after a reboot."""
         self.saved = {name: dict(tor.rules) for name, tor in self.world.tors.items()}
 

@@ -63,6 +63,7 @@ class Invariants:
 
     def check(self) -> None:
         """All of them."""
+        self.own_what_is_journalled()
         if self.world.quiet and self.world.running:
             self.forget_what_is_over()
         self.i1_one_holder()
@@ -75,6 +76,12 @@ class Invariants:
         self.i9_bounded()
         self.i10_fenced()
         self.i3_converges()
+
+    def own_what_is_journalled(self) -> None:
+        """A switch knows no owners: a stranger's circuit between the very ports of a journalled one is ours by that."""
+        ours = {c for reservation in self.journalled() for x in reservation.layouts for c in x.circuits}
+        for switch in self.world.switches.values():
+            switch.foreign -= ours
 
     # --------------------------------------------------------------------------------------------- looking
 
@@ -358,6 +365,7 @@ class Invariants:
 
     def check_command(self, command: SetCircuits | SetForwarding) -> None:
         """A controller touches nothing of a lit reservation that nothing has happened to."""
+        self.own_what_is_journalled()
         name = command.switch if isinstance(command, SetCircuits) else command.datapath
         for change in command.changes:
             reservation = self.core._reservations.live.get(change.reservation)

@@ -87,7 +87,7 @@ class CoreMachine(DeviceFaults):
                 return self.world.running and not all(device.up for device in devices)
             case "lose":
                 return any(device.up for device in devices)
-            case "tamper" | "save":
+            case "tamper":
                 return True
             case _:
                 return self.world.running
@@ -101,7 +101,7 @@ class CoreMachine(DeviceFaults):
             if isinstance(event, SettingsChanged):
                 # Who was forgotten until now was forgotten by the old settings.
                 self.i5_answers_stay()
-            before = image(self.core)
+            before = "" if isinstance(event, Tick) else image(self.core)
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
             try:
@@ -278,9 +278,12 @@ class CoreMachine(DeviceFaults):
         assert told.setdefault(event.sequence, event) == event
         if event.kind is EventKind.GRANTED and event.grant:
             self.leases[key] = self.world.now + event.grant.lease
+            if event.grant.reservation % 2:
+                self.save()
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
             before = [e.grant for e in self.core.requests[key].events[: event.sequence - 1] if e.grant]
-            self.leases[key] += event.grant.lease - before[-1].lease
+            end_before = self.leases.get(key, self.world.now + before[-1].lease)
+            self.leases[key] = end_before + event.grant.lease - before[-1].lease
         elif event.kind in (EventKind.REVOKED, EventKind.ENDED):
             end = self.leases.pop(key, None)
             if event.state is PartState.EXPIRED and end is not None:
@@ -347,7 +350,6 @@ ACTIONS = (
     "lose",
     "come_back",
     "connect_all",
-    "save",
     "tamper",
     "arm",
     "crash",

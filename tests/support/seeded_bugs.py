@@ -206,11 +206,6 @@ def old_answer_accepted(patch: Patch) -> None:
     patch.setattr(Reservations, "answered", any_step)
 
 
-def reading_ignored(patch: Patch) -> None:
-    """What a device is found to hold does not count while it has still to answer."""
-    patch.setattr(Reservations, "begin_session", lambda self, device: None)
-
-
 def key_reuse_accepted(patch: Patch) -> None:
     """A key that is known is answered whatever the content."""
     submitted = Applications.on_submitted
@@ -318,7 +313,6 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         undo_lost_after_partial,
         free_before_confirmed,
         old_answer_accepted,
-        reading_ignored,
         key_reuse_accepted,
         repetition_admitted_twice,
         end_not_journalled,
