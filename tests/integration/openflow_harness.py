@@ -198,7 +198,9 @@ class Bridge:
     def make_bridge(self) -> None:
         """Bridge, controller and secure mode in one transaction: adding a controller later would clear the rules."""
         command = ["ovs-vsctl", "--timeout=30", "--", "add-br", self.name, "--", "set", "Bridge", self.name]
-        command += ["datapath_type=netdev", "fail_mode=secure", "protocols=OpenFlow13"]
+        # A private switch takes the user-space datapath's twin: the machine's own has the tap that `netdev` would make.
+        datapath = "netdev" if self.rundir is None else "dummy"
+        command += [f"datapath_type={datapath}", "fail_mode=secure", "protocols=OpenFlow13"]
         command += [f"other-config:datapath-id={self.datapath:016x}", "other-config:disable-in-band=true"]
         target = f'target="tcp:127.0.0.1:{self.controller_port}"'
         command += ["--", "--id=@c", "create", "Controller", target, "max_backoff=1000", "connection_mode=out-of-band"]
@@ -359,7 +361,7 @@ class PrivateSwitch:
         self._folder.cleanup()
 
     def start(self) -> None:
-        self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock")
+        self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock", "--enable-dummy")
 
     def stop(self) -> None:
         """All its bridges are down and their rules are gone."""
