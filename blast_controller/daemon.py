@@ -18,7 +18,8 @@ from blast_controller.core.errors import FabricError
 from blast_controller.first_check import check_fibres
 from blast_controller.observed import DeviceReports, ToldWaitingRoom
 from blast_controller.openflow.driver import OpenFlowDriver
-from blast_controller.openflow.framework import FRAMEWORK, EchoProbe
+from blast_controller.openflow.framework import FRAMEWORK
+from blast_controller.openflow.server import EchoProbe
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.rpc.framed_server import FramedServer, Security

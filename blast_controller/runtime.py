@@ -78,6 +78,10 @@ class Turn:
         """Give the core an event and carry out its commands. Raises RequestError when the core refuses it."""
         self._runtime.handle(event)
 
+    def take(self, event: Event) -> None:
+        """Give the core an event that is decided on with all that has come together. Raises RequestError."""
+        self._runtime.take(event)
+
     def wait(
         self,
         request: RequestKey,
@@ -133,7 +137,7 @@ class Runtime:
 
     def post(self, event: Event) -> None:
         """Take an event from any thread; it is handled in order."""
-        self._inbox.put(lambda: self._take_in(event))
+        self._inbox.put(lambda: self.take(event))
 
     def call(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
         """Do `work` on the runtime's thread; the future has its result, or that of the future it returns.
@@ -150,11 +154,14 @@ class Runtime:
         Raises RequestError when the core refuses it, or when nothing new may be taken because the store cannot write.
         """
         started = time.monotonic()
-        self._take_in(event)
+        self.take(event)
         self._conclude(started)
 
-    def _take_in(self, event: Event) -> None:
-        """Give the core an event of which nobody here waits to see what becomes: the batch is decided on together."""
+    def take(self, event: Event) -> None:
+        """Give the core an event (on the runtime's thread only); one decision is made for all that come together.
+
+        Raises RequestError as `handle` does.
+        """
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
         self.core.take(event, time.monotonic())

@@ -1,7 +1,8 @@
-"""The one place that imports Mininet, which is a Debian package and warns about distutils on the way in."""
+"""The one place that imports Mininet: a Debian package that warns about distutils and takes over logging on its way in."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 
 from mininet_topos.errors import HostError
@@ -17,6 +18,9 @@ with warnings.catch_warnings():
         from mininet.topo import Topo
     except ModuleNotFoundError as missing:
         raise HostError(f"Mininet cannot be imported ({missing}): run `make setup` on Debian 12") from None
+    finally:
+        # Mininet makes its own logger, deaf to INFO, the class of every logger made after it in the process.
+        logging.setLoggerClass(logging.Logger)
 
 __all__ = [
     "CLI",

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import logging
 import os
 import shutil
 import subprocess
@@ -33,15 +32,6 @@ def require_apache_thrift(module: ModuleType) -> None:
 
 
 require_apache_thrift(thrift)
-
-
-@pytest.fixture(autouse=True)
-def everything_is_logged() -> None:
-    """Let no test before this one keep log lines from it: the switches of `logging` are the process's."""
-    logging.disable(logging.NOTSET)
-    for logger in list(logging.Logger.manager.loggerDict.values()):
-        if isinstance(logger, logging.Logger):
-            logger.disabled = False
 
 
 def _succeeds(*command: str) -> bool:

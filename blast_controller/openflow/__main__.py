@@ -18,7 +18,7 @@ exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
 # ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
 from __future__ import annotations
 
-from blast_controller.openflow import framework
+from blast_controller.openflow import framework as _patched_first  # noqa: F401
 
 import argparse
 import json
@@ -37,6 +37,7 @@ from blast_controller.core.commands import SetForwarding
 from blast_controller.core.events import ProbeSeen
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
+from blast_controller.openflow.server import EchoProbe
 from blast_controller.openflow.vocabulary import Event
 
 STDIN = 0
@@ -118,7 +119,7 @@ def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDr
         _report,
         _end_process,
         configuration.step_timeout,
-        framework.EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
+        EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
         configuration.generation,
     )
 

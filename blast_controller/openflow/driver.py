@@ -1,21 +1,22 @@
-"""The daemon's door to the ToRs: commands in from any thread, events out on one thread of the driver's own."""
+"""The daemon's door to the ToRs: commands in from any thread, events out on the thread that serves the switches."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
 from blast_controller.core.commands import SetForwarding
 from blast_controller.openflow.app import ForwardingApplication
-from blast_controller.openflow.framework import EchoProbe, Fatal, Server, ending_the_process
+from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
 from blast_controller.openflow.probe import MOST_BYTES
 from blast_controller.openflow.rules import RuleSettings
+from blast_controller.openflow.server import EchoProbe, Server
 from blast_controller.openflow.session import Terms
 from blast_controller.openflow.steps import Steps
 from blast_controller.openflow.vocabulary import (
@@ -75,8 +76,9 @@ class OpenFlowDriver:
         self._steps = Steps(terms, optical_ports, _multicast_network(group_network))
         self._on_event = on_event
         self._fatal = fatal
-        self._inbox: queue.Queue[Input | None] = queue.Queue()
-        self._worker = threading.Thread(target=self._run, name="openflow-steps", daemon=True)
+        self._inbox: deque[Input] = deque()
+        self._at_work = self._stopped = False
+        self._alarm: asyncio.TimerHandle | None = None
         self._server = Server(listen, fatal, probe)
 
     @property
@@ -86,15 +88,14 @@ class OpenFlowDriver:
 
     def start(self) -> None:
         """Accept switches."""
-        self._worker.start()
-        self._server.start(ForwardingApplication, self._inbox.put)
+        self._server.start(ForwardingApplication, self._heard)
 
     def apply(self, command: SetForwarding) -> None:
         """Begin a change and return at once; `on_event` gets one StepConfirmed or StepFailed per (reservation, step).
 
         An absent ToR fails its steps at once, a forward that no rule can express fails its step.
         """
-        self._inbox.put(Command(command, time.monotonic()))
+        self._wish(Command(command, time.monotonic()))
 
     def read(self, datapath: int) -> None:
         """Read a ToR's rules after all that was applied before, and mend what is the driver's own; return at once.
@@ -102,11 +103,11 @@ class OpenFlowDriver:
         The driver's own are the guards, and rules with our magic that are no forwards; what is right is not touched.
         `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a ToR that is away.
         """
-        self._inbox.put(Read(datapath, mend=True))
+        self._wish(Read(datapath, mend=True))
 
     def look(self, datapath: int) -> None:
         """Like `read`, but write nothing at all."""
-        self._inbox.put(Read(datapath, mend=False))
+        self._wish(Read(datapath, mend=False))
 
     def probe(self, datapath: int, port: int, payload: bytes) -> None:
         """Send a probe frame out of a port and return at once.
@@ -117,38 +118,51 @@ class OpenFlowDriver:
         """
         if len(payload) > MOST_BYTES:
             raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
-        self._inbox.put(Probe(datapath, port, payload))
+        self._wish(Probe(datapath, port, payload))
 
     def stop(self) -> None:
         """Close every connection; the ToRs keep their rules, unanswered steps stay unanswered."""
-        if self._worker.is_alive():
-            self._inbox.put(None)
-            self._worker.join()
+        self._stopped = True
         self._server.stop()
 
-    def _run(self) -> None:
-        with ending_the_process(self._fatal):
-            while self._turn():
-                pass
+    def _wish(self, wish: Input) -> None:
+        self._inbox.append(wish)
+        # With more in it, somebody who came before has called already, or it is being emptied.
+        if len(self._inbox) == 1:
+            self._server.soon(self._empty)
 
-    def _turn(self) -> bool:
-        try:
-            happened = self._inbox.get(timeout=self._patience())
-        except queue.Empty:
-            self._act(self._steps.expire(time.monotonic()))
-            return True
-        if happened is None:
-            return False
-        now = time.monotonic()
+    def _heard(self, happened: Input) -> None:
         if isinstance(happened, Connected) and not self._steps.knows(happened.datapath):
             LOG.warning("ignored datapath %016x: no rack in the configuration names it", happened.datapath)
-        self._act(self._steps.receive(happened, now))
-        self._act(self._steps.expire(now))
-        return True
+        self._inbox.append(happened)
+        self._empty()
 
-    def _patience(self) -> float | None:
+    def _empty(self) -> None:
+        self._turn(())
+
+    def _turn(self, effects: Iterable[Effect]) -> None:
+        """Act, and take what is there, one by one: what comes of taking one may be heard at once, and comes after."""
+        if self._at_work or self._stopped:
+            return
+        self._at_work = True
+        with ending_the_process(self._fatal):
+            self._act(effects)
+            while self._inbox:
+                self._act(self._steps.receive(self._inbox.popleft(), time.monotonic()))
+            self._set_alarm()
+        self._at_work = False
+
+    def _set_alarm(self) -> None:
         deadline = self._steps.next_deadline()
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
+        if deadline is None or (self._alarm is not None and self._alarm.when() <= deadline):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._server.loop.call_at(deadline, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._turn(self._steps.expire(time.monotonic()))
 
     def _act(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -163,7 +177,7 @@ class OpenFlowDriver:
 
     def _transmit(self, session: Any, message: Transmit) -> None:
         if not session.transmit(encode(session, message.messages)):
-            self._inbox.put(Lost(session, "its connection is closing"))
+            self._inbox.append(Lost(session, "its connection is closing"))
 
     @staticmethod
     def _close(session: Any) -> None:

@@ -3,17 +3,13 @@
 BLAST_OPENFLOW_FRAMEWORK chooses `os-ken` (default; native threads) or `ryu` (4.34 on eventlet). Import this module
 before anything that starts threads or opens sockets: under ryu it monkey-patches the standard library.
 
-What the frameworks leave to the application is done here once:
+What is theirs: the handshake, the messages, and which handler gets which of them. What is not: their threads. They
+run three for every switch and one for every application, and between them a message waits in four queues; a hundred
+switches then spend a third of a busy controller's time on changing threads, and its event loop ends without a word
+when a handler fails. So `hear` gives a message to its handlers at once, on the thread that has read it (`server.py`),
+and `handles` passes every exception of a handler to `fatal`.
 
-- **A handler's exception** ends os-ken's native event loop without a word (its `TaskExit` is `Exception`). `TaskExit`
-  becomes a class of its own here, and `handles` passes every exception of a handler to `fatal`.
-- **Dead switches**: the echo probe is off by default, and natively a closed connection is not reported until the
-  probe runs, because the thread that closes waits for one that waits for work. `Connection` probes, and reports a
-  closed connection at once.
-- **Sending**: `transmit` puts a whole batch in one place of the switch's send queue and says whether it was taken.
-- **Listening**: the server's own socket, with a backlog for a machine room that connects at once, and any free port.
-- **Flow statistics** stay undecoded: each entry of a reply is a `RawEntry`, read by `flow_stats.py`.
-- **send_request** waits for ever and is not offered.
+**Flow statistics** stay undecoded: each entry of a reply is a `RawEntry`, read by `flow_stats.py`.
 """
 
 from __future__ import annotations
@@ -22,16 +18,15 @@ import functools
 import importlib
 import logging
 import os
-import socket
-import threading
+import struct
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
 LOG = logging.getLogger(__name__)
-BACKLOG = 2048
+HEADER = struct.Struct("!BBHI")
+"""version, type, length (of the whole message, in bytes), transaction id (OpenFlow 1.3.5, section A.1)"""
 SHORTEST_ENTRY = 56
 FRAMEWORK = os.environ.get("BLAST_OPENFLOW_FRAMEWORK", "os-ken")
 
@@ -65,9 +60,11 @@ def _module(name: str) -> Any:
 _app_manager = _module("base.app_manager")
 _controller = _module("controller.controller")
 _handler = _module("controller.handler")
-_hub = _module("lib.hub")
+_ofproto_parser = _module("ofproto.ofproto_parser")
 # What it tells at info is which classes it makes, and nothing that an operator could use.
 logging.getLogger(_app_manager.__name__).setLevel(logging.WARNING)
+# A message that cannot be read is a traceback there, and a line of `hear` here.
+logging.getLogger(_ofproto_parser.__name__).setLevel(logging.CRITICAL)
 _ofp_handler = _module("controller.ofp_handler")
 ofp_event: ModuleType = _module("controller.ofp_event")
 ofproto_v1_3: Any = _module("ofproto.ofproto_v1_3")
@@ -76,16 +73,9 @@ ofproto_v1_3_parser: Any = _module("ofproto.ofproto_v1_3_parser")
 MAIN_DISPATCHER: str = _handler.MAIN_DISPATCHER
 DEAD_DISPATCHER: str = _handler.DEAD_DISPATCHER
 _ApplicationBase: Any = getattr(_app_manager, _APPLICATION_CLASS)
-_Datapath: Any = _controller.Datapath
+Datapath: Any = _controller.Datapath
+HANDSHAKE_DISPATCHER: str = _handler.HANDSHAKE_DISPATCHER
 _OFPHandler: Any = _ofp_handler.OFPHandler
-
-
-class _EndOfTask(BaseException):
-    """Never raised: stands in for os-ken's TaskExit so that no ordinary exception is taken for it."""
-
-
-if _PACKAGE == "os_ken":
-    _hub.TaskExit = _EndOfTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +99,52 @@ ofproto_v1_3_parser.OFPFlowStatsReply.cls_stats_body_cls = RawEntry
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
 
-class Application(_ApplicationBase):  # type: ignore[misc]
-    """Base class of OpenFlow 1.3 applications; its handlers are made by `handles`."""
+class _Direct(_ApplicationBase):  # type: ignore[misc]
+    """An application without a thread: its handlers run where the event is sent."""
+
+    def _send_event(self, event: Any, state: str | None) -> None:
+        for handler in self.get_handlers(event, state):
+            handler(event)
+
+
+class Application(_Direct):
+    """Base class of OpenFlow 1.3 applications; its handlers are made by `handles` and must not wait."""
 
     OFP_VERSIONS = (ofproto_v1_3.OFP_VERSION,)
 
     def __init__(self, fatal: Fatal) -> None:
         super().__init__()
         self.fatal = fatal
+
+
+class _Handshake(_Direct, _OFPHandler):  # type: ignore[misc]
+    """The framework's own application for hello, features and echo, without its listening socket."""
+
+
+class Applications:
+    """The framework's application and one of ours. One at a time in a process: frameworks register them globally."""
+
+    def __init__(self, application: type[Application], *arguments: object) -> None:
+        self._manager = _app_manager.AppManager()
+        self._manager.instantiate(_Handshake)
+        self._manager.instantiate(application, *arguments)
+
+    def close(self) -> None:
+        """Let others be registered."""
+        self._manager.close()
+
+
+def hear(datapath: Any, message: bytes) -> None:
+    """Give one whole message to its handlers. Whatever it raises is a switch's that does not speak OpenFlow 1.3."""
+    version, kind, length, xid = HEADER.unpack_from(message)
+    parsed = _ofproto_parser.msg(datapath, version, kind, length, xid, message)
+    if not parsed:
+        LOG.warning("ignored a message of type %d from %s that cannot be read", kind, datapath.address)
+        return
+    event, state, handshake = ofp_event.ofp_msg_to_ev(parsed), datapath.state, datapath.ofp_brick
+    for handler in list(handshake.get_handlers(event, state)):
+        handler(event)
+    handshake.send_event_to_observers(event, state)
 
 
 def handles(event: Any, states: Sequence[str]) -> Callable[[Handler], Handler]:
@@ -149,113 +177,3 @@ class ending_the_process:  # noqa: N801 - reads as a statement: `with ending_the
         LOG.critical("the OpenFlow part failed and ends the process", exc_info=error)
         self._fatal(error)
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class EchoProbe:
-    """A switch that leaves `unanswered` echo requests unanswered, one every `interval` seconds, counts as dead."""
-
-    interval: float = 3.0
-    unanswered: int = 5
-
-
-class Connection(_Datapath):  # type: ignore[misc]
-    """The connection of one switch. Compare by identity: the same switch may be back before this one is dead."""
-
-    def __init__(self, stream: socket.socket, address: Any, probe: EchoProbe) -> None:
-        super().__init__(stream, address)
-        self.echo_request_interval = probe.interval
-        self.max_unreplied_echo_requests = probe.unanswered
-
-    def transmit(self, messages: bytes) -> bool:
-        """Queue whole OpenFlow messages to be sent together; False if the connection is closing."""
-        try:
-            return bool(self.send(messages))
-        except AttributeError:
-            # The framework tests for its queue and then uses it; the sender may take it away in between.
-            return False
-
-    def hang_up(self) -> None:
-        """Close the connection: reported as dead at once, and the threads that serve it end."""
-        self.close()
-        with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-        self.transmit(b"")  # the sender waits for work and would never see the closed connection
-
-    def _recv_loop(self) -> None:
-        try:
-            super()._recv_loop()
-        finally:
-            self.hang_up()
-
-
-class _Handshake(_OFPHandler):  # type: ignore[misc]
-    """The framework's own application for hello, features and echo, without its listening socket."""
-
-    def start(self) -> None:
-        _ApplicationBase.start(self)
-
-
-class Server:
-    """Listens for switches and runs one application on them, in threads of its own.
-
-    It listens from construction on (`port` is the real port when 0 was asked for) and accepts from `start` on. One
-    server runs in a process at a time, because the frameworks register applications globally. Raises OSError if the
-    address cannot be listened on.
-    """
-
-    def __init__(self, listen: tuple[str, int], fatal: Fatal, probe: EchoProbe | None = None) -> None:
-        self._fatal = fatal
-        self._probe = probe or EchoProbe()
-        self._listener = socket.create_server(listen, backlog=BACKLOG)
-        self.port: int = self._listener.getsockname()[1]
-        self._applications = _app_manager.AppManager()
-        self._connections: set[Connection] = set()
-        self._stopping = False
-        self._acceptor = threading.Thread(target=self._accept, name="openflow-accept", daemon=True)
-
-    def start(self, application: type[Application], *arguments: object) -> None:
-        """Make `application(*arguments, fatal)` and accept switches."""
-        self._applications.instantiate(_Handshake)
-        self._applications.instantiate(application, *arguments, self._fatal)
-        for running in self._applications.applications.values():
-            running.start()
-        self._acceptor.start()
-
-    def stop(self) -> None:
-        """Close the listening socket and every connection, and end the applications."""
-        self._stopping = True
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        if self._acceptor.is_alive():
-            self._acceptor.join(timeout=5.0)
-        self._listener.close()
-        for connection in list(self._connections):
-            connection.hang_up()
-        self._applications.close()
-
-    def _accept(self) -> None:
-        with ending_the_process(self._fatal):
-            while not self._stopping:
-                try:
-                    stream, address = self._listener.accept()
-                except OSError:
-                    if self._stopping:
-                        return
-                    raise
-                # Daemon threads, and so are the ones that the framework starts from them.
-                threading.Thread(target=self._serve, args=(stream, address), daemon=True).start()
-
-    def _serve(self, stream: socket.socket, address: Any) -> None:
-        connection: Connection | None = None
-        try:
-            with closing(Connection(stream, address, self._probe)) as connection:
-                self._connections.add(connection)
-                connection.serve()
-        except Exception as error:  # noqa: BLE001 - the top of a thread
-            # What reaches it is a switch that sends nonsense.
-            LOG.warning("closed the connection from %s: it does not speak OpenFlow 1.3 (%r)", address, error)
-        finally:
-            stream.close()
-            if connection is not None:
-                self._connections.discard(connection)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
 from blast_controller.core.commands import Forward, ForwardingChange
@@ -214,16 +215,27 @@ def merged(changes: Iterable[ForwardingChange]) -> dict[tuple[int, int], Forward
     return result
 
 
+@lru_cache(maxsize=65_536)
+def _address(text: str) -> IPv4Address:
+    """Hosts and groups come again with every request, and reading them took a tenth of a grant."""
+    return IPv4Address(text)
+
+
+@lru_cache(maxsize=65_536)
+def _only(address: IPv4Address) -> IPv4Network:
+    return IPv4Network(address)
+
+
 def _match(forward: Forward) -> Match:
     try:
-        source, group = IPv4Address(forward.source), IPv4Address(forward.group)
+        source, group = _address(forward.source), _address(forward.group)
     except ValueError as error:
         raise InvalidForward(f"{forward}: {error}") from error
     if not group.is_multicast:
         raise InvalidForward(f"{forward}: {group} is not a multicast address")
     if not 1 <= forward.in_port <= HIGHEST_PORT:
         raise InvalidForward(f"{forward}: {forward.in_port} is not a port number")
-    return Match(forward.in_port, source, IPv4Network(group))
+    return Match(forward.in_port, source, _only(group))
 
 
 def _outputs(forward: Forward) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ class BlastHandler:
             return convert.grant(wanted.key, part.grant)
 
         def work(turn: Turn) -> ttypes.Grant | Future[ttypes.Grant]:
-            turn.handle(RequestSubmitted(wanted, attached=True))
+            turn.take(RequestSubmitted(wanted, attached=True))
             found = turn.core.request(wanted.id)
             if found.parts[0].grant is not None or found.state.final:
                 return answer(turn, found)
@@ -288,7 +288,7 @@ class BlastHandler:
 
         def work(turn: Turn) -> ttypes.RequestStatus:
             name = _name(turn, client, key)
-            turn.handle(event(name))
+            turn.take(event(name))
             return _status(turn, name)
 
         return self._do(work)

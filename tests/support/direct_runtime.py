@@ -28,6 +28,9 @@ class DirectRuntime:
     def handle(self, event: Event) -> None:
         self.world.handle(event)
 
+    def take(self, event: Event) -> None:
+        self.world.handle(event)
+
     def call(self, work) -> Future:
         with self._lock:
             try:

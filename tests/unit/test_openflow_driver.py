@@ -12,7 +12,6 @@ import pytest
 
 from blast_controller.core.commands import ForwardingChange, SetForwarding
 from blast_controller.core.events import StepFailed
-from blast_controller.openflow import framework
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
@@ -125,7 +124,3 @@ def test_readings_and_probes_of_a_tor_that_is_away_are_nothing() -> None:
     driver.apply(NOTHING)
     assert isinstance(events.get(timeout=5), StepFailed)
     driver.stop()
-
-
-def test_an_ordinary_exception_does_not_end_an_event_loop() -> None:
-    assert not issubclass(Exception, framework._hub.TaskExit)

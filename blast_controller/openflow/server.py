@@ -1,0 +1,196 @@
+"""Connections of switches: one thread, one loop, bytes in and out; their meaning is the framework's and the driver's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from blast_controller.openflow.framework import (
+    DEAD_DISPATCHER,
+    HEADER,
+    Application,
+    Applications,
+    Datapath,
+    Fatal,
+    ending_the_process,
+    hear,
+)
+
+LOG = logging.getLogger(__name__)
+BACKLOG = 2048
+MOST_UNSENT = 16 * 2**20
+"""Bytes that a switch may leave unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class EchoProbe:
+    """A switch that leaves `unanswered` echo requests unanswered, one every `interval` seconds, counts as dead."""
+
+    interval: float = 3.0
+    unanswered: int = 5
+
+
+class _NoSocket:
+    """What the framework sets up and shuts down; the stream does both itself."""
+
+    def setsockopt(self, *_: int) -> None:
+        pass
+
+    def settimeout(self, _: float | None) -> None:
+        pass
+
+    def shutdown(self, _: int) -> None:
+        pass
+
+
+class Connection(Datapath):  # type: ignore[misc]
+    """The connection of one switch. Compare by identity: the same switch may be back before this one is dead."""
+
+    def __init__(self, stream: asyncio.Transport, probe: EchoProbe) -> None:
+        super().__init__(_NoSocket(), stream.get_extra_info("peername"))
+        self._stream = stream
+        self._probe = probe
+        self._unread = bytearray()
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Say hello, and begin to ask whether the switch is still there."""
+        self.send_msg(self.ofproto_parser.OFPHello(self))
+        self._ask(loop)
+
+    def transmit(self, messages: bytes) -> bool:
+        """Send whole OpenFlow messages; False if the connection is closing."""
+        if self._stream.is_closing():
+            return False
+        self._stream.write(messages)
+        if self._stream.get_write_buffer_size() > MOST_UNSENT:
+            LOG.warning("closed the connection from %s: the switch does not read what it is sent", self.address)
+            self.hang_up()
+            return False
+        return True
+
+    def send(self, buf: bytes, close_socket: bool = False) -> bool:
+        """What the framework itself sends."""
+        sent = self.transmit(bytes(buf))
+        if close_socket:
+            self._stream.close()
+        return sent
+
+    def received(self, data: bytes) -> None:
+        """Take what has come, and hear every whole message of it."""
+        self._unread += data
+        while len(self._unread) >= HEADER.size and self.state != DEAD_DISPATCHER:
+            length = HEADER.unpack_from(self._unread)[2]
+            if length < HEADER.size:
+                raise ValueError(f"a message of {length} bytes")
+            if len(self._unread) < length:
+                return
+            message = bytes(self._unread[:length])
+            del self._unread[:length]
+            hear(self, message)
+
+    def hang_up(self) -> None:
+        """Close the connection; reported as dead at once."""
+        self.close()
+        self._stream.abort()
+
+    def _ask(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.state == DEAD_DISPATCHER:
+            return
+        if len(self.unreplied_echo_requests) > self._probe.unanswered:
+            self.hang_up()
+            return
+        request = self.ofproto_parser.OFPEchoRequest(self)
+        self.unreplied_echo_requests.append(self.set_xid(request))
+        self.send_msg(request)
+        loop.call_later(self._probe.interval, self._ask, loop)
+
+
+class _Stream(asyncio.Protocol):
+    """Feeds a Connection; ends it when its switch talks nonsense."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._connection: Connection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        with ending_the_process(self._server.fatal):
+            self._connection = Connection(transport, self._server.probe)
+            self._server.connections.add(self._connection)
+            self._connection.begin(self._server.loop)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._connection
+        try:
+            self._connection.received(data)
+        except Exception as error:  # noqa: BLE001 - what a framework raises for nonsense has no common class
+            address = self._connection.address
+            LOG.warning("closed the connection from %s: it does not speak OpenFlow 1.3 (%r)", address, error)
+            self._connection.hang_up()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if self._connection is not None:
+            self._server.connections.discard(self._connection)
+            self._connection.close()
+
+
+class Server:
+    """Listens for switches and runs one application on them, on a thread of its own.
+
+    It listens from construction on (`port` is the real port when 0 was asked for) and accepts from `start` on. One
+    server runs in a process at a time, because the frameworks register applications globally. Raises OSError if the
+    address cannot be listened on.
+    """
+
+    def __init__(self, listen: tuple[str, int], fatal: Fatal, probe: EchoProbe | None = None) -> None:
+        self.fatal = fatal
+        self.probe = probe or EchoProbe()
+        self.connections: set[Connection] = set()
+        self._listener = socket.create_server(listen, backlog=BACKLOG)
+        self.port: int = self._listener.getsockname()[1]
+        self.loop = asyncio.new_event_loop()
+        self._applications: Applications | None = None
+        self._accepting: asyncio.Server | None = None
+        self._thread = threading.Thread(target=self._run, name="openflow", daemon=True)
+
+    def start(self, application: type[Application], *arguments: object) -> None:
+        """Make `application(*arguments, fatal)` and accept switches."""
+        self._applications = Applications(application, *arguments, self.fatal)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._accept(), self.loop).result()
+
+    def soon(self, work: Callable[[], None]) -> None:
+        """Do `work` on the server's thread; nothing once it has stopped."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(work)
+
+    def stop(self) -> None:
+        """Close the listening socket and every connection, and end the application."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._close(), self.loop).result()
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+        self._listener.close()
+        self.loop.close()
+        if self._applications is not None:
+            self._applications.close()
+
+    def _run(self) -> None:
+        with ending_the_process(self.fatal):
+            self.loop.run_forever()
+
+    async def _accept(self) -> None:
+        self._accepting = await self.loop.create_server(lambda: _Stream(self), sock=self._listener, backlog=BACKLOG)
+
+    async def _close(self) -> None:
+        if self._accepting is not None:
+            self._accepting.close()
+        for connection in list(self.connections):
+            connection.hang_up()
+        # Closed streams report so in the loop's next turn.
+        await asyncio.sleep(0)
