@@ -7,6 +7,7 @@ section III-C): m = ceil((r - 2) / (N - 1)) splitters, and r <= k(N + 1) - 2(k -
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,19 +40,25 @@ def choose_splitters(
     Takes the smallest size that covers the need at once, else the largest left; with one size this is the paper's
     m. `pool` maps ways to the number available; at most `most_splitters` are taken (None: no limit).
     """
-    left = {ways: count for ways, count in pool.items() if count > 0}
+    need = leaves - open_legs
+    if need > 0 and open_legs == 0:
+        return None
+    left = sorted([ways for ways, count in pool.items() if count > 0])
     chosen: list[int] = []
-    while open_legs < leaves:
-        if not left or open_legs == 0 or len(chosen) == most_splitters:
+    while need > 0:
+        if not left:
             return None
-        need = leaves - open_legs + 1
-        ways = min((w for w in left if w >= need), default=max(left))
-        left[ways] -= 1
-        if not left[ways]:
-            del left[ways]
-        chosen.append(ways)
-        open_legs += ways - 1
-    return tuple(chosen)
+        largest = left[-1]
+        if largest > need:
+            chosen.append(left[bisect_right(left, need)])
+            break
+        # As many of the largest as it takes until one splitter covers the rest, at once: this is asked very often.
+        taken = min(pool[largest], (need - 1) // (largest - 1))
+        chosen += [largest] * taken
+        need -= taken * (largest - 1)
+        if taken == pool[largest]:
+            left.pop()
+    return None if most_splitters is not None and len(chosen) > most_splitters else tuple(chosen)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,77 @@
+"""The exact allocation as an integer programme: the reference for everything else, in seconds instead of milliseconds.
+
+One binary variable for each option (a group with a set of splitters); the rows are the budgets of the port vertices,
+the supply of each splitter size, and at most one option of a group. Solved through PuLP by HiGHS, or by CBC where
+HiGHS is missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pulp
+
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import Group
+from algorithms.b_matching.optimised import Optimised
+from algorithms.b_matching.options import Options, options
+
+GAP = 1e-7
+"""Relative gap at which the solver may call a solution optimal."""
+
+
+class SolverFailed(Exception):
+    """The solver ended without a solution or a bound, which is its fault: serving nobody is always a solution."""
+
+
+def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimised:
+    """The best selection found within `seconds`, proven optimal where `certified`.
+
+    Without a bound where a group has more than `options.MOST_COVERS` minimal sets of splitters. Raises SolverFailed.
+    """
+    choices = options(groups, feasibility)
+    if not len(choices):
+        return Optimised([], 0.0, 0.0)
+    programme, taken = _programme(choices)
+    solver = pulp.HiGHS(msg=False, threads=1, gapRel=GAP, timeLimit=seconds)
+    if not solver.available():
+        solver = pulp.PULP_CBC_CMD(msg=False, threads=1, gapRel=GAP, timeLimit=seconds)
+    programme.solve(solver)
+    if programme.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
+        raise SolverFailed(f"{solver.name} ended with {pulp.LpStatus[programme.status]}")
+    selected = [j for j, variable in enumerate(taken) if (variable.value() or 0.0) > 0.5]
+    return Optimised(
+        [(groups[choices.owners[j]], choices.pieces[j]) for j in selected],
+        sum(choices.weights[j] for j in selected),
+        _bound(programme) if choices.complete else None,
+    )
+
+
+def _programme(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
+    programme = pulp.LpProblem("allocation", pulp.LpMaximize)
+    taken = [programme.add_variable(f"x{j}", cat=pulp.LpBinary) for j in range(len(choices))]
+    programme += pulp.lpSum(choices.weights[j] * variable for j, variable in enumerate(taken))
+    at_vertex, of_group, of_size = (defaultdict[int, list[object]](list) for _ in range(3))
+    for j, variable in enumerate(taken):
+        of_group[choices.owners[j]].append(variable)
+        for vertex in choices.vertices[j]:
+            at_vertex[vertex].append(variable)
+        for size, used in enumerate(choices.uses[j]):
+            if used:
+                of_size[size].append(used * variable)
+    for vertex, terms in at_vertex.items():
+        programme += pulp.lpSum(terms) <= choices.budgets[vertex]
+    for terms in of_group.values():
+        programme += pulp.lpSum(terms) <= 1
+    for size, terms in of_size.items():
+        programme += pulp.lpSum(terms) <= choices.supply[size]
+    return programme, taken
+
+
+def _bound(programme: pulp.LpProblem) -> float | None:
+    """What the solver has proven, if it says."""
+    if isinstance(programme.solver, pulp.HiGHS):
+        # PuLP hands HiGHS a maximisation as the minimisation of the negative.
+        return -float(programme.solverModel.getInfo().mip_dual_bound)
+    return float(pulp.value(programme.objective)) if programme.sol_status == pulp.LpSolutionOptimal else None

@@ -1,0 +1,155 @@
+"""The anytime optimiser: the best allocation that a budget of milliseconds finds, with a bound on what it misses.
+
+Greedy floor, linear relaxation and rounding; then, as long as nothing is proven, exact search among few wide groups,
+branch and bound where few weighty options are in question, and annealing for the rest of the budget.
+Measured by `benchmarks/allocation_quality.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from algorithms.b_matching.annealing import annealed, polished
+from algorithms.b_matching.branching import branched
+from algorithms.b_matching.budget import Spent, Steps
+from algorithms.b_matching.conflicts import independent
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import Group
+from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
+from algorithms.b_matching.options import Options, options
+from algorithms.b_matching.relaxation import Relaxation, Relaxed
+from algorithms.b_matching.rounding import core, open_options, packed, questions, rounded
+from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
+
+RELAX_UNTIL = 0.95
+"""Share of the budget after which the relaxation is given up."""
+
+MOST_QUESTIONS, MOST_MISSING = 24.0, 2.0
+"""Branch and bound is worth its time up to so many weighty options in question, or so many times the gap."""
+
+PAIR = 2
+"""Ports of a unicast request."""
+
+MOST_WIDE, WIDE_SHARE = 200, 0.15
+"""Wide options up to which exact search among them alone is tried, and the share of the budget that it may take."""
+
+BRANCH_UNTIL = 0.75
+"""Share of the budget after which branch and bound gives way to annealing."""
+
+
+def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimised:
+    """The heaviest selection found while `spent()` stays below 1; the same for the same `Steps` and `rng`.
+
+    Never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget.
+    `feasibility` stays as it is. Everything returned was accepted by its `fit`. The bound holds for trees without a
+    splitter to spare, which is all that matters where trees are chosen by count.
+    """
+    floor = best_of(FLOOR, groups, feasibility)
+    choices = options(groups, feasibility)
+    if not len(choices):
+        return Optimised(floor, total(floor), total(floor))
+    priced = _with_prices(choices, spent, rng)
+    if priced is None:
+        for score in OTHERS:
+            if spent() < 1:
+                floor = max(floor, by_score(score, groups, feasibility), key=total)
+    found, bound = priced or (_without_prices(choices, spent, rng), None)
+    best = max(floor, _filled(choices, found, feasibility), key=total)
+    return Optimised(best, total(best), max(bound, total(best)) if bound is not None and choices.complete else None)
+
+
+def warm_up() -> None:
+    """Load and start the solver once: the first solve of a process takes 0.2 s, the next ones are milliseconds."""
+    optimise([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
+
+
+def _with_prices(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float] | None:
+    """The options found and a bound, or None if the relaxation took too long."""
+    limit = RELAX_UNTIL
+    relaxation = Relaxation(choices, lambda: spent() >= limit)
+    relaxed = relaxation.solve()
+    if relaxed is None:
+        return None
+    found, bound = rounded(choices, relaxed), relaxed.bound
+    if _proven(choices, found, bound):
+        return found, bound
+    wide, settled = _wide_groups(choices, relaxation, spent)
+    found = max(found, wide, key=choices.total)
+    if settled and all(len(vertices) > PAIR for vertices in choices.vertices):
+        return found, choices.total(found)
+    if not settled and _worth_branching(choices, relaxed, found):
+        limit = BRANCH_UNTIL
+        for option in set(range(len(choices))).difference(open_options(relaxed, choices.total(found))):
+            relaxation.fix(option, 0)
+        found, bound = branched(choices, relaxation, relaxed, found, lambda: spent() < limit)
+        if _proven(choices, found, bound):
+            return found, bound
+    found = max(found, _by_root(choices), key=choices.total)
+    search = polished if settled else annealed
+    wanted = core(choices, relaxed, found)
+    place = {option: number for number, option in enumerate(wanted)}
+    profits = [relaxed.profits[option] for option in wanted]
+    better = search(choices.keep(wanted), profits, [place[option] for option in found], spent, rng)
+    return [wanted[option] for option in better], bound
+
+
+def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tuple[list[int], bool]:
+    """A selection around the best set of wide groups (more than two racks), and whether that set is proven so.
+
+    Each wide group counts for its weight less what pairs of racks could earn on its ports without any wide group.
+    """
+    wide = [option for option, vertices in enumerate(choices.vertices) if len(vertices) > PAIR]
+    if not 0 < len(wide) <= MOST_WIDE or any(budget > 1 for budget in choices.budgets):
+        return [], False
+    pairs = _with_fixed(relaxation, dict.fromkeys(wide, 0))
+    if pairs is None:
+        return [], False
+    worthy = [option for option in wide if pairs.profits[option] > 0]
+    few = replace(choices.keep(worthy), weights=[pairs.profits[option] for option in worthy])
+    until = spent() + WIDE_SHARE
+    places, settled = independent(few, [], lambda: spent() < until)
+    taken = {worthy[place] for place in places}
+    around = _with_fixed(relaxation, {option: int(option in taken) for option in wide})
+    return (rounded(choices, around) if around else []), settled
+
+
+def _with_fixed(relaxation: Relaxation, fixed: Mapping[int, int]) -> Relaxed | None:
+    """The relaxation with these options taken (1) or left out (0)."""
+    for option, value in fixed.items():
+        relaxation.fix(option, value)
+    relaxed = relaxation.solve()
+    for option in fixed:
+        relaxation.free(option)
+    return relaxed
+
+
+def _worth_branching(choices: Options, relaxed: Relaxed, found: Sequence[int]) -> bool:
+    asked = questions(choices, relaxed)
+    return asked <= MOST_QUESTIONS or asked * (1 - choices.total(found) / relaxed.bound) <= MOST_MISSING
+
+
+def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:
+    return choices.total(found) >= bound * (1 - TOLERANCE)
+
+
+def _without_prices(choices: Options, spent: Spent, rng: random.Random) -> list[int]:
+    weights = choices.weights
+    return annealed(choices, weights, _by_root(choices), spent, rng)
+
+
+def _by_root(choices: Options) -> list[int]:
+    """The options that fit in the order of weight / sqrt(racks): poor nowhere, as a rounded relaxation can be."""
+
+    def score(option: int) -> float:
+        return choices.weights[option] / math.sqrt(choices.groups[choices.owners[option]].racks)
+
+    return packed(choices, sorted(range(len(choices)), key=score, reverse=True))
+
+
+def _filled(choices: Options, selected: Sequence[int], feasibility: Feasibility) -> Selection:
+    """The options as groups and splitters, and with them whatever group still fits, the heaviest first."""
+    chosen = [(choices.groups[choices.owners[option]], choices.pieces[option]) for option in selected]
+    return fill(chosen, sorted(choices.groups, key=lambda group: -group.weight), feasibility)

@@ -1,0 +1,62 @@
+"""The greedy on the kernel against a plain transcription of the paper's text, on the workload families."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.b_matching.feasibility import Feasibility, by_count
+from algorithms.b_matching.greedy import select
+from algorithms.b_matching.group import Group, directional_ports, shared_ports
+from tests.support.greedy_oracle import NaiveGreedy, papers_text, vertices
+
+ports_a_rack = st.sampled_from([(1,), (2,), (1, 2, 4), (0, 1)])
+
+
+@st.composite
+def fabrics(draw):
+    """(groups, budgets by vertex): racks in a row or anywhere, ties among the weights, one count or two directions."""
+    rng = random.Random(draw(st.integers(0, 10**6)))
+    racks, count = draw(st.integers(2, 40)), draw(st.integers(0, 60))
+    widest, place = draw(st.integers(2, 25)), draw(st.sampled_from(["contiguous", "anywhere"]))
+    directional, ports = draw(st.booleans()), draw(ports_a_rack)
+    weights = draw(st.sampled_from([(300.0,), (1.0, 2.0, 3.0), None]))
+    join = directional_ports(racks) if directional else shared_ports
+    groups = []
+    for number in range(count):
+        size = rng.randint(2, max(2, min(widest, racks)))
+        first = rng.randrange(racks)
+        row = [(first + n) % racks for n in range(size)]
+        joined = row if place == "contiguous" else rng.sample(range(racks), size)
+        weight = rng.lognormvariate(6, 1) if weights is None else rng.choice(weights) * size
+        groups.append(Group(number, join(joined[0], joined[1:]), size, size - 1, weight))
+    return groups, [rng.choice(ports) for _ in range(racks * (1 + directional))]
+
+
+@given(fabrics(), st.integers(0, 20), st.sampled_from([2, 3, 4, 8, 16]), st.none() | st.integers(0, 8))
+def test_same_selection_as_the_papers_text(fabric, splitters, ways, most):
+    groups, budgets = fabric
+    feasibility = Feasibility(budgets, {ways: splitters}, by_count(most))
+    found = select(groups, feasibility)
+    as_text = [(g.name, vertices(g), g.racks, g.weight) for g in groups]
+    assert [g.name for g, _ in found] == papers_text(as_text, budgets, splitters, ways, most)
+    for group, pieces in found:
+        assert pieces == (ways,) * -((2 - group.racks) // (ways - 1))
+
+
+@given(
+    fabrics(), st.dictionaries(st.sampled_from([2, 4, 8, 16]), st.integers(0, 5), max_size=4), st.none() | st.just(3)
+)
+def test_mixed_splitters_as_one_by_one_and_nothing_that_fits_is_left(fabric, pool, most):
+    groups, budgets = fabric
+    feasibility = Feasibility(budgets, pool, by_count(most))
+    naive = NaiveGreedy(budgets, pool, most, {})
+    naive.pending = list(groups)
+    found = select(groups, feasibility)
+    assert found == naive.serve()
+    assert feasibility.pool == naive.sizes
+    assert [feasibility.left(v) for v in range(len(budgets))] == list(naive.ports.values())
+    served = {g.name for g, _ in found}
+    assert all(feasibility.fit(g) is None for g in groups if g.name not in served)

@@ -1,0 +1,100 @@
+"""The optimiser, its bound and the exact programme against trying everything, on small random matchings."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.exact import exact
+from algorithms.b_matching.optimised import total
+from algorithms.b_matching.optimiser import optimise
+from algorithms.b_matching.options import options
+from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.relaxation import Relaxation
+from algorithms.b_matching.scores import FLOOR, by_score
+from tests.support.matching import faults, heaviest, matching, seeded
+
+SHAPES = st.fixed_dictionaries(
+    {
+        "groups": st.integers(0, 7),
+        "sizes": st.sampled_from([(), (4,), (2,), (2, 4), (2, 3, 8)]),
+        "most": st.none() | st.integers(1, 3),
+        "directional": st.booleans(),
+        "budget": st.integers(1, 3),
+    }
+)
+SEEDS = st.integers(0, 10**9)
+
+
+@settings(max_examples=150)
+@given(SHAPES, SEEDS, st.integers(1, 400))
+def test_what_the_optimiser_says_holds(shape, seed, steps):
+    groups, feasibility = matching(seeded(seed), **shape)
+    found = optimise(groups, feasibility, Steps(steps), seeded(seed))
+    best = heaviest(groups, feasibility, shape["most"])
+    assert faults(found.selection, feasibility, shape["most"]) == []
+    assert found.value == pytest.approx(total(found.selection))
+    assert found.value <= best * (1 + 1e-9)
+    assert found.bound is None or found.bound >= best * (1 - 1e-9)
+    assert all(found.value >= total(by_score(score, groups, feasibility)) for score in FLOOR)
+    if found.certified:
+        assert found.value == pytest.approx(best, rel=1e-5)
+    if steps >= 200:
+        assert found.value >= 0.9 * best
+
+
+@settings(max_examples=60)
+@given(SHAPES, SEEDS)
+def test_the_exact_programme_finds_what_trying_everything_finds(shape, seed):
+    groups, feasibility = matching(seeded(seed), **shape)
+    found = exact(groups, feasibility, seconds=10)
+    assert faults(found.selection, feasibility, shape["most"]) == []
+    assert found.certified
+    assert found.value == pytest.approx(heaviest(groups, feasibility, shape["most"]))
+
+
+@settings(max_examples=60)
+@given(SHAPES, SEEDS)
+def test_no_selection_with_an_unprofitable_option_beats_the_bound_less_its_loss(shape, seed):
+    groups, feasibility = matching(seeded(seed), **shape)
+    choices = options(groups, feasibility)
+    assume(len(choices) > 0)
+    relaxed = Relaxation(choices, lambda: False).solve()
+    assert relaxed is not None
+    for option in range(len(choices)):
+        forced = Relaxation(choices, lambda: False)
+        forced.fix(option, 1)
+        inside = forced.solve()
+        if inside is not None:
+            assert inside.bound <= relaxed.bound + min(0.0, relaxed.profits[option]) + 1e-6
+
+
+@settings(max_examples=100)
+@given(SHAPES, SEEDS, st.lists(st.floats(0, 1, exclude_max=True), max_size=40))
+def test_a_packing_never_overdraws_and_counts_right(shape, seed, draws):
+    rng = seeded(seed)
+    groups, feasibility = matching(rng, **shape)
+    choices = options(groups, feasibility)
+    packing = Packing(choices, choices.weights)
+    for draw in draws if len(choices) else []:
+        option = int(draw * len(choices))
+        if packing.holds(option):
+            packing.remove(option)
+            continue
+        fitted = packing.fits(option)
+        removed = packing.evictions(option, math.inf, rng)
+        if removed is None:
+            continue
+        assert len(set(removed)) == len(removed)
+        assert not (fitted and removed)
+        for other in removed:
+            packing.remove(other)
+        assert packing.fits(option)
+        packing.add(option)
+        selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in packing.selected]
+        assert faults(selection, feasibility, shape["most"]) == []
+        assert packing.value == pytest.approx(total(selection))

@@ -1,0 +1,287 @@
+"""The optimiser on instances whose answer is known."""
+
+from __future__ import annotations
+
+import random
+
+import pulp
+import pytest
+
+from algorithms.b_matching.annealing import annealed
+from algorithms.b_matching.branching import branched
+from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.conflicts import independent
+from algorithms.b_matching.exact import exact
+from algorithms.b_matching.feasibility import Feasibility, by_count
+from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
+from algorithms.b_matching.optimiser import optimise, warm_up
+from algorithms.b_matching.options import covers, options
+from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.relaxation import Relaxation
+from algorithms.b_matching.rounding import core, open_options, questions, rounded
+from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
+from tests.support.matching import faults, matching, seeded
+
+
+def group(name, racks, weight):
+    return Group(name, bits(racks), len(racks), len(racks) - 1, weight)
+
+
+def names(selection):
+    return {chosen.name for chosen, _ in selection}
+
+
+def star(size=10):
+    """`size` disjoint groups, and a bait with a barely better score that touches all of them."""
+    good = [group(n, range(size * n, size * n + size), float(size)) for n in range(size)]
+    bait = group("bait", range(0, size * size, size), size * (1 + 1e-6))
+    return [*good, bait], Feasibility([1] * size * size, {4: size * size})
+
+
+def never():
+    return False
+
+
+def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
+    groups, feasibility = star()
+    assert names(by_score(FLOOR[0], groups, feasibility)) == {"bait"}
+    found = optimise(groups, feasibility, Steps(200), random.Random(1))
+    assert names(found.selection) == set(range(10))
+    assert found.certified
+    assert found.gap == pytest.approx(0, abs=1e-6)
+
+
+def test_a_wide_group_is_not_given_up_for_a_pair():
+    groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
+    found = optimise(groups, Feasibility([1] * 50, {4: 50}), Steps(50), random.Random(1))
+    assert names(found.selection) == {"wide"}
+
+
+def test_root_of_racks_is_the_score_that_keeps_the_wide_group():
+    groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
+    feasibility = Feasibility([1] * 50, {4: 50})
+    assert names(by_score((1.0, 0.0), groups, feasibility)) == {"pair"}
+    assert names(best_of(FLOOR, groups, feasibility)) == {"wide"}
+    assert names(best_of(OTHERS, groups, feasibility)) == {"wide"}
+
+
+def test_the_same_steps_and_generator_give_the_same_selection():
+    groups, feasibility = matching(seeded("repeat"), racks=30, groups=120, sizes=(4, 16), budget=1)
+    first, second = (optimise(groups, feasibility, Steps(400), random.Random("same")) for _ in range(2))
+    assert first == second
+
+
+def test_a_used_up_budget_still_gives_the_floor_and_no_bound():
+    groups, feasibility = star()
+    found = optimise(groups, feasibility, lambda: 1.0, random.Random(1))
+    assert found.value >= by_score(FLOOR[1], groups, feasibility)[0][0].weight
+    assert found.bound is None
+    assert found.gap is None
+    assert not found.certified
+    assert faults(found.selection, feasibility) == []
+
+
+def test_nobody_asks():
+    found = optimise([], Feasibility([1, 1], {4: 1}), Steps(5), random.Random(1))
+    assert (found.selection, found.value, found.bound, found.certified) == ([], 0.0, 0.0, True)
+
+
+def test_groups_on_full_ports_without_splitters_or_without_worth_are_not_served():
+    groups = [
+        group("full port", (0, 1), 9.0),
+        group("no splitter", (1, 2, 3), 9.0),
+        group("worthless", (1, 2), 0.0),
+        group("served", (2, 3), 1.0),
+    ]
+    for answer in (
+        optimise(groups, Feasibility([0, 1, 1, 1], {}), Steps(50), random.Random(1)),
+        exact(groups, Feasibility([0, 1, 1, 1], {}), seconds=5),
+    ):
+        assert names(answer.selection) == {"served"}
+        assert answer.certified
+
+
+def test_directional_ports_serve_more_than_one_count():
+    calls = [(0, (1, 2)), (1, (0, 3)), (2, (4,))]
+
+    def solved(vertices, budgets):
+        groups = [
+            Group(n, vertices(sender, receivers), len(receivers) + 1, len(receivers), 1.0)
+            for n, (sender, receivers) in enumerate(calls)
+        ]
+        return optimise(groups, Feasibility(budgets, {4: 3}), Steps(100), random.Random(1))
+
+    assert solved(shared_ports, [1] * 5).value == 2.0
+    assert solved(directional_ports(5), [1] * 10).value == 3.0
+
+
+def test_the_feasibility_is_left_as_it_was():
+    groups, feasibility = star()
+    before = (feasibility.full, dict(feasibility.pool), [feasibility.left(v) for v in range(100)])
+    optimise(groups, feasibility, Steps(100), random.Random(1))
+    exact(groups, feasibility, seconds=5)
+    assert before == (feasibility.full, dict(feasibility.pool), [feasibility.left(v) for v in range(100)])
+
+
+def test_a_mixed_pool_is_shared_out_so_that_both_are_served():
+    """Largest-fit gives the 1:16 to the five-leaf group and leaves nothing for the wide one."""
+    small, wide = group("small", range(6), 6.0), group("wide", range(6, 22), 5.0)
+    feasibility = Feasibility([1] * 22, {4: 2, 16: 1})
+    found = optimise([small, wide], feasibility, Steps(100), random.Random(1))
+    assert {(chosen.name, tuple(sorted(pieces))) for chosen, pieces in found.selection} == {
+        ("small", (4, 4)),
+        ("wide", (16,)),
+    }
+
+
+def test_covers_are_the_sets_without_a_splitter_to_spare():
+    assert {tuple(sorted(c)) for c in covers(7, Feasibility([], {4: 3, 8: 1}))} == {(4, 4), (8,)}
+    assert {tuple(sorted(c)) for c in covers(9, Feasibility([], {4: 3, 8: 1}))} == {(4, 4, 4), (4, 8)}
+    assert covers(7, Feasibility([], {4: 3, 8: 1}, by_count(1))) == [(8,)]
+    assert covers(1, Feasibility([], {})) == [()]
+    assert covers(20, Feasibility([], {4: 3, 8: 1})) == []
+
+
+def test_only_trees_that_the_fabric_s_own_rule_builds_are_chosen():
+    """A rule by power instead of count: one splitter deep at most."""
+
+    def one_deep(leaves, pool):
+        return next(((ways,) for ways in sorted(pool) if pool[ways] > 0 and ways >= leaves), None)
+
+    groups = [group("a", range(6), 6.0), group("b", range(6, 12), 5.0)]
+    feasibility = Feasibility([1] * 12, {4: 9, 16: 1}, one_deep)
+    for answer in (
+        optimise(groups, feasibility, Steps(100), random.Random(1)),
+        exact(groups, feasibility, seconds=5),
+    ):
+        assert [(chosen.name, pieces) for chosen, pieces in answer.selection] == [("a", (16,))]
+
+
+def test_a_group_with_ports_to_spare_is_still_served_once():
+    """With two ports at each of its racks nothing but the row of the group keeps its two options apart."""
+    feasibility = Feasibility([2] * 6, {4: 2, 16: 1})
+    for answer in (
+        optimise([group("only", range(6), 1.0)], feasibility, Steps(100), random.Random(1)),
+        exact([group("only", range(6), 1.0)], feasibility, seconds=5),
+    ):
+        assert answer.value == 1.0
+        assert answer.bound == pytest.approx(1.0)
+
+
+def pentagon():
+    """Five pairs in a ring: the relaxation takes half of each, 2.5; the optimum is 2."""
+    return options([group(n, (n, (n + 1) % 5), 1.0) for n in range(5)], Feasibility([1] * 5, {}))
+
+
+def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
+    choices = pentagon()
+    relaxation = Relaxation(choices, never)
+    relaxed = relaxation.solve()
+    assert relaxed.bound == pytest.approx(2.5)
+    assert questions(choices, relaxed) == pytest.approx(5)
+    selected, bound = branched(choices, relaxation, relaxed, [], lambda: True)
+    assert len(selected) == 2
+    assert bound == pytest.approx(2.0)
+
+
+def test_branch_and_bound_that_is_stopped_keeps_the_bound():
+    choices = pentagon()
+    relaxation = Relaxation(choices, never)
+    relaxed = relaxation.solve()
+    assert branched(choices, relaxation, relaxed, [0], lambda: False) == ([0], pytest.approx(2.5))
+
+
+def test_a_relaxation_that_is_stopped_has_no_answer():
+    groups, feasibility = matching(seeded("stop"), racks=30, groups=120, budget=1)
+    assert Relaxation(options(groups, feasibility), lambda: True).solve() is None
+
+
+def test_what_is_fixed_and_freed_again_changes_nothing():
+    relaxation = Relaxation(pentagon(), never)
+    before = relaxation.solve().bound
+    relaxation.fix(0, 0)
+    relaxation.fix(2, 0)
+    relaxation.fix(1, 0)
+    assert relaxation.solve().bound == pytest.approx(1.0)
+    for option in (0, 1, 2):
+        relaxation.free(option)
+    assert relaxation.solve().bound == pytest.approx(before)
+
+
+def test_annealing_leaves_a_poor_start_behind():
+    groups, feasibility = star()
+    choices = options(groups, feasibility)
+    weights = choices.weights
+    found = annealed(choices, weights, [10], Steps(200), random.Random(1))
+    assert choices.total(found) == pytest.approx(100.0)
+
+
+def test_a_search_s_core_keeps_the_optimum_of_the_adversary():
+    groups, feasibility = star()
+    choices = options(groups, feasibility)
+    relaxed = Relaxation(choices, never).solve()
+    start = rounded(choices, relaxed)
+    assert set(start) == set(range(10))
+    assert set(open_options(relaxed, 90.0)) >= set(range(10))
+    assert set(core(choices, relaxed, [10])) >= set(range(10))
+
+
+def test_evictions_that_cost_too_much_are_refused():
+    choices = options([group("a", (0, 1), 3.0), group("b", (1, 2), 4.0)], Feasibility([1] * 3, {}))
+    packing = Packing(choices, [3.0, 4.0])
+    packing.add(0)
+    assert packing.evictions(1, 2.9, random.Random(1)) is None
+    assert packing.evictions(1, 3.0, random.Random(1)) == [0]
+
+
+@pytest.mark.filterwarnings("ignore:.*PULP_CBC_CMD:DeprecationWarning")
+def test_cbc_takes_over_where_highs_is_missing(monkeypatch):
+    groups, feasibility = matching(seeded("cbc"), racks=12, groups=20, sizes=(4, 8), budget=1)
+    by_highs = exact(groups, feasibility, seconds=5)
+    monkeypatch.setattr(pulp.HiGHS, "available", lambda self: False)
+    by_cbc = exact(groups, feasibility, seconds=5)
+    assert by_cbc.value == pytest.approx(by_highs.value)
+    assert by_cbc.certified
+    assert faults(by_cbc.selection, feasibility) == []
+
+
+def test_warming_up_needs_nothing():
+    warm_up()
+
+
+def test_wide_groups_that_exclude_each_other_are_solved_exactly_and_at_once():
+    rng = seeded("wide")
+    groups = [group(n, rng.sample(range(40), rng.randint(3, 12)), rng.uniform(1, 100)) for n in range(40)]
+    feasibility = Feasibility([1] * 40, {4: 13})
+    choices = options(groups, feasibility)
+    found, settled = independent(choices, [], lambda: True)
+    best = exact(groups, feasibility, seconds=20)
+    assert settled
+    assert best.certified
+    assert choices.total(found) == pytest.approx(best.value)
+    assert optimise(groups, feasibility, Steps(2000), rng).certified
+
+
+def test_scarce_splitters_count_among_wide_groups():
+    groups = [group(0, range(8), 5.0), group(1, range(8, 16), 4.0)]
+    found, settled = independent(options(groups, Feasibility([1] * 16, {4: 3})), [], lambda: True)
+    assert (found, settled) == ([0], True)
+
+
+def test_a_search_among_wide_groups_that_is_stopped_keeps_its_start():
+    groups = [group(0, range(8), 5.0), group(1, range(8, 16), 4.0)]
+    found = independent(options(groups, Feasibility([1] * 16, {4: 9})), [1], lambda: False)
+    assert found == ([1], False)
+
+
+def test_too_many_kinds_of_trees_means_no_bound():
+    """With seven sizes to mix a wide group has more trees than are looked at, so a bound over them proves nothing."""
+    pool = dict.fromkeys((2, 3, 4, 5, 6, 7, 8), 9)
+    groups = [group("wide", range(40), 1.0)]
+    for answer in (
+        optimise(groups, Feasibility([1] * 40, pool), Steps(50), random.Random(1)),
+        exact(groups, Feasibility([1] * 40, pool), seconds=5),
+    ):
+        assert answer.value == 1.0
+        assert answer.bound is None
+        assert not answer.certified
