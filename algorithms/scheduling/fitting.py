@@ -1,0 +1,127 @@
+"""Whether a job, or a part of it, fits a switch now; and if not, what would have to come free first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from algorithms.b_matching.feasibility import Feasibility, Pieces
+from algorithms.b_matching.group import Group, members
+from algorithms.scheduling.job import Job
+from algorithms.scheduling.queues import Token
+
+
+@dataclass(slots=True)
+class Switch:
+    """An optical switch: what is free now, and what would be if nothing ran."""
+
+    name: str
+    free: Feasibility
+    capacity: Feasibility
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A job (or the part of it that fits) and the splitters for it."""
+
+    job: Job
+    switch: Switch
+    pieces: Pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What is kept free for the job that has been overdue longest, on the switches that could serve it when idle."""
+
+    job: Job
+    switches: frozenset[str]
+
+    @property
+    def token(self) -> Token:
+        """The queue of those that wait for its end."""
+        return ("hold", self.job.name, 0)
+
+    def ports(self, switch: Switch) -> int:
+        """The port vertices that others must leave alone."""
+        return self.job.group.ports if switch.name in self.switches else 0
+
+    def lacks(self, switch: Switch, pieces: Pieces) -> bool:
+        """Whether taking these pieces would leave too few splitters for it."""
+        if not pieces or switch.name not in self.switches:
+            return False
+        pool = switch.free.pool
+        for ways in pieces:
+            pool[ways] -= 1
+        lacks = not has_splitters(switch.free, self.job.group.leaves)
+        for ways in pieces:
+            pool[ways] += 1
+        return lacks
+
+
+def has_splitters(free: Feasibility, leaves: int) -> bool:
+    """Whether the pool can make a tree of so many leaves."""
+    return free.fit(Group("", 0, 0, leaves, 0.0)) is not None
+
+
+def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | list[Token]:
+    """What the switch can do for the job now, or what it waits for: nothing can be done while all of that is closed.
+
+    `fewest` is the least number of receivers worth a part of their own; more are served if they are free. Where
+    splitters lack for all who are free, the first `fewest` are tried.
+    """
+    full = switch.free.full
+    taken = full if hold is None else full | hold.ports(switch)
+    busy = taken & job.group.ports
+    job_now = job
+    if busy:
+        if busy & job.sender:
+            return _blockers(job.sender, full, switch, hold)
+        # So many ports that, while they are all busy, fewer than `fewest` are free.
+        watched = job.group.ports.bit_count() - fewest
+        if busy.bit_count() >= watched:
+            return _blockers(_lowest(busy, watched), full, switch, hold)
+        job_now = job.only(job.receivers & ~busy)
+    pieces = switch.free.fit(job_now.group)
+    if pieces is None and job_now.receivers.bit_count() > fewest:
+        job_now = job.only(_lowest(job_now.receivers, fewest))
+        pieces = switch.free.fit(job_now.group)
+    if pieces is None:
+        return [("pool", switch.name, job_now.group.leaves)]
+    if hold is not None and hold.lacks(switch, pieces):
+        return [hold.token]
+    return Offer(job_now, switch, pieces)
+
+
+def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Offer | None:
+    """The same light once more, if it is all still free and not held for another."""
+    pool = switch.free.pool
+    if switch.free.full & job.group.ports or any(pool[ways] < pieces.count(ways) for ways in pieces):
+        return None
+    if hold is not None and (hold.ports(switch) & job.group.ports or hold.lacks(switch, pieces)):
+        return None
+    return Offer(job, switch, pieces)
+
+
+def split(job: Job, part: Job) -> tuple[Job, Job | None]:
+    """The part that is served, and the part that waits. Each may be split again half as often as the whole.
+
+    So the part that is served need not wait for all of its receivers again when it is paused.
+    """
+    left = job.receivers & ~part.receivers
+    if not left:
+        return part, None
+    here = job.parts // 2
+    return replace(part, parts=here), replace(job.only(left), number=job.number + here, parts=job.parts - here)
+
+
+def _blockers(ports: int, full: int, switch: Switch, hold: Hold | None) -> list[Token]:
+    tokens: list[Token] = [("port", switch.name, vertex) for vertex in members(ports & full)]
+    if hold is not None and ports & ~full:
+        tokens.append(hold.token)
+    return tokens
+
+
+def _lowest(mask: int, count: int) -> int:
+    rest = mask
+    for _ in range(count):
+        rest &= rest - 1
+    return mask ^ rest

@@ -1,0 +1,90 @@
+"""A job: one part of a request (the receivers that one light tree is to serve) as policies see it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from algorithms.b_matching.group import Group, Vertices, members
+
+MOST_PARTS = 4
+"""Into how many parts a request may be split: each costs the sender the whole volume once more."""
+
+PartName = tuple[Hashable, int]
+"""(request, number of the part)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part that wants light, or has it.
+
+    `group` is what it takes of a switch, `sender` the bit of its sender's port vertex. `remaining` and `attained` are
+    seconds at line rate still to send and already sent, without set-up; where the size is not `known`, `remaining` is
+    only a guess. `submitted_at` and `deadline` are seconds on the clock of `now`. A higher `priority` goes first
+    whatever its size; `weight` says how much more than others its delay costs. It may still fall into `parts` parts (1:
+    not at all), which take the numbers from its own on. `continues` is true while it holds the light that it asks for,
+    so that it needs no set-up.
+    """
+
+    request: Hashable
+    group: Group
+    sender: int
+    remaining: float
+    submitted_at: float
+    number: int = 0
+    attained: float = 0.0
+    known: bool = True
+    deadline: float | None = None
+    priority: int = 0
+    weight: float = 1.0
+    parts: int = MOST_PARTS
+    may_pause: bool = True
+    continues: bool = False
+
+    @property
+    def name(self) -> PartName:
+        """What events call this part."""
+        return self.request, self.number
+
+    @property
+    def size(self) -> float:
+        """Seconds of the whole transfer at line rate."""
+        return self.remaining + self.attained
+
+    @property
+    def receivers(self) -> int:
+        """The bits of its receivers' port vertices."""
+        return self.group.ports & ~self.sender
+
+    def after(self, seconds: float) -> Job:
+        """The same when `seconds` more have been sent."""
+        left = self.remaining - seconds if self.known else self.remaining
+        return replace(self, remaining=max(0.0, left), attained=self.attained + seconds)
+
+    def only(self, receivers: int) -> Job:
+        """The part of this job that serves just these of its receivers (bits)."""
+        group = self.group
+        here, all_of_them = receivers.bit_count(), self.receivers.bit_count()
+        narrower = Group(
+            group.name,
+            self.sender | receivers,
+            group.racks - all_of_them + here,
+            group.leaves - all_of_them + here,
+            group.weight * here / all_of_them,
+            group.tenant,
+        )
+        return replace(self, group=narrower)
+
+
+def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices: Vertices, tenant: str = "") -> Group:
+    """The group of a multicast of `seconds` at line rate from the first of `racks` to the others.
+
+    Its weight is the paper's volume, data times receivers, with racks as receivers and seconds as data.
+    """
+    leaves = len(racks) - 1
+    return Group(request, vertices(racks[0], racks[1:]), len(racks), leaves, seconds * leaves, tenant)
+
+
+def racks_of(ports: int, racks: int) -> list[int]:
+    """The racks behind a set of port vertices, by either numbering of `group`."""
+    return [vertex % racks for vertex in members(ports)]

@@ -1,0 +1,113 @@
+"""Jobs that wait, each in the queues of resources that block it (after the watched literals of SAT solvers).
+
+A job that cannot start stands in as many queues as it takes to be sure that it still cannot start while all of them
+stay closed. So a resource that comes free concerns its own queue only, and what an event costs depends on what it
+frees, not on how many jobs wait. Queues are heaps; entries of jobs that have left are dropped when they come up.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+Token = tuple[str, Hashable, int]
+"""A resource: ("port", switch, vertex), ("pool", switch, leaves), ("hold", part it is for, 0), ("tenant", name,
+pieces), and NEW for jobs that have not been tried yet."""
+
+NEW: Token = ("new", 0, 0)
+
+Rank = tuple[int, float]
+"""(minus priority, key): the least goes first."""
+
+Entry = tuple[Rank, int, int]
+"""(rank, the job's place in order of arrival, number of the registration)"""
+
+
+SHORT = 64
+"""Queues below this length are not worth compacting."""
+
+
+@dataclass(slots=True)
+class _Registration:
+    number: int
+    rank: Rank
+    tokens: set[Token]
+
+
+class Queues:
+    """Waiting jobs by what blocks them, and a walk over those whose resource is free, in the order of rank."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Token, list[Entry]] = {}
+        self._compact_at: dict[Token, int] = {}
+        self._registrations: dict[int, _Registration] = {}
+        self._numbers = 0
+        self._heads: list[tuple[Entry, Token]] = []
+
+    def put(self, place: int, rank: Rank, tokens: Iterable[Token]) -> None:
+        """Let the job at this place wait with this rank until one of `tokens` opens."""
+        self._numbers += 1
+        self._registrations[place] = _Registration(self._numbers, rank, set())
+        self.move(place, tokens)
+
+    def move(self, place: int, tokens: Iterable[Token]) -> None:
+        """Let it wait for these from now on. Where it stands already, it stays."""
+        registration = self._registrations[place]
+        before, registration.tokens = registration.tokens, set(tokens)
+        entry = (registration.rank, place, registration.number)
+        for token in registration.tokens - before:
+            queue = self._queues.setdefault(token, [])
+            heapq.heappush(queue, entry)
+            if len(queue) > self._compact_at.get(token, SHORT):
+                self._compact(token)
+
+    def re_rank(self, place: int, rank: Rank) -> None:
+        """Give it another rank where it stands."""
+        registration = self._registrations[place]
+        if registration.rank != rank:
+            self.put(place, rank, registration.tokens)
+
+    def drop(self, place: int) -> None:
+        """The job waits no more."""
+        self._registrations.pop(place, None)
+
+    def start(self, tokens: Iterable[Token]) -> None:
+        """Begin a walk over the queues of `tokens`, or go on with those as well."""
+        for token in tokens:
+            self._raise_head(token)
+
+    def next(self, is_open: Callable[[Token], bool]) -> int | None:
+        """The place of the best job whose resource is still open, or None at the end of the walk.
+
+        The caller then moves the job or drops it.
+        """
+        while self._heads:
+            entry, token = heapq.heappop(self._heads)
+            if not self._stands(entry, token):
+                self._raise_head(token)
+            elif not is_open(token):
+                heapq.heappush(self._queues.setdefault(token, []), entry)
+            else:
+                self._raise_head(token)
+                self._registrations[entry[1]].tokens.discard(token)
+                return entry[1]
+        return None
+
+    def _raise_head(self, token: Token) -> None:
+        queue = self._queues.get(token)
+        while queue:
+            entry = heapq.heappop(queue)
+            if self._stands(entry, token):
+                heapq.heappush(self._heads, (entry, token))
+                return
+        self._queues.pop(token, None)
+
+    def _stands(self, entry: Entry, token: Token) -> bool:
+        registration = self._registrations.get(entry[1])
+        return registration is not None and registration.number == entry[2] and token in registration.tokens
+
+    def _compact(self, token: Token) -> None:
+        queue = sorted({entry for entry in self._queues[token] if self._stands(entry, token)})
+        self._queues[token] = queue
+        self._compact_at[token] = max(SHORT, 2 * len(queue))

@@ -1,0 +1,402 @@
+"""Who gets light now: one policy over the optical switches, event by event.
+
+Theory of operation. Every event (a job arrives, is complete, is withdrawn, is changed; a lease ends; hardware goes or
+comes back) says what it freed, and only jobs that wait for that are tried, best rank first. When a lease ends its job
+gives its light back and competes with those that wait for any of it; where nobody is better it goes on without a
+set-up, otherwise it is paused and continues later at the byte where it stopped.
+
+Starvation. A small group on free ports may always be served at once, so a wide one could wait for ever until all its
+racks happen to be free together. Hence a part is overdue `patience` after its request's submission. Of the overdue
+parts that wait, the one that has been due longest is tried before all others, whatever its key or priority, and while
+it cannot start it is the holder: no other part may start, or go on after its lease, on its ports or with splitters
+that it lacks. Quanta are short, so that what is kept free stands idle for one lease at most.
+
+Bound. Let due(j) = submitted(j) + patience(j), L the longest lease (1.25 x quantum + set-up; the longest service where
+a running part may not be paused), B(j) the parts with an earlier due time that are unfinished at due(j), c(i) the
+seconds that part i then still needs, one set-up included, and p(i) into how many parts it may still fall.
+Then, on hardware that stays whole and however much arrives, a part j that its tenant's limit lets start does so by
+
+    due(j) + L + sum over i in B(j) of p(i) (L + c(i)).
+
+Proof. What arrives after due(j) is due later. While j waits after due(j), let h be the part due earliest of those
+unfinished: one of B(j), or j. If h has light it keeps it, for at the end of each lease it is tried first. Else it is
+the holder: within L all leases on what it needs have ended, none was renewed, and it starts. So each part that falls
+out of B(j) takes L + c(i) at most, once, and j itself L.
+
+With patience = AGEING x max(QUANTUM, size) only what was submitted before due(j) - AGEING x QUANTUM can be in B(j): a
+wait is AGEING times a job's own size, plus the service of what was due before it. The number of racks does not enter,
+since the bound takes B(j) as served one after the other; parts on racks of their own do not wait for one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from algorithms.b_matching.feasibility import Feasibility, Pieces
+from algorithms.b_matching.group import Group, members
+from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, has_splitters, offer, split
+from algorithms.scheduling.job import Job, PartName
+from algorithms.scheduling.overdue import Overdue
+from algorithms.scheduling.policy import Policy, State, chunk
+from algorithms.scheduling.queues import NEW, Queues, Rank, Token
+from algorithms.scheduling.selection import Selection, Start, WrongPart
+
+RE_RANK_SECONDS = 1.0
+"""How often the ranks of those that wait are computed anew, in turn, because keys may change with time."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    job: Job
+    fewest: int
+    light: Start | None
+
+
+class Scheduler:
+    """Waiting and running parts, and what is free. Every event takes `now` (seconds) and returns what changes.
+
+    Raises WrongPart for events of parts that are not there, and for an arrival of one that is.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        switches: Mapping[str, Feasibility],
+        state: State | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
+        """`switches` are used up as jobs start. `limits`: splitters that a tenant may hold at once; -1: no light."""
+        self.policy = policy
+        self.state = state or State()
+        self._switches = {name: Switch(name, free, free.copy()) for name, free in switches.items()}
+        self._limits = dict(limits or {})
+        self._held_pieces: Counter[str] = Counter()
+        self._places: dict[PartName, int] = {}
+        self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
+        self._running: dict[PartName, Start] = {}
+        self._arrivals = 0
+        self._queues = Queues()
+        self._counts: defaultdict[tuple[str, Hashable], set[int]] = defaultdict(set)
+        self._overdue = Overdue()
+        self._hold: Hold | None = None
+        self._ranked_at = 0.0
+        self._gathered: list[Token] | None = None
+        self._kept_on: list[Start] = []
+        self._over: list[PartName] = []
+
+    # ---------------------------------------------------------------------------------------------- events
+
+    def arrive(self, job: Job, now: float) -> Selection:
+        """A new part."""
+        self._enter(job)
+        self._wait(job, now)
+        return Selection(self._serve([], now))
+
+    def adopt(self, start: Start) -> None:
+        """Take over a part that has light already (found at a restart, made otherwise), whatever it disturbs."""
+        self._enter(start.job)
+        self._take(start)
+
+    def complete(self, name: PartName, now: float) -> Selection:
+        """A running part is done and its light free."""
+        start, freed = self._stop(name)
+        self._leave(start.job)
+        return Selection(self._serve(freed, now))
+
+    def lease_end(self, name: PartName, now: float, remaining: float | None = None) -> Selection:
+        """A lease is used up: its job competes again. `remaining` corrects what is still to be sent, in seconds."""
+        start, freed = self._stop(name)
+        job = replace(start.job.after(start.seconds), continues=True)
+        if remaining is not None:
+            job = replace(job, remaining=remaining)
+        if self.policy.quantum(job) is None:
+            kept_on = self._lease(job, start.switch, start.pieces)
+            if self._gathered is None:
+                return Selection((kept_on,))
+            self._kept_on.append(kept_on)
+            return Selection()
+        self._wait(job, now, start)
+        self._over.append(name)
+        starts = self._serve(freed, now)
+        return Selection(starts, None if self._gathered is not None else next(iter(self._paused()), None))
+
+    def withdraw(self, name: PartName, now: float) -> Selection:
+        """A part is wanted no more, running or waiting. One whose light was lost is withdrawn and arrives again."""
+        if name in self._running:
+            return self.complete(name, now)
+        self._leave(self._waiting_job(name))
+        return Selection(self._serve([], now))
+
+    def extend(self, job: Job, now: float, pieces: Pieces | None = None) -> Selection:
+        """The part of this name is to be as `job` says: more or less data, other receivers, another deadline.
+
+        A running part goes on in its lease with the group and, where given, the `pieces` that it has been changed to.
+        """
+        if job.name not in self._running:
+            self._waiting_job(job.name)
+            self._wait(job, now)
+            return Selection(self._serve([], now))
+        start, freed = self._stop(job.name)
+        changed = replace(start, job=replace(job, continues=True), pieces=start.pieces if pieces is None else pieces)
+        self._take(changed)
+        return Selection(self._serve(freed, now))
+
+    def limit(self, tenant: str, splitters: int | None, now: float) -> Selection:
+        """A tenant may from now on hold so many splitters (None: any number; -1: no light at all)."""
+        if splitters is None:
+            self._limits.pop(tenant, None)
+        else:
+            self._limits[tenant] = splitters
+        self._overdue.look_again()
+        return Selection(self._serve(self._counted("tenant", tenant), now))
+
+    def lose(self, switch: str, ports: int, pieces: Pieces) -> None:
+        """Hardware goes (one port of each vertex in `ports`, these splitters); what runs on it is not stopped here."""
+        gone = _hardware(ports)
+        self._switches[switch].free.take(gone, pieces)
+        self._switches[switch].capacity.take(gone, pieces)
+
+    def regain(self, switch: str, ports: int, pieces: Pieces, now: float) -> Selection:
+        """Hardware comes back."""
+        back = _hardware(ports)
+        self._switches[switch].capacity.give_back(back, pieces)
+        freed = self._switches[switch].free.give_back(back, pieces)
+        self._overdue.look_again()
+        return Selection(self._serve(self._freed(switch, freed, pieces), now))
+
+    def gather(self) -> None:
+        """Let the next events serve nobody, so that `decide` decides once for all that they free."""
+        self._gathered = []
+
+    def decide(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
+        """Serve after the events since `gather`: who gets or keeps light, and who loses it at the end of a lease."""
+        freed, self._gathered = self._gathered or [], None
+        kept_on, self._kept_on = self._kept_on, []
+        starts = (*kept_on, *self._serve(freed, now))
+        return starts, self._paused()
+
+    def _paused(self) -> tuple[PartName, ...]:
+        """Of the parts whose lease is over, those that do not go on."""
+        over, self._over = self._over, []
+        return tuple(name for name in over if not (name in self._running and self._running[name].job.continues))
+
+    # ----------------------------------------------------------------------------------------------- reads
+
+    def waits(self, name: PartName) -> bool:
+        """Whether this part is here and has no light."""
+        return name in self._places and name not in self._running
+
+    def light_of(self, name: PartName) -> Start | None:
+        """What a part has; None if it has no light."""
+        return self._running.get(name)
+
+    @property
+    def waiting(self) -> list[Job]:
+        """Who waits, in order of arrival."""
+        return [self._waiting[place].job for place in sorted(self._waiting)]
+
+    @property
+    def waiting_count(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    @property
+    def running(self) -> list[Start]:
+        """Who has light."""
+        return list(self._running.values())
+
+    @property
+    def holder(self) -> Job | None:
+        """The overdue job for which ports and splitters are kept free."""
+        return None if self._hold is None else self._hold.job
+
+    # --------------------------------------------------------------------------------------- coming, going
+
+    def _enter(self, job: Job) -> None:
+        if job.name in self._places:
+            raise WrongPart(f"the part {job.name} is here already")
+        self._places[job.name] = self._arrivals
+        self._arrivals += 1
+        self.state.tenants.enter(job.group.tenant)
+
+    def _leave(self, job: Job) -> None:
+        place = self._places.pop(job.name)
+        self._waiting.pop(place, None)
+        self._queues.drop(place)
+        self.state.tenants.leave(job.group.tenant)
+
+    def _waiting_job(self, name: PartName) -> Job:
+        place = self._places.get(name)
+        if place is None or place not in self._waiting:
+            raise WrongPart(f"the part {name} does not wait")
+        return self._waiting[place].job
+
+    def _wait(self, job: Job, now: float, light: Start | None = None) -> None:
+        place = self._places[job.name]
+        self._waiting[place] = _Waiting(job, self.policy.fewest_receivers(job), light)
+        self._overdue.put(self._due(job), place)
+        self._queues.put(place, self._rank(job, now), [NEW])
+        self._queues.start([NEW])
+
+    def _due(self, job: Job) -> float:
+        return job.submitted_at + self.policy.patience(job)
+
+    def _rank(self, job: Job, now: float) -> Rank:
+        return -job.priority, self.policy.key(job, now, self.state)
+
+    def _stop(self, name: PartName) -> tuple[Start, list[Token]]:
+        start = self._running.pop(name, None)
+        if start is None:
+            raise WrongPart(f"the part {name} has no light")
+        group = start.job.group
+        self._held_pieces[group.tenant] -= len(start.pieces)
+        freed = self._switches[start.switch].free.give_back(group, start.pieces)
+        return start, [*self._freed(start.switch, freed, start.pieces), *self._counted("tenant", group.tenant)]
+
+    def _freed(self, switch: str, ports: int, pieces: Pieces) -> list[Token]:
+        tokens: list[Token] = [("port", switch, vertex) for vertex in members(ports)]
+        return [*tokens, *self._counted("pool", switch)] if pieces else tokens
+
+    def _counted(self, kind: str, owner: str) -> list[Token]:
+        return [(kind, owner, count) for count in self._counts.get((kind, owner), ())]
+
+    # -------------------------------------------------------------------------------------------- deciding
+
+    def _serve(self, freed: Iterable[Token], now: float) -> tuple[Start, ...]:
+        if self._gathered is not None:
+            self._gathered += freed
+            return ()
+        self._re_rank(now)
+        starts: list[Start] = []
+        self._queues.start(freed)
+        self._set_hold(None)
+        self._set_hold(self._serve_overdue(starts, now))
+        while (place := self._queues.next(self._is_open)) is not None:
+            start = self._try(place, now)
+            if start is not None:
+                starts.append(start)
+        return tuple(starts)
+
+    def _re_rank(self, now: float) -> None:
+        due = len(self._waiting) * min(1.0, (now - self._ranked_at) / RE_RANK_SECONDS)
+        if due < 1.0:
+            return
+        self._ranked_at = now
+        self._overdue.look_again()
+        for place in list(islice(self._waiting, int(due))):
+            self._waiting.move_to_end(place)
+            self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
+
+    def _serve_overdue(self, starts: list[Start], now: float) -> int | None:
+        while (place := self._overdue.first(now, self._waiting.__contains__, self._can_start)) is not None:
+            had_light = self._waiting[place].light is not None
+            start = self._try(place, now)
+            if start is not None:
+                starts.append(start)
+            elif not had_light:
+                return place
+        return None
+
+    def _can_start(self, place: int) -> bool:
+        job = self._waiting[place].job
+        return any(
+            (pieces := switch.capacity.fit(job.group)) is not None and self._within_limit(job, pieces)
+            for switch in self._switches.values()
+        )
+
+    def _set_hold(self, place: int | None) -> None:
+        before = self._hold
+        self._hold = None
+        if place is not None:
+            job = self._waiting[place].job
+            could = (s.name for s in self._switches.values() if s.capacity.fit(job.group) is not None)
+            self._hold = Hold(job, frozenset(could))
+        if before is not None and not self._is_held_for(before.job.name):
+            self._queues.start([before.token])
+
+    def _is_held_for(self, name: Hashable) -> bool:
+        return self._hold is not None and self._hold.job.name == name
+
+    def _is_open(self, token: Token) -> bool:
+        kind, owner, number = token
+        if kind == "port":
+            return not self._switches[str(owner)].free.full >> number & 1
+        if kind == "pool":
+            return has_splitters(self._switches[str(owner)].free, number)
+        if kind == "hold":
+            return not self._is_held_for(owner)
+        return kind == "new" or self._left(str(owner)) >= number
+
+    def _left(self, tenant: str) -> float:
+        limit = self._limits.get(tenant)
+        if limit is None:
+            return math.inf
+        return limit - self._held_pieces[tenant] if limit >= 0 else -1
+
+    def _within_limit(self, job: Job, pieces: Pieces) -> bool:
+        return self._left(job.group.tenant) >= len(pieces)
+
+    def _try(self, place: int, now: float) -> Start | None:
+        waiting = self._waiting[place]
+        offered = self._offer(waiting)
+        if isinstance(offered, Offer):
+            return self._start(waiting.job, offered, now)
+        if waiting.light is not None:
+            # It cannot go on as it is; so it waits like any other, and may still start elsewhere at once.
+            self._wait(replace(waiting.job, continues=False), now)
+        else:
+            self._queues.move(place, offered)
+        return None
+
+    def _offer(self, waiting: _Waiting) -> Offer | list[Token]:
+        job, light = waiting.job, waiting.light
+        hold = None if self._is_held_for(job.name) else self._hold
+        if light is not None:
+            same = continued(job, self._switches[light.switch], light.pieces, hold)
+            return same if same is not None and self._within_limit(job, light.pieces) else []
+        blockers: list[Token] = []
+        for switch in self._switches.values():
+            found = offer(job, waiting.fewest, switch, hold)
+            if not isinstance(found, Offer):
+                blockers += found
+            elif self._within_limit(job, found.pieces):
+                return found
+            else:
+                # Fewer pieces would do once larger ones come back.
+                blockers.append(("pool", switch.name, found.job.group.leaves))
+                blockers.append(("tenant", job.group.tenant, len(found.pieces)))
+        for kind, owner, count in blockers:
+            if kind != "port":
+                self._counts[kind, owner].add(count)
+        return blockers
+
+    def _start(self, job: Job, offered: Offer, now: float) -> Start:
+        part, rest = split(job, offered.job)
+        place = self._places[job.name]
+        del self._waiting[place]
+        self._queues.drop(place)
+        start = replace(self._lease(part, offered.switch.name, offered.pieces), rest=rest)
+        if rest is not None:
+            self._enter(rest)
+            self._wait(rest, now)
+        return start
+
+    def _lease(self, job: Job, switch: str, pieces: Pieces) -> Start:
+        seconds = chunk(job, self.policy.quantum(job))
+        start = Start(job, switch, pieces, seconds, job.known and seconds >= job.remaining)
+        self.state.tenants.charge(job.group.tenant, seconds * job.group.racks)
+        self._take(start)
+        return start
+
+    def _take(self, start: Start) -> None:
+        self._running[start.job.name] = start
+        self._held_pieces[start.job.group.tenant] += len(start.pieces)
+        self._switches[start.switch].free.take(start.job.group, start.pieces)
+
+
+def _hardware(ports: int) -> Group:
+    return Group("hardware", ports, 0, 0, 0.0)

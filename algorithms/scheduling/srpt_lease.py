@@ -1,0 +1,16 @@
+"""Shortest remaining processing time with leases: the default."""
+
+from __future__ import annotations
+
+import math
+
+from algorithms.scheduling.job import Job
+from algorithms.scheduling.policy import Policy, State
+
+
+class ShortestRemaining(Policy):
+    """Least remaining service time x sqrt(racks) first, in leases, wide groups in parts."""
+
+    def key(self, job: Job, now: float, state: State) -> float:
+        """Remaining time x sqrt(racks) ÷ weight; who waits carries the set-up that a change would cost."""
+        return state.to_go(job) * math.sqrt(job.group.racks) / job.weight

@@ -1,0 +1,344 @@
+"""The scheduler event by event, and what each policy prefers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import directional_ports
+from algorithms.scheduling import DEFAULT, POLICIES
+from algorithms.scheduling.job import Job, racks_of
+from algorithms.scheduling.policy import AGEING, QUANTUM, Policy, State, chunk
+from algorithms.scheduling.scheduler import Scheduler
+from algorithms.scheduling.selection import WrongPart
+from algorithms.scheduling.tenants import Tenants
+from tests.support.scheduling import SET_UP, Clock, job
+
+
+def clock(policy: str | Policy = DEFAULT, racks: int = 6, pool: dict[int, int] | None = None, **more: object) -> Clock:
+    rule = POLICIES[policy] if isinstance(policy, str) else policy
+    return Clock(rule, {"ocs": [1] * racks}, {"ocs": {4: 4} if pool is None else pool}, **more)
+
+
+def order(policy: str, *jobs: Job, now: float = 0.0, state: State | None = None) -> list[object]:
+    rule = POLICIES[policy]
+    return [j.request for j in sorted(jobs, key=lambda j: rule.key(j, now, state or State(SET_UP)))]
+
+
+def lit(virtual: Clock) -> set[object]:
+    return {name[0] for name in virtual.lit}
+
+
+# ------------------------------------------------------------------------------------------------- policies
+
+
+def test_the_paper_serves_most_volume_per_rack_first() -> None:
+    assert order("paper", job("small", [0, 1, 2], 1), job("large", [0, 1, 2], 5)) == ["large", "small"]
+    assert POLICIES["paper"].quantum(job("a", [0, 1], 9)) is None
+    assert POLICIES["paper"].patience(job("a", [0, 1], 9)) == math.inf
+
+
+def test_shortest_first_counts_the_racks_and_the_weight() -> None:
+    for name in ("smith", "srpt-lease"):
+        narrow, wide = job("narrow", [0, 1], 1.5), job("wide", range(6), 1.0)
+        assert order(name, wide, narrow) == ["narrow", "wide"]
+        assert order(name, replace(wide, weight=4.0), narrow) == ["wide", "narrow"]
+
+
+def test_the_response_ratio_grows_with_waiting() -> None:
+    long, short = job("long", [0, 1], 4.0, at=0.0), job("short", [0, 1], 1.0, at=9.0)
+    assert order("hrrn", long, short, now=10.0) == ["long", "short"]
+    assert order("hrrn", long, replace(short, submitted_at=0.0), now=10.0) == ["short", "long"]
+
+
+def test_least_attained_does_not_look_at_sizes() -> None:
+    fresh, old = job("fresh", [0, 1], 50.0, known=False), job("old", [0, 1], 0.1, attained=1.0, known=False)
+    assert order("las-lease", old, fresh) == ["fresh", "old"]
+
+
+def test_deadlines_that_can_be_kept_come_first() -> None:
+    soon, later = job("soon", [0, 1], 1.0, deadline=3.0), job("later", [0, 1], 1.0, deadline=9.0)
+    lost, none = job("lost", [0, 1], 8.0, deadline=4.0), job("none", [0, 1], 2.0)
+    assert order("edf", none, lost, later, soon) == ["soon", "later", "none", "lost"]
+
+
+def test_a_tenant_that_stayed_away_saves_nothing_up() -> None:
+    tenants = Tenants({"b": 2.0})
+    tenants.enter("a")
+    tenants.charge("a", 10.0)
+    tenants.enter("b")
+    assert tenants.account("b") == 10.0
+    tenants.charge("b", 10.0)
+    assert tenants.account("b") == 15.0
+    tenants.leave("b")
+    tenants.charge("a", 1.0)
+    tenants.enter("b")
+    assert tenants.account("b") == 15.0
+    mine, theirs = job("mine", [0, 1], 1.0, tenant="a"), job("theirs", [0, 1], 1.0, tenant="b")
+    assert order("fair-share", theirs, mine, state=State(SET_UP, tenants)) == ["mine", "theirs"]
+
+
+def test_objectives_are_worth_more_for_what_the_key_prefers() -> None:
+    small, large, state = job("small", [0, 1, 2], 1.0), job("large", [0, 1, 2], 5.0), State(SET_UP)
+    assert POLICIES["paper"].objective(small, state) < POLICIES["paper"].objective(large, state)
+    assert POLICIES[DEFAULT].objective(small, state) > POLICIES[DEFAULT].objective(large, state)
+
+
+def test_the_last_lease_absorbs_a_small_remainder() -> None:
+    assert chunk(job("a", [0, 1], 0.6), 0.5) == 0.6
+    assert chunk(job("a", [0, 1], 0.7), 0.5) == 0.5
+    assert chunk(job("a", [0, 1], 0.6, known=False), 0.5) == 0.5
+
+
+# ---------------------------------------------------------------------------------------------------- leases
+
+
+def test_a_long_transfer_is_paused_for_a_short_one_and_continues() -> None:
+    virtual = clock(racks=3)
+    virtual.arrive(job("long", [0, 1, 2], 2.0))
+    virtual.arrive(job("short", [2, 0, 1], 0.2))
+    virtual.run()
+    assert virtual.done["short", 0] == pytest.approx(SET_UP + QUANTUM + SET_UP + 0.2)
+    assert virtual.done["long", 0] == pytest.approx(2.0 + 0.2 + 3 * SET_UP)
+    assert virtual.sent["long", 0] == pytest.approx(2.0)
+
+
+def test_a_transfer_that_nobody_disturbs_pays_one_set_up() -> None:
+    virtual = clock()
+    virtual.arrive(job("alone", [0, 1, 2], 2.0))
+    virtual.arrive(job("elsewhere", [3, 4], 3.0))
+    virtual.run()
+    assert virtual.done["alone", 0] == pytest.approx(2.0 + SET_UP)
+
+
+def test_waiting_costs_a_set_up_so_equals_do_not_alternate() -> None:
+    virtual = clock(racks=2)
+    virtual.arrive(job("first", [0, 1], 1.0))
+    virtual.now = 0.01
+    virtual.arrive(job("second", [1, 0], 0.49))
+    virtual.step()
+    assert lit(virtual) == {"first"}
+
+
+def test_what_may_not_be_paused_keeps_its_light() -> None:
+    virtual = clock(racks=2)
+    virtual.arrive(job("fixed", [0, 1], 9.0, may_pause=False))
+    virtual.arrive(job("short", [0, 1], 0.1))
+    virtual.run()
+    assert virtual.done["fixed", 0] == pytest.approx(9.0 + SET_UP)
+
+
+def test_a_report_of_what_remains_replaces_the_reckoning() -> None:
+    virtual = clock(racks=2)
+    start = virtual.arrive(job("a", [0, 1], 2.0)).starts[0]
+    selection = virtual.scheduler.lease_end(start.job.name, 0.6, remaining=0.9)
+    assert selection.starts[0].job.remaining == 0.9
+    assert selection.starts[0].job.continues and selection.paused is None
+
+
+def test_a_dedicated_grant_that_takes_longer_than_estimated_goes_on() -> None:
+    virtual = clock("paper", racks=2)
+    start = virtual.arrive(job("a", [0, 1], 2.0)).starts[0]
+    virtual.arrive(job("b", [0, 1], 20.0))
+    (kept,) = virtual.scheduler.lease_end(start.job.name, 2.1, remaining=0.4).starts
+    assert kept.job.name == ("a", 0) and kept.seconds == 0.4
+
+
+def test_a_job_whose_key_does_not_change_is_tried_again_after_its_lease() -> None:
+    virtual = clock("las-lease", racks=5, pool={4: 2})
+    virtual.scheduler.state.set_up = 0.0
+    virtual.arrive(job("wide", [0, 1, 2, 3, 4], 2.0))
+    virtual.arrive(job("narrow", [0, 1], 0.3))
+    virtual.step()
+    assert lit(virtual) == {"narrow"}
+    virtual.run()
+    assert virtual.done["wide", 0] == pytest.approx(2.3 + 3 * SET_UP)
+
+
+# ----------------------------------------------------------------------------------------------------- parts
+
+
+def test_a_wide_group_starts_with_the_receivers_that_are_free() -> None:
+    virtual = clock(pool={4: 9})
+    virtual.arrive(job("other", [5, 4], 0.4))
+    (start,) = virtual.arrive(job("wide", [0, 1, 2, 3, 4], 1.0)).starts
+    assert racks_of(start.job.receivers, 6) == [1, 2, 3]
+    assert start.rest is not None and racks_of(start.rest.receivers, 6) == [4]
+    assert start.pieces == (4,)
+    assert start.job.group.weight + start.rest.group.weight == pytest.approx(4.0)
+    virtual.run()
+    assert {("wide", 0), start.rest.name} <= set(virtual.done)
+
+
+def test_a_request_that_may_not_be_split_waits_for_all() -> None:
+    virtual = clock()
+    virtual.arrive(job("other", [5, 4], 0.4))
+    assert not virtual.arrive(job("wide", [0, 1, 2, 3, 4], 1.0, parts=1)).starts
+
+
+def test_too_few_splitters_for_all_serve_the_fewest_that_are_worth_it() -> None:
+    virtual = clock(racks=6, pool={4: 1})
+    (start,) = virtual.arrive(job("wide", [0, 1, 2, 3, 4, 5], 1.0)).starts
+    assert start.job.receivers.bit_count() == 4
+    assert start.rest is not None and start.rest.receivers.bit_count() == 1
+    assert not clock(racks=7, pool={4: 1}).arrive(job("wider", range(7), 1.0)).starts
+
+
+def test_a_rack_sends_and_receives_at_once_where_ports_are_directional() -> None:
+    vertices = directional_ports(4)
+    virtual = Clock(POLICIES[DEFAULT], {"ocs": [1] * 8}, {"ocs": {4: 2}})
+    assert virtual.arrive(job("there", [0, 1, 2], 1.0, vertices=vertices)).starts
+    assert virtual.arrive(job("back", [1, 0, 3], 1.0, vertices=vertices)).starts
+    shared = clock(racks=4)
+    assert shared.arrive(job("there", [0, 1, 2], 1.0)).starts
+    assert not shared.arrive(job("back", [1, 0, 3], 1.0)).starts
+
+
+# ---------------------------------------------------------------------------------------------- other events
+
+
+def test_withdrawing_frees_what_was_held() -> None:
+    virtual = clock(racks=2)
+    virtual.arrive(job("a", [0, 1], 1.0))
+    virtual.arrive(job("b", [0, 1], 1.0))
+    virtual.arrive(job("c", [0, 1], 1.0))
+    virtual.withdraw(("b", 0))
+    virtual.withdraw(("a", 0))
+    assert lit(virtual) == {"c"}
+
+
+def test_a_waiting_job_may_be_extended_and_tried_anew() -> None:
+    virtual = clock(racks=4)
+    virtual.arrive(job("a", [0, 1], 1.0))
+    virtual.arrive(job("b", [1, 2], 1.0))
+    selection = virtual.play(virtual.scheduler.extend(job("b", [2, 3], 3.0), 0.0))
+    assert [start.job.name for start in selection.starts] == [("b", 0)]
+
+
+def test_a_running_job_that_lets_a_rack_go_frees_it() -> None:
+    scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 5, {4: 2})})
+    scheduler.arrive(job("a", [0, 1, 2, 3], 1.0), 0.0)
+    scheduler.arrive(job("b", [4, 3], 1.0), 0.0)
+    selection = scheduler.extend(job("a", [0, 1, 2], 4.0), 0.1, (4,))
+    assert [start.job.name for start in selection.starts] == [("b", 0)]
+    running = {start.job.name: start for start in scheduler.running}
+    assert running["a", 0].job.remaining == 4.0 and racks_of(running["a", 0].job.group.ports, 5) == [0, 1, 2]
+
+
+def test_tenants_keep_to_their_splitters() -> None:
+    virtual = clock(racks=9, limits={"small": 1, "none": -1})
+    assert virtual.scheduler.arrive(job("a", [0, 1, 2], 1.0, tenant="small"), 0.0).starts
+    assert not virtual.scheduler.arrive(job("b", [3, 4, 5], 1.0, tenant="small"), 0.0).starts
+    assert not virtual.scheduler.arrive(job("c", [6, 7], 1.0, tenant="none"), 0.0).starts
+    freed = virtual.scheduler.complete(("a", 0), 1.0)
+    assert [start.job.name for start in freed.starts] == [("b", 0)]
+    freed = virtual.scheduler.limit("none", 0, 1.0)
+    assert [start.job.name for start in freed.starts] == [("c", 0)]
+    assert not virtual.scheduler.limit("none", None, 1.0).starts
+
+
+def test_lost_hardware_is_not_used_until_it_is_back() -> None:
+    scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 4, {4: 1})})
+    scheduler.lose("ocs", 0b1, ())
+    scheduler.lose("ocs", 0, (4,))
+    assert not scheduler.arrive(job("a", [0, 1], 1.0), 0.0).starts
+    assert not scheduler.arrive(job("b", [1, 2, 3], 1.0), 0.0).starts
+    assert [s.job.name for s in scheduler.regain("ocs", 0, (4,), 1.0).starts] == [("b", 0)]
+    assert not scheduler.regain("ocs", 0b1, (), 1.0).starts
+    assert [s.job.name for s in scheduler.complete(("b", 0), 2.0).starts] == [("a", 0)]
+
+
+def test_a_port_lost_in_use_comes_back_when_both_have_let_it_go() -> None:
+    scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 2, {})})
+    scheduler.arrive(job("a", [0, 1], 1.0), 0.0)
+    scheduler.lose("ocs", 0b10, ())
+    scheduler.arrive(job("b", [0, 1], 1.0), 0.0)
+    assert not scheduler.complete(("a", 0), 1.0).starts
+    assert scheduler.regain("ocs", 0b10, (), 1.0).starts
+
+
+def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
+    scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 2, {})})
+    scheduler.arrive(job("a", [0, 1], 1.0), 0.0)
+    scheduler.arrive(job("b", [0, 1], 1.0), 0.0)
+    for mistake in (
+        lambda: scheduler.arrive(job("a", [0, 1], 1.0), 0.0),
+        lambda: scheduler.complete(("b", 0), 1.0),
+        lambda: scheduler.lease_end(("c", 0), 1.0),
+        lambda: scheduler.withdraw(("c", 0), 1.0),
+        lambda: scheduler.extend(job("c", [0, 1], 1.0), 1.0),
+    ):
+        with pytest.raises(WrongPart):
+            mistake()
+
+
+# ----------------------------------------------------------------------------------------------- being overdue
+
+
+def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
+    scheduler = clock(racks=4).scheduler
+    due = AGEING * 0.5
+    wide = job("wide", [0, 1, 2], 0.5, parts=1)
+    scheduler.arrive(job("a", [0, 1], 20.0, priority=1), 0.0)
+    scheduler.arrive(wide, 0.0)
+    assert scheduler.arrive(job("early", [2, 3], 0.4, due - 0.1, priority=1), due - 0.1).starts
+    assert not scheduler.complete(("early", 0), due + 0.3).starts
+    assert scheduler.holder == wide
+    assert not scheduler.arrive(job("late", [2, 3], 0.1, due + 0.3, priority=1), due + 0.3).starts
+    selection = scheduler.lease_end(("a", 0), due + 0.4)
+    assert [start.job.request for start in selection.starts] == ["wide"] and selection.paused == ("a", 0)
+    assert scheduler.holder is None
+
+
+def test_splitters_are_kept_for_the_job_that_is_overdue() -> None:
+    virtual = clock(racks=12, pool={4: 2})
+    virtual.arrive(job("a", [0, 1, 2], 2.0))
+    virtual.arrive(job("b", [3, 4, 5], 2.0))
+    virtual.arrive(job("wide", [6, 7, 8, 9, 10, 11], 0.5, parts=1))
+    soon = AGEING * 0.5
+    scheduler = virtual.scheduler
+    assert not scheduler.complete(("a", 0), soon + 0.1).starts
+    assert not scheduler.arrive(job("c", [0, 1, 2], 0.1, soon + 0.2), soon + 0.2).starts
+    assert [s.job.request for s in scheduler.arrive(job("d", [0, 1], 0.1, soon), soon + 0.2).starts] == ["d"]
+    assert [s.job.request for s in scheduler.complete(("b", 0), soon + 0.3).starts] == ["wide"]
+    assert [s.job.request for s in scheduler.complete(("wide", 0), soon + 0.9).starts] == []
+    assert [s.job.request for s in scheduler.complete(("d", 0), soon + 1.0).starts] == ["c"]
+
+
+def test_nothing_is_kept_free_for_what_hardware_or_limit_can_not_serve() -> None:
+    scheduler = clock(racks=4, pool={4: 0}, limits={"none": -1}).scheduler
+    scheduler.arrive(job("impossible", [0, 1, 2], 0.5), 0.0)
+    scheduler.arrive(job("forbidden", [0, 1], 0.5, tenant="none"), 0.0)
+    assert scheduler.arrive(job("a", [0, 1], 0.5, 1000.0), 1000.0).starts
+    assert scheduler.holder is None
+
+
+def test_what_could_not_start_is_held_for_once_it_can() -> None:
+    scheduler = clock(racks=6, pool={4: 0}, limits={"none": -1}).scheduler
+    scheduler.arrive(job("a", [0, 1], 0.5), 0.0)
+    scheduler.arrive(job("b", [4, 5], 0.5), 0.0)
+    scheduler.arrive(job("impossible", [0, 1, 2], 0.5, parts=1), 0.0)
+    scheduler.arrive(job("forbidden", [4, 5], 0.5, tenant="none"), 0.1)
+    scheduler.arrive(job("other", [0, 1], 0.5, 1000.0), 1000.0)
+    assert scheduler.holder is None
+    scheduler.limit("none", None, 1000.0)
+    assert scheduler.holder is not None and scheduler.holder.request == "forbidden"
+    scheduler.regain("ocs", 0, (4,), 1000.0)
+    assert scheduler.holder.request == "impossible"
+
+
+def test_a_job_that_becomes_overdue_while_it_runs_is_not_paused_any_more() -> None:
+    scheduler = clock(racks=2).scheduler
+    long = job("long", [0, 1], 1.2)
+    due = AGEING * long.size
+    scheduler.arrive(long, 0.0)
+    scheduler.arrive(job("short", [0, 1], 0.1, due + 1), due + 1)
+    selection = scheduler.lease_end(("long", 0), due + 2)
+    assert selection.paused is None and [start.job.request for start in selection.starts] == ["long"]
+    early = clock(racks=2).scheduler
+    early.arrive(long, 0.0)
+    early.arrive(job("short", [0, 1], 0.1), 0.0)
+    assert early.lease_end(("long", 0), 0.6).paused == ("long", 0)
