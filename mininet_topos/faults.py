@@ -1,8 +1,9 @@
-"""Faults for the lab's optical switch while it runs: broken fibres, slow mirrors, late answers, cut connections.
+"""Faults for the lab's optical switch while it runs: broken and dim fibres, slow mirrors, late answers, cut sessions.
 
 Who holds the lab asks for them over a Unix socket of the TL1 agent, one JSON object a line, so that the TL1 side knows
 nothing of it. A broken fibre loses its packets and its light at the same moment: a queue of length zero where they
-would leave, and darkness in the power model; an alarm tells where a lit output went dark. Faults last until they are
+would leave, and darkness in the power model; an alarm tells where a lit output went dark. A dim fibre costs light all
+along the tree behind it, and packets at the receivers that then get less than they need. Faults last until they are
 taken back or the switch is restarted.
 """
 
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from mininet_topos.errors import LabError, PlanError, ProcessFault
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
 from mininet_topos.power import PowerModel
-from tl1_driver.circuits import Port
+from tl1_driver.circuits import Circuit, Port
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.messages import Severity
@@ -57,6 +59,13 @@ class FaultInjector:
         """The element's fibre is whole again. Raises `PlanError` for an unknown element."""
         self._ask(mended=fibre(self._plan, element))
 
+    def dim_fibre(self, element: str, decibels: float) -> None:
+        """The element's fibre loses so many dB more than it should; 0: it is good again.
+
+        Raises `PlanError` for an unknown element.
+        """
+        self._ask(dimmed=[fibre(self._plan, element), decibels])
+
     def slow_mirrors(self, seconds: float) -> None:
         """Every connect takes so much longer; 0 is the vendor's time."""
         self._ask(slow_mirrors=seconds)
@@ -91,9 +100,12 @@ class FaultDesk:
     ) -> None:
         self._switch, self._model, self._names, self._run_tc = switch, model, names, run_tc
         self._inputs: tuple[int, ...] = ()
+        self._circuits: Sequence[Circuit] = ()
+        self._closed: set[Port] = set()
         self._wishes: dict[str, Callable[[Any], None]] = {
             "broken": lambda port: self._break(Port(*port)),
             "mended": lambda port: self._mend(Port(*port)),
+            "dimmed": lambda wish: self._dim(Port(*wish[0]), float(wish[1])),
             "slow_mirrors": self._slow_mirrors,
             "hold_answers": self._hold_answers,
             "cut_sessions": lambda _: self._switch.cut(),
@@ -123,27 +135,51 @@ class FaultDesk:
         return {"done": True}
 
     def _break(self, port: Port) -> None:
-        before = self._lit_outputs()
-        self._run_tc([self._queue(port, "pfifo limit 0")])
-        self._model.broken.add(port)
-        self._report(before - self._lit_outputs(), Severity.CRITICAL, "CR")
+        self._alter({*self._model.broken, port}, self._model.dimmed)
 
     def _mend(self, port: Port) -> None:
-        before = self._lit_outputs()
-        self._run_tc([self._queue(port, "noqueue")])
-        self._model.broken.discard(port)
-        self._report(self._lit_outputs() - before, Severity.EVENT, "CL")
+        self._alter(self._model.broken - {port}, self._model.dimmed)
+
+    def _dim(self, port: Port, decibels: float) -> None:
+        if not 0 <= decibels < math.inf:
+            raise ValueError(f"a fibre cannot lose {decibels} dB")
+        self._alter(self._model.broken, {**self._model.dimmed, port: decibels})
+
+    def _alter(self, broken: set[Port], dimmed: dict[Port, float]) -> None:
+        """Change the fibres: packets first, so that a refusal leaves all as it was; then tell who went dark or lit."""
+        model, before = self._model, self._heard_outputs()
+        held = model.broken, model.dimmed
+        model.broken, model.dimmed = broken, dimmed
+        try:
+            self.follow(self._circuits)
+        except LabError:
+            model.broken, model.dimmed = held
+            raise
+        after = self._heard_outputs()
+        self._switch.light_changed()
+        self._report(before - after, Severity.CRITICAL, "CR")
+        self._report(after - before, Severity.EVENT, "CL")
+
+    def follow(self, circuits: Sequence[Circuit]) -> None:
+        """Let no packet pass where these circuits, which are now set, carry too little light. Raises `HostError`."""
+        self._circuits = circuits
+        closed = self._model.broken | self._model.unheard(circuits)
+        changes = [self._queue(port, "pfifo limit 0") for port in closed - self._closed]
+        changes += [self._queue(port, "noqueue") for port in self._closed - closed]
+        if changes:
+            self._run_tc(changes)
+        self._closed = closed
 
     def _queue(self, port: Port, discipline: str) -> str:
         """The end of the fibre that sends: the switch's own, or a splitter's leg."""
         sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
         return f"qdisc replace dev {sends(port.number)} root {discipline}"
 
-    def _lit_outputs(self) -> set[int]:
-        return {port.number for port in self._model(self._switch.circuits) if port.side == "out"}
+    def _heard_outputs(self) -> set[int]:
+        lit = {port for port in self._model(self._circuits) if port.side == "out"}
+        return {port.number for port in lit - self._model.unheard(self._circuits)}
 
     def _report(self, outputs: Iterable[int], severity: Severity, notification: str) -> None:
-        self._switch.light_changed()
         for output in sorted(outputs):
             name = DIALECTS["glimmerglass"].output_name(output)
             self._switch.report(severity, "REPT ALM EQPT", f"{name}:{notification},LOS,SA,,,,TRMT")

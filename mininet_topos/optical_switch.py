@@ -54,13 +54,19 @@ async def _serve(options: argparse.Namespace) -> None:
 
     async def apply(removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         fabric.apply(removed, added)
+        try:
+            desk.follow([Circuit(*pair) for pair in fabric.circuits.items()])
+        except LabError:
+            fabric.apply(added, removed)
+            raise
 
     switch = EmulatedSwitch(
         options.ports, options.ports, apply=apply, connect_seconds=options.connect_seconds, power=model
     )
+    desk = FaultDesk(switch, model, names, run_tc)
     server = await switch.serve(listener)
     if options.faults is not None:
-        await FaultDesk(switch, model, names, run_tc).serve(options.faults, options.ports)
+        await desk.serve(options.faults, options.ports)
     address, port = listener.getsockname()[:2]
     sys.stdout.write(json.dumps({"event": "ready", "tl1": f"{address}:{port}"}) + "\n")
     sys.stdout.flush()

@@ -1,7 +1,8 @@
 """How much light there is at every port of the lab's optical switch, from fibres, splitters, circuits and breaks.
 
 A ToR's transmitter shines as soon as its port is enabled, so each fibre from a ToR carries light all the time. Losses
-are those of a data sheet, with connectors; there is no amplifier. Ports that are not named are dark.
+are those of a data sheet, with connectors, and may grow while the lab runs; there is no amplifier. Ports that are not
+named are dark. A receiver that gets less than it needs hears nothing, though the monitor before it still reads light.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from mininet_topos.optical_fabric import Splitter
 from tl1_driver.circuits import Circuit, Port
 
 TRANSMITTED_DBM = 0.0
+SENSITIVITY_DBM = -30.0
+"""What a receiver needs: the controller's own default of `dark_dbm`, so that packets and light checks agree."""
 PASS_LOSS_DB = 1.5
 """One way through the switch."""
 SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9, 24: 16.5, 32: 17.2, 64: 21.5}
@@ -26,14 +29,16 @@ def splitter_loss(ways: int) -> float:
 
 @dataclass
 class PowerModel:
-    """The light in a lab whose ToRs feed the inputs `transmitters`; `broken` may change at any time.
+    """The light in a lab whose ToRs feed the inputs `transmitters`; `broken` and `dimmed` may change at any time.
 
-    Fibres into the switch are broken before its monitor, fibres out of it at the monitor: both read dark.
+    Fibres into the switch are broken before its monitor, fibres out of it at the monitor: both read dark. `dimmed` is
+    what a fibre loses beside what the data sheet says, in dB, at the same place.
     """
 
     transmitters: Sequence[int]
     splitters: Sequence[Splitter]
     broken: set[Port] = field(default_factory=set)
+    dimmed: dict[Port, float] = field(default_factory=dict)
 
     def __call__(self, circuits: Sequence[Circuit]) -> Mapping[Port, float]:
         """dBm at every lit port. The circuits must be free of loops."""
@@ -43,19 +48,30 @@ class PowerModel:
         arriving = [(number, TRANSMITTED_DBM) for number in self.transmitters]
         while arriving:
             number, power = arriving.pop()
-            if not self._lit(powers, Port("in", number), power) or number not in targets:
+            entered = self._light(powers, Port("in", number), power)
+            if entered is None or number not in targets:
                 continue
-            output, power = targets[number], power - PASS_LOSS_DB
-            if self._lit(powers, Port("out", output), power) and output in hung:
-                power -= splitter_loss(hung[output].ways)
-                arriving += [(leg, power) for leg in hung[output].outputs]
+            output = targets[number]
+            left = self._light(powers, Port("out", output), entered - PASS_LOSS_DB)
+            if left is not None and output in hung:
+                split = left - splitter_loss(hung[output].ways)
+                arriving += [(leg, split) for leg in hung[output].outputs]
         return powers
 
-    def _lit(self, powers: dict[Port, float], port: Port, power: float) -> bool:
+    def _light(self, powers: dict[Port, float], port: Port, power: float) -> float | None:
         if port in self.broken:
-            return False
-        powers[port] = power
-        return True
+            return None
+        powers[port] = power - self.dimmed.get(port, 0.0)
+        return powers[port]
+
+    def unheard(self, circuits: Sequence[Circuit]) -> set[Port]:
+        """The outputs to receivers that get light, but less than they need."""
+        fed = {splitter.input for splitter in self.splitters}
+        return {
+            port
+            for port, power in self(circuits).items()
+            if port.side == "out" and port.number not in fed and power < SENSITIVITY_DBM
+        }
 
 
 def transmitter_inputs(ports: int, splitters: Iterable[Splitter]) -> list[int]:

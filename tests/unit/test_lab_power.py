@@ -1,11 +1,14 @@
 """The light in the lab: what a data sheet says of each way, and what a break takes away."""
 
+import asyncio
+
 import pytest
 
-from mininet_topos.errors import PlanError
-from mininet_topos.faults import fibre
+from mininet_topos.errors import HostError, PlanError, ProcessFault
+from mininet_topos.faults import FaultDesk, FaultInjector, fibre
+from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
-from mininet_topos.power import PASS_LOSS_DB, PowerModel, splitter_loss, transmitter_inputs
+from mininet_topos.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
 from tl1_driver.circuits import Circuit, Port
 
 PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})
@@ -55,3 +58,107 @@ def test_fibres_have_the_controllers_names():
     assert fibre(PLAN, "port:r3/91") == Port("out", 3)
     with pytest.raises(PlanError, match="no fibre 'leg:s1/11'"):
         fibre(PLAN, "leg:s1/11")
+
+
+def test_a_dim_fibre_costs_all_that_lies_behind_it(model):
+    circuits = [ROOT, FIRST, SECOND, DEEP]
+    before = dict(model(circuits))
+    model.dimmed[Port("in", 10)] = 6.0
+    after = model(circuits)
+    behind = {port for port in before if after[port] != before[port]}
+    assert behind == {Port("in", 10), Port("out", 11), Port("out", 3), *(Port("in", leg) for leg in range(11, 15))}
+    assert all(before[port] - after[port] == pytest.approx(6.0) for port in behind)
+    assert model.unheard(circuits) == set()
+
+
+def test_a_leaf_below_its_sensitivity_is_unheard_and_still_read(model):
+    circuits = [ROOT, FIRST, SECOND, DEEP]
+    spare = model(circuits)[Port("out", 3)] - SENSITIVITY_DBM
+    model.dimmed[Port("out", 7)] = spare - 0.01
+    assert model.unheard(circuits) == set()
+    model.dimmed[Port("out", 7)] = spare + 0.01
+    assert model.unheard(circuits) == {Port("out", 3)}, "the shallow leaf has more light"
+    assert model(circuits)[Port("out", 3)] == pytest.approx(SENSITIVITY_DBM - 0.01)
+
+
+class Packets:
+    """Where no packet passes, as `tc` was told; `refuse` lets the kernel say no."""
+
+    def __init__(self):
+        self.closed, self.refuse = set(), False
+
+    def __call__(self, lines):
+        if self.refuse:
+            raise HostError("no")
+        for line in lines:
+            device = line.split()[3]
+            (self.closed.add if line.endswith("pfifo limit 0") else self.closed.discard)(device)
+
+
+class Alarms:
+    """An optical switch that notes what it is asked to report."""
+
+    def __init__(self):
+        self.heard = []
+
+    def light_changed(self):
+        self.heard.append("looked")
+
+    def report(self, severity, verb, text):
+        self.heard.append(text)
+
+
+@pytest.fixture
+async def desk(model, tmp_path):
+    packets, alarms = Packets(), Alarms()
+    desk = FaultDesk(alarms, model, Names("b0f1"), packets)
+    server = await desk.serve(tmp_path / "faults", PLAN.ocs_ports)
+    yield desk, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
+    server.close()
+    await server.wait_closed()
+
+
+async def test_below_its_sensitivity_a_leaf_loses_its_packets_and_its_light_comes_back(desk):
+    desk, lab, packets, alarms = desk
+    leaf = Names("b0f1").ocs_port(3)
+    desk.follow([ROOT, FIRST, SECOND, DEEP])
+    assert packets.closed == set()
+    await asyncio.to_thread(lab.dim_fibre, "splitter:s2", 20.0)
+    assert packets.closed == {leaf} and len(alarms.heard) == 2 and ":CR,LOS" in alarms.heard[1]
+    await asyncio.to_thread(lab.dim_fibre, "splitter:s2", 0.0)
+    assert packets.closed == set() and ":CL,LOS" in alarms.heard[-1]
+
+
+async def test_a_new_circuit_to_a_dim_fibre_is_dark_at_once(desk):
+    desk, lab, packets, _ = desk
+    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
+    assert packets.closed == set(), "no receiver is connected to it"
+    desk.follow([ROOT, FIRST])
+    assert packets.closed == {Names("b0f1").ocs_port(2)}
+    desk.follow([ROOT, Circuit(8, 2)])
+    assert packets.closed == set(), "over another leg there is light"
+
+
+async def test_a_break_and_a_dim_fibre_end_one_by_one(desk):
+    desk, lab, packets, _ = desk
+    desk.follow([ROOT, FIRST])
+    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
+    await asyncio.to_thread(lab.break_fibre, "leg:s1/7")
+    assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
+    await asyncio.to_thread(lab.mend_fibre, "leg:s1/7")
+    assert packets.closed == {Names("b0f1").ocs_port(2)}
+    await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 0.0)
+    assert packets.closed == set()
+
+
+async def test_what_the_kernel_refuses_or_makes_no_sense_changes_nothing(desk, model):
+    desk, lab, packets, _ = desk
+    desk.follow([ROOT, FIRST])
+    packets.refuse = True
+    with pytest.raises(ProcessFault, match="refused a fault"):
+        await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", 30.0)
+    assert model.dimmed == {}
+    for decibels in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(ProcessFault, match="refused a fault"):
+            await asyncio.to_thread(lab.dim_fibre, "leg:s1/7", decibels)
+    assert model.dimmed == {}

@@ -1,0 +1,271 @@
+"""Splitter trees under a power budget: the cheapest tree for every number of leaves and every state of the pool.
+
+Theory of operation. A slot is an input of the optical switch with light on it: the root fibre, or a splitter's leg. A
+slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new slots).
+Which multisets of pieces can hang below a slot depends on its light alone:
+
+    sets(slot) = {nothing} + for each kind: one piece of it + a sum of `ways` multisets out of sets(leg of that kind)
+
+Different orders of the same elements give the same light, so there are few slots. A set of multisets is an integer with
+a bit for every vector of counts, and a sum of two sets is a row of shifts: that makes this recursion, which is exact,
+cheap. A slot with too much (or too little) light for a receiver may stay open, which wastes a leg; sets are kept by the
+least number of wasted legs, so that leaves = 1 + sum(ways - 1) - wasted.
+
+Per number of leaves the multisets that are minimal (no other one uses less of everything) are kept, cheapest first.
+When a decision is made, the first one that the pool can still pay for is the optimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from algorithms.counts_box import CountsBox, Packing, Vector, bits_of
+from algorithms.level_program import DEEPEST, LevelProgram
+from algorithms.power_budget import ROUNDING_DB, InvalidOptics, Light, Passive, Piece, Window
+from algorithms.splitter_tree import Leg, Shape
+
+Layers = tuple[int, ...]
+"""Sets of vectors: the one at index w holds those that waste at least w legs, and no fewer."""
+
+Nested = tuple[int, tuple["Nested", ...]] | None
+"""A tree: (kind, what hangs on each leg), or None for a leg without a splitter."""
+
+MOST_LEAVES = 256
+MOST_MULTISETS = 5_000
+"""A catalogue is for as many leaves as keep it below this: more would take seconds to compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Light at the root slot, what a pass through the switch costs, and what must leave the switch towards a leaf."""
+
+    root: Light
+    switch: Passive
+    window: Window
+
+    def lights(self, slot: Light) -> bool:
+        """Whether a receiver works on this slot."""
+        return slot.best <= self.switch.most_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
+
+    def hopeless(self, slot: Light) -> bool:
+        """Whether there is too little light for any leaf below this slot, unless it is amplified."""
+        return self.switch.after(slot).worst < self.window.least - ROUNDING_DB
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A multiset of pieces: how many of each kind, their ways (largest first), price, and leaves that it can serve."""
+
+    counts: Vector
+    pieces: tuple[int, ...]
+    price: float
+    leaves: int
+
+
+class Catalogue:
+    """The trees that one budget allows, out of a pool of `supply` (kind to number).
+
+    The table goes up to `most_leaves` leaves, less than asked for where the pool is too large for that. Kinds are told
+    apart by their ways. Raises InvalidOptics where two kinds have the same. Computing it takes a tenth of a second for
+    the paper's three sizes; `choose` is a lookup.
+    """
+
+    def __init__(self, supply: Mapping[Piece, int], budget: Budget, most_leaves: int = MOST_LEAVES) -> None:
+        held = {kind: count for kind, count in supply.items() if count > 0}
+        self._kinds = sorted(held, key=lambda kind: -kind.ways)
+        self._ways = [kind.ways for kind in self._kinds]
+        if len(set(self._ways)) < len(self._ways):
+            raise InvalidOptics("two kinds of splitters have the same number of legs")
+        self._budget = budget
+        self._amplified = any(kind.amplifier for kind in self._kinds)
+        self._held = held
+        self.most_leaves = self._affordable(most_leaves)
+        self._box = CountsBox(*self._limits(self.most_leaves))
+        self._packing = Packing(self._box.most)
+        self._fields = tuple(zip(self._ways, self._packing.shifts, self._box.most, strict=True))
+        # Methods are cached per catalogue, which is as long as what they remember is of use.
+        self._sets, self._fold = cache(self._find_sets), cache(self._find_fold)
+        self._tables = self._find_tables()
+        self.tree = cache(self._build_tree)
+
+    def _affordable(self, most_leaves: int) -> int:
+        while most_leaves and prod(n + 1 for n in self._limits(most_leaves)[0]) > MOST_MULTISETS:
+            most_leaves = most_leaves * 7 // 8
+        return most_leaves
+
+    def _limits(self, most_leaves: int) -> tuple[Vector, Vector, int | None]:
+        """Most of each kind, what each adds, and most legs in all, beyond which no multiset can be minimal."""
+        added = tuple(ways - 1 for ways in self._ways)
+        most = tuple(self._held[kind] for kind in self._kinds)
+        if most_leaves == 0:
+            return (0,) * len(most), added, None
+        if self._amplified or not (self._budget.lights(self._budget.root) or self._budget.hopeless(self._budget.root)):
+            return most, added, None
+        # Where no leg is wasted, taking away a lowest splitter costs at most its own legs.
+        useful = tuple(min(n, -(-(most_leaves - 1) // a)) for n, a in zip(most, added, strict=True))
+        return useful, added, most_leaves + max(added, default=0) - 1
+
+    # ------------------------------------------------------------------------------------------- lookup
+
+    def choose(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
+        """The cheapest pieces (by ways) for a tree with that many leaves out of `pool` (ways to number), or None."""
+        if leaves > self.most_leaves:
+            return self._solved(leaves, pool)
+        entry = self.cheapest(leaves, pool)
+        return None if entry is None else entry.pieces
+
+    def _solved(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
+        """The same beyond the table: exact too, but it takes milliseconds."""
+        left = {kind: min(n, pool.get(kind.ways, 0)) for kind, n in self._held.items() if pool.get(kind.ways, 0)}
+        budget = self._budget
+        levels = LevelProgram(budget.root, budget.switch, left, {budget.window: leaves}, budget.window.least).solve()
+        if levels is None:
+            return None
+        ways = (kind.ways for (_, kind), count in levels.hung.items() for _ in range(count))
+        return tuple(sorted(ways, reverse=True))
+
+    def cheapest(self, leaves: int, pool: Mapping[int, int]) -> Entry | None:
+        """The cheapest multiset for that many leaves (at least 1) that `pool` has; None if no tree can be had.
+
+        Raises InvalidOptics above `most_leaves`.
+        """
+        if not 1 <= leaves <= self.most_leaves:
+            raise InvalidOptics(f"this catalogue has trees for 1 to {self.most_leaves} leaves, not for {leaves}")
+        have = guards = self._packing.guards
+        for ways, shift, most in self._fields:
+            count = pool.get(ways, 0)
+            have += (count if count < most else most) << shift
+        for packed, entry in self._tables[leaves]:
+            # `Packing.covers`, spelled out: this is the inner loop of every decision.
+            if (have - packed) & guards == guards:
+                return entry
+        return None
+
+    def entries(self, leaves: int) -> list[Entry]:
+        """The minimal multisets for that many leaves, cheapest first."""
+        return [entry for _, entry in self._tables[leaves]]
+
+    # --------------------------------------------------------------------------------------- computation
+
+    def _find_sets(self, slot: Light, depth: int) -> Layers:
+        """What can hang below `slot`, with `depth` splitters in series at most."""
+        found: Layers = (1,) if self._budget.lights(slot) else (0, 1)
+        if depth == 0 or (self._budget.hopeless(slot) and not self._amplified):
+            return found
+        for index, kind in enumerate(self._kinds):
+            leg = kind.hung(slot, self._budget.switch)
+            if leg is not None and self._sets(leg, depth - 1) != (0, 1):
+                below = self._fold(leg, depth - 1, kind.ways)
+                found = self._merge(found, tuple(self._box.add_one(index, layer) for layer in below))
+        return found
+
+    def _find_fold(self, slot: Light, depth: int, legs: int) -> Layers:
+        """What can hang below `legs` slots like this one, together."""
+        if legs == 1:
+            return self._sets(slot, depth)
+        first, second = self._fold(slot, depth, legs // 2), self._fold(slot, depth, legs - legs // 2)
+        sums = [0] * (len(first) + len(second) - 1)
+        for wasted, mine in enumerate(first):
+            for more, theirs in enumerate(second):
+                sums[wasted + more] |= self._box.sums(mine, theirs)
+        return _least_wasted(sums)
+
+    @staticmethod
+    def _merge(first: Layers, second: Layers) -> Layers:
+        longest = max(len(first), len(second))
+        padded = [layers + (0,) * (longest - len(layers)) for layers in (first, second)]
+        return _least_wasted([mine | theirs for mine, theirs in zip(*padded, strict=True)])
+
+    def _find_tables(self) -> list[list[tuple[int, Entry]]]:
+        """By leaves: the minimal multisets, cheapest first, each also packed for comparison."""
+        layers = self._sets(self._budget.root.rounded, DEEPEST)
+        found = [self._entry(bit, wasted) for wasted, layer in enumerate(layers) for bit in bits_of(layer)]
+        ranked = sorted(found, key=lambda entry: (entry.price, len(entry.pieces), entry.counts))
+        packed = [(self._packing.pack(entry.counts), entry) for entry in ranked]
+        return [self._minimal(packed, leaves) for leaves in range(self.most_leaves + 1)]
+
+    def _minimal(self, ranked: Sequence[tuple[int, Entry]], leaves: int) -> list[tuple[int, Entry]]:
+        # A minimal multiset has no splitter to spare, so it serves less than one splitter's legs too many.
+        too_many = leaves + max(self._ways, default=1)
+        kept: list[tuple[int, Entry]] = []
+        for packed, entry in ranked:
+            if leaves <= entry.leaves < too_many and not any(self._packing.covers(packed, less) for less, _ in kept):
+                kept.append((packed, entry))
+        return kept
+
+    def _entry(self, bit: int, wasted: int) -> Entry:
+        counts = self._box.vector(bit)
+        pieces = tuple(ways for ways, n in zip(self._ways, counts, strict=True) for _ in range(n))
+        price = sum(kind.price * n for kind, n in zip(self._kinds, counts, strict=True))
+        return Entry(counts, pieces, price, 1 + sum(ways - 1 for ways in pieces) - wasted)
+
+    # -------------------------------------------------------------------------------------------- trees
+
+    def _build_tree(self, entry: Entry) -> Shape:
+        """The pieces of `entry` hung so that the budget holds: leaves are all legs with good light, brightest first."""
+        nested = self._hang(self._budget.root.rounded, DEEPEST, self._box.bit(entry.counts))
+        ways: list[int] = []
+        feeds: list[Leg | None] = []
+        legs: list[tuple[Light, Leg | None]] = []
+        waiting: list[tuple[Nested, Light, Leg | None]] = [(nested, self._budget.root, None)]
+        for tree, slot, leg in waiting:
+            if tree is None:
+                legs.append((slot, leg))
+                continue
+            kind, children = tree
+            below = self._kinds[kind].hung(slot, self._budget.switch)
+            assert below is not None, "only trees without an overdriven element are in the sets"
+            waiting += [(child, below, (len(ways), number)) for number, child in enumerate(children)]
+            ways.append(self._kinds[kind].ways)
+            feeds.append(leg)
+        good = sorted((found for found in legs if self._budget.lights(found[0])), key=lambda found: -found[0].worst)
+        return Shape(tuple(ways), tuple(feeds), tuple(leg for _, leg in good))
+
+    def _hang(self, slot: Light, depth: int, bit: int) -> Nested:
+        if bit == 0:
+            return None
+        wasted = _wasted(self._sets(slot, depth), bit)
+        for index, kind in enumerate(self._kinds):
+            rest = self._box.less_one(index, bit)
+            leg = kind.hung(slot, self._budget.switch)
+            if rest is None or leg is None or self._sets(leg, depth - 1) == (0, 1):
+                continue
+            if _wasted(self._fold(leg, depth - 1, kind.ways), rest) == wasted:
+                parts = self._split(leg, depth - 1, kind.ways, rest)
+                return index, tuple(self._hang(leg, depth - 1, part) for part in parts)
+        raise AssertionError("a vector of a set has a piece on top")
+
+    def _split(self, slot: Light, depth: int, legs: int, bit: int) -> Iterator[int]:
+        """One vector of `sets` for each leg, which together are the vector `bit` of `fold`."""
+        if legs == 1 or bit == 0:
+            yield from (bit, *[0] * (legs - 1))
+            return
+        wasted = _wasted(self._fold(slot, depth, legs), bit)
+        half, other = self._fold(slot, depth, legs // 2), self._fold(slot, depth, legs - legs // 2)
+        for spent, layer in enumerate(half[: wasted + 1]):
+            for part in bits_of(layer):
+                rest = self._box.difference(bit, part)
+                if rest is not None and _wasted(other, rest) == wasted - spent:
+                    yield from self._split(slot, depth, legs // 2, part)
+                    yield from self._split(slot, depth, legs - legs // 2, rest)
+                    return
+        raise AssertionError("a vector of a fold is the sum of two")
+
+
+def _least_wasted(layers: Sequence[int]) -> Layers:
+    """Each vector only where it wastes the fewest legs."""
+    seen, kept = 0, []
+    for layer in layers:
+        kept.append(layer & ~seen)
+        seen |= layer
+    while kept and kept[-1] == 0:
+        kept.pop()
+    return tuple(kept)
+
+
+def _wasted(layers: Layers, bit: int) -> int:
+    """How many legs this vector wastes at least; as many as there are layers if it is in none of them."""
+    return next((wasted for wasted, layer in enumerate(layers) if layer >> bit & 1), len(layers))

@@ -1,0 +1,243 @@
+"""A light tree for ports that differ: weak receivers on shallow leaves, other splitters where that helps.
+
+First the tree at hand is tried: legs are dealt out from the darkest to the brightest, each to the receiver that it
+still suits and that stands the least light (exact where more loss is more loss in every respect). If that leaves
+anyone short, the exact program of `level_program` looks for the cheapest tree that serves everybody. If there is none,
+the answer is the tree that fails by the fewest dB, and which receiver and element bind there.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from algorithms.level_program import Level, LevelProgram, Levels
+from algorithms.power_budget import (
+    Amplifier,
+    Certificate,
+    Element,
+    Light,
+    Loss,
+    Passive,
+    Piece,
+    Transceiver,
+    Window,
+    certify,
+)
+from algorithms.splitter_tree import Leg, Shape, choose_splitters, shallowest
+
+MOST_KINDS = 4
+"""More sorts of splitters than this (each may have been measured) are taken together by size, at their worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Who sends and who receives. With `loop_leaf` the sender's own receiver must see light too."""
+
+    sender: Transceiver
+    receivers: tuple[Transceiver, ...]
+    loop_leaf: bool = False
+
+    @property
+    def leaves(self) -> tuple[Transceiver, ...]:
+        """Every receiver that needs a leaf; the sender's own comes last."""
+        return (*self.receivers, self.sender) if self.loop_leaf else self.receivers
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTree:
+    """A tree that serves everybody: `shape.ways[i]` is `pieces[i]`, `shape.leaves[j]` serves receiver j of `Ends`.
+
+    The sender's own receiver comes last where there is a loop leaf. With `two_way` there are no splitters and a loop
+    leaf all the same: the one receiver's transmitter lights it.
+    """
+
+    pieces: tuple[Piece, ...]
+    shape: Shape
+    certificates: tuple[Certificate, ...]
+    two_way: bool = False
+
+    @property
+    def price(self) -> float:
+        """What its pieces cost."""
+        return sum(piece.price for piece in self.pieces)
+
+    @property
+    def weakest(self) -> Certificate:
+        """The receiver with the smallest margin."""
+        return min(self.certificates, key=lambda certificate: certificate.margin)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no tree: `binding` is the receiver that falls short even in the best tree, None if legs lack."""
+
+    sentence: str
+    binding: Certificate | None = None
+
+
+def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape | None = None) -> FittedTree | Refusal:
+    """A tree from `pieces` over `switch` in which every margin holds, or which receiver and element bind.
+
+    `first` is the shape to try before all others (what `Catalogue.tree` or `splitter_tree.shallowest` gives); with
+    none the tree is the cheapest that there is. Each piece has a name of its own.
+    """
+    if len(ends.receivers) == 1 and ends.loop_leaf and (circuit := _two_way(ends, switch)):
+        return circuit
+    if first is not None and (named := _named(first, pieces)) and (fitted := _dealt(ends, named, first, switch)):
+        return fitted
+    return _cheapest(ends, pieces, switch)
+
+
+def _two_way(ends: Ends, switch: Passive) -> FittedTree | None:
+    (receiver,) = ends.receivers
+    both = (certify(ends.sender, [switch], receiver), certify(receiver, [switch], ends.sender))
+    fits = ends.sender.needed.fits(switch.after(receiver.entering)) and receiver.needed.fits(
+        switch.after(ends.sender.entering)
+    )
+    return FittedTree((), Shape((), (), (None, None)), both, two_way=True) if fits else None
+
+
+# ----------------------------------------------------------------------------------------------- the tree at hand
+
+
+def _named(shape: Shape, pieces: Sequence[Piece]) -> tuple[Piece, ...] | None:
+    """Pieces of the sizes that a shape has; None if there are not as many."""
+    left: defaultdict[int, list[Piece]] = defaultdict(list)
+    for piece in reversed(pieces):
+        left[piece.ways].append(piece)
+    if any(count > len(left[ways]) for ways, count in Counter(shape.ways).items()):
+        return None
+    return tuple(left[ways].pop() for ways in shape.ways)
+
+
+def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive) -> FittedTree | None:
+    lights = _slots(ends.sender.entering, pieces, shape.feeds, switch)
+    if lights is None:
+        return None
+    legs = sorted(set(lights) - set(shape.feeds), key=lambda leg: (lights[leg].worst, leg or (-1, -1)))
+    waiting = dict(enumerate(ends.leaves))
+    feeds: dict[int, Leg | None] = {}
+    for leg in legs:
+        seen = switch.after(lights[leg])
+        suited = [number for number, receiver in waiting.items() if receiver.needed.fits(seen)]
+        if suited:
+            number = min(suited, key=lambda n: (waiting[n].needed.most, waiting[n].needed.least))
+            del waiting[number]
+            feeds[number] = leg
+    if waiting:
+        return None
+    return _certified(ends, pieces, Shape(shape.ways, shape.feeds, tuple(feeds[n] for n in sorted(feeds))), switch)
+
+
+def _slots(
+    root: Light, pieces: Sequence[Piece], feeds: Iterable[Leg | None], switch: Passive
+) -> dict[Leg | None, Light] | None:
+    """The light at every slot; None if anything is overdriven."""
+    lights: dict[Leg | None, Light] = {None: root}
+    for index, (piece, feed) in enumerate(zip(pieces, feeds, strict=True)):
+        below = piece.hung(lights[feed], switch)
+        if below is None:
+            return None
+        lights |= {(index, leg): below for leg in range(piece.ways)}
+    return lights
+
+
+def _certified(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive) -> FittedTree:
+    def path(leg: Leg | None) -> list[Element]:
+        if leg is None:
+            return [switch]
+        return [*path(shape.feeds[leg[0]]), *pieces[leg[0]].elements, switch]
+
+    leaves = zip(shape.leaves, ends.leaves, strict=True)
+    return FittedTree(pieces, shape, tuple(certify(ends.sender, path(leg), receiver) for leg, receiver in leaves))
+
+
+# ----------------------------------------------------------------------------------------------- the exact search
+
+
+def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTree | Refusal:
+    kinds = _kinds(pieces)
+    ways = choose_splitters(len(ends.leaves), Counter(piece.ways for piece in pieces))
+    if ways is None:
+        return _too_few_legs(ends)
+    program = LevelProgram(
+        ends.sender.entering,
+        switch,
+        {kind: len(alike) for kind, alike in kinds.items()},
+        Counter(receiver.needed for receiver in ends.leaves),
+        min(receiver.needed.least for receiver in ends.leaves) - _shortfall_of(ways, ends, kinds, switch),
+    )
+    levels = program.solve()
+    if levels is not None:
+        return _built(ends, levels, kinds, switch)
+    shortfalls = program.shortfalls()
+    place = bisect_left(range(len(shortfalls)), True, key=lambda n: program.solve(shortfalls[n]) is not None)
+    least_bad = program.solve(shortfalls[place]) if place < len(shortfalls) else None
+    if least_bad is None:
+        return _too_few_legs(ends)
+    binding = _built(ends, least_bad, kinds, switch).weakest
+    return Refusal(f"no tree reaches everybody: {binding.sentence}", binding)
+
+
+def _too_few_legs(ends: Ends) -> Refusal:
+    wanted = len(ends.leaves)
+    return Refusal(f"a tree of this group needs {wanted} legs, more than the splitters that can be used offer")
+
+
+def _shortfall_of(ways: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
+    """By how many dB anybody falls short at most in a tree that is easily built: no other need be worse than that."""
+    shape = shallowest(len(ends.leaves), ways)
+    worst = {size: max((k for k in kinds if k.ways == size), key=lambda kind: kind.loss.worst) for size in ways}
+    slots = _slots(ends.sender.entering, [worst[size] for size in shape.ways], shape.feeds, switch)
+    if slots is None:
+        return math.inf
+    lights = {switch.after(slots[leg]) for leg in shape.leaves}
+    windows = {receiver.needed for receiver in ends.leaves}
+    return max(0.0, *(-window.margin(light) for window in windows for light in lights))
+
+
+def _kinds(pieces: Sequence[Piece]) -> Mapping[Piece, list[Piece]]:
+    alike: defaultdict[Piece, list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        alike[piece.kind].append(piece)
+    if len(alike) <= MOST_KINDS:
+        return alike
+    sizes: defaultdict[tuple[int, Amplifier | None], list[Piece]] = defaultdict(list)
+    for piece in pieces:
+        sizes[piece.ways, piece.kind.amplifier].append(piece)
+    return {worst_of(same): same for same in sizes.values()}
+
+
+def worst_of(pieces: Sequence[Piece]) -> Piece:
+    """The kind that promises no more than any of these pieces of one size does."""
+    loss = Loss(
+        min(piece.loss.best for piece in pieces),
+        max(piece.loss.typical for piece in pieces),
+        max(piece.loss.worst for piece in pieces),
+    )
+    return replace(pieces[0].kind, loss=loss, price=max(piece.price for piece in pieces))
+
+
+def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switch: Passive) -> FittedTree:
+    """Levels turned into named splitters and legs, parents first."""
+    left = {kind: list(alike) for kind, alike in kinds.items()}
+    slots: defaultdict[Level, list[Leg | None]] = defaultdict(list)
+    slots[0, ends.sender.entering.rounded].append(None)
+    pieces: list[Piece] = []
+    feeds: list[Leg | None] = []
+    for (level, kind), count in sorted(levels.hung.items(), key=lambda item: item[0][0][0]):
+        below = kind.hung(level[1], switch)
+        assert below is not None, "a level program hangs nothing that is overdriven"
+        for _ in range(count):
+            feeds.append(slots[level].pop())
+            slots[level[0] + 1, below] += [(len(pieces), leg) for leg in range(kind.ways)]
+            pieces.append(left[kind].pop(0))
+    served: defaultdict[Window, list[Leg | None]] = defaultdict(list)
+    for (level, window), count in levels.served.items():
+        served[window] += [slots[level].pop() for _ in range(count)]
+    legs = tuple(served[receiver.needed].pop() for receiver in ends.leaves)
+    return _certified(ends, tuple(pieces), Shape(tuple(p.ways for p in pieces), tuple(feeds), legs), switch)

@@ -1,0 +1,152 @@
+"""The cheapest splitter tree where receivers differ, as a small integer program over levels of light.
+
+Slots with equal light, equally deep, are one level. Per level the program counts how many splitters of each kind hang
+there and how many receivers of each sort are served there: no more than the splitters above opened. That is exact, for
+within a level slots are alike. For receivers that are all alike `cascade` answers the same question by a lookup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import highspy
+
+from algorithms.power_budget import ROUNDING_DB, Light, Passive, Piece, Window
+
+DEEPEST = 8
+"""Splitters in series, at most. Passive trees end earlier; behind amplifiers light alone sets no end."""
+
+Level = tuple[int, Light]
+"""(splitters passed, light at the slots)"""
+
+
+class SolverFault(RuntimeError):
+    """Our fault: the solver gave up on a program that is small and bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A tree by levels: how many of which kind hang at each, and how many receivers of which sort are served there."""
+
+    hung: Mapping[tuple[Level, Piece], int]
+    served: Mapping[tuple[Level, Window], int]
+
+
+@dataclass(frozen=True)
+class LevelProgram:
+    """The trees from light `root` over `switch` out of `supply`, for so many receivers of each sort (`demands`).
+
+    Slots that give less than `darkest` dBm behind the switch are not looked at where no amplifier could help them.
+    """
+
+    root: Light
+    switch: Passive
+    supply: Mapping[Piece, int]
+    demands: Mapping[Window, int]
+    darkest: float = -math.inf
+
+    @cached_property
+    def _below(self) -> dict[Level, dict[Piece, Level]]:
+        """Every level that can be reached, and where each kind leads from there; shallow ones first."""
+        most = min(DEEPEST, sum(self.supply.values()))
+        found: dict[Level, dict[Piece, Level]] = {}
+        waiting: list[Level] = [(0, self.root.rounded)]
+        for level in waiting:
+            if level in found:
+                continue
+            depth, light = level
+            legs = {kind: kind.hung(light, self.switch) for kind in self.supply} if depth < most else {}
+            found[level] = {
+                kind: (depth + 1, leg) for kind, leg in legs.items() if leg is not None and not self._too_dark(leg)
+            }
+            waiting += found[level].values()
+        return found
+
+    def _too_dark(self, slot: Light) -> bool:
+        dark = self.switch.after(slot).worst < self.darkest - ROUNDING_DB
+        return dark and not any(kind.amplifier for kind in self.supply)
+
+    def _shortfall(self, level: Level, window: Window) -> float:
+        """How many dB a receiver of this sort lacks at this level, of whatever it lacks more."""
+        light = level[1]
+        overdriven = light.best > self.switch.most_input + ROUNDING_DB
+        return math.inf if overdriven else round(-window.margin(self.switch.after(light)), 6)
+
+    def shortfalls(self) -> list[float]:
+        """By how many dB receivers could fall short anywhere, least first."""
+        found = {self._shortfall(level, window) for level in self._below for window in self.demands}
+        return sorted(dB for dB in found if ROUNDING_DB < dB < math.inf)
+
+    def solve(self, allowed: float = 0.0) -> Levels | None:
+        """The cheapest tree in which nobody lacks more than `allowed` dB; None if there is none."""
+        places = [
+            (level, window)
+            for level in self._below
+            for window in self.demands
+            if self._shortfall(level, window) <= allowed + ROUNDING_DB
+        ]
+        useful = self._leading_to({level for level, _ in places})
+        hangings = [
+            (level, kind) for level, kinds in self._below.items() for kind, leg in kinds.items() if leg in useful
+        ]
+        if {window for _, window in places} != set(self.demands):
+            return None
+        counts = self._solved(hangings, places)
+        if counts is None:
+            return None
+        hung = {hanging: n for hanging, n in zip(hangings, counts, strict=False) if n}
+        served = {place: n for place, n in zip(places, counts[len(hangings) :], strict=True) if n}
+        return Levels(hung, served)
+
+    def _leading_to(self, wanted: set[Level]) -> set[Level]:
+        useful = set(wanted)
+        for level, kinds in sorted(self._below.items(), key=lambda item: -item[0][0]):
+            if not useful.isdisjoint(kinds.values()):
+                useful.add(level)
+        return useful
+
+    def _solved(
+        self, hangings: Sequence[tuple[Level, Piece]], places: Sequence[tuple[Level, Window]]
+    ) -> list[int] | None:
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("mip_rel_gap", 0.0)
+        solver.setOptionValue("mip_abs_gap", 1e-6)
+        uses: dict[Level, list[tuple[int, float]]] = {level: [] for level in self._below}
+        of_kind: dict[Piece, list[int]] = {kind: [] for kind in self.supply}
+        of_sort: dict[Window, list[int]] = {window: [] for window in self.demands}
+        for column, (level, kind) in enumerate(hangings):
+            # Among trees of one price the one with the fewest pieces, so that nothing hangs that serves nobody.
+            solver.addCol(kind.price + 1e-3, 0.0, float(self.supply[kind]), 0, [], [])
+            uses[level].append((column, 1.0))
+            uses[self._below[level][kind]].append((column, -float(kind.ways)))
+            of_kind[kind].append(column)
+        for column, (level, window) in enumerate(places, start=len(hangings)):
+            solver.addCol(0.0, 0.0, float(self.demands[window]), 0, [], [])
+            uses[level].append((column, 1.0))
+            of_sort[window].append(column)
+        columns = len(hangings) + len(places)
+        for column in range(columns):
+            solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
+        root = next(iter(self._below))
+        for level, terms in uses.items():
+            _row(solver, -highspy.kHighsInf, float(level == root), terms)
+        for kind, using in of_kind.items():
+            _row(solver, 0.0, float(self.supply[kind]), [(column, 1.0) for column in using])
+        for window, serving in of_sort.items():
+            _row(solver, float(self.demands[window]), float(self.demands[window]), [(c, 1.0) for c in serving])
+        solver.run()
+        status = solver.getModelStatus()
+        if status == highspy.HighsModelStatus.kInfeasible:
+            return None
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverFault(f"the solver ended with {solver.modelStatusToString(status)}")
+        return [round(value) for value in solver.getSolution().col_value]
+
+
+def _row(solver: highspy.Highs, lower: float, upper: float, terms: Sequence[tuple[int, float]]) -> None:
+    solver.addRow(lower, upper, len(terms), [column for column, _ in terms], [factor for _, factor in terms])

@@ -1,0 +1,122 @@
+"""Light trees under a power budget on a declared fabric: cross-connects, margins, reshaping, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import Group, shared_ports
+from algorithms.leaf_assignment import Refusal
+from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, exactly
+from algorithms.splitter_tree import shallowest
+from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit
+from blast_controller.core.fabric import Fabric, OpticalPort, Rack, Splitter, reached_ports
+from blast_controller.core.light_tree import build
+from blast_controller.core.optics import Optics
+
+RACKS = 12
+SIZES = (4, 4, 4, 16)
+PORTS = [OpticalPort(f"r{n}", 49, "ocs1", n + 1, n + 1) for n in range(RACKS)]
+FIRST = [RACKS + 1 + sum(SIZES[:n]) for n in range(len(SIZES))]
+SPLITTERS = [
+    Splitter(f"s{n}", "ocs1", RACKS + 1 + n, tuple(range(first, first + ways)))
+    for n, (first, ways) in enumerate(zip(FIRST, SIZES, strict=True))
+]
+FABRIC = Fabric(
+    {port.rack: Rack(port.rack, n + 1, (port,)) for n, port in enumerate(PORTS)},
+    {},
+    {s.name: s for s in SPLITTERS},
+    ("ocs1",),
+    1e10,
+)
+LOSS = {4: Loss(6.1, 6.9, 7.4), 16: Loss(12.1, 13.4, 13.9)}
+
+
+def optics(weak=(), sensitivity=-24.0, overload=0.0):
+    def port(p):
+        fibre = exactly(6.0 if p.rack in weak else 0.3)
+        return Transceiver(p.element, Light(0, 2, 4), sensitivity, overload, exactly(0.3), fibre)
+
+    return Optics(
+        {p.element: port(p) for p in PORTS},
+        {s.element: Piece(s.element, s.ways, LOSS[s.ways], price={4: 40.0, 16: 80.0}[s.ways]) for s in SPLITTERS},
+        {"ocs1": Passive("switch:ocs1", Loss(0.5, 1.5, 1.5), 20.0)},
+    )
+
+
+def ends(receivers, loop_leaf=False):
+    return TreeEnds(PORTS[0], tuple(PORTS[1 : receivers + 1]), loop_leaf)
+
+
+def lit(tree):
+    return reached_ports(FABRIC, tree.circuits, tree.root)
+
+
+@pytest.mark.parametrize("receivers", range(1, RACKS))
+@pytest.mark.parametrize("loop_leaf", [False, True])
+def test_light_reaches_all_of_them_and_nobody_else(receivers, loop_leaf):
+    wanted = ends(receivers, loop_leaf)
+    found = fit(optics(overload=10.0), wanted, SPLITTERS)
+    assert isinstance(found, BudgetedTree)
+    two_way = loop_leaf and receivers == 1
+    others = {(p.rack, p.port) for p in wanted.receivers}
+    assert lit(found.tree) == others | ({("r0", 49)} if loop_leaf and not two_way else set())
+    if two_way:
+        assert reached_ports(FABRIC, found.tree.circuits, wanted.receivers[0]) == {("r0", 49)}
+    assert certify_tree(optics(overload=10.0), found.tree) == found.certificates
+    assert all(c.margin >= 0 for c in found.certificates)
+
+
+def test_a_tree_built_without_a_budget_can_be_certified_all_the_same():
+    tree = build(PORTS[0], PORTS[1:8], SPLITTERS[:3], loop_leaf=False)
+    margins = {c.receiver: c.sensitivity_margin for c in certify_tree(optics(weak=["r1", "r7"]), tree)}
+    assert margins["port:r1/49"] == pytest.approx(24 - 0.3 - 1.5 - 7.4 - 1.5 - 6), "on a shallow leaf"
+    assert margins["port:r7/49"] == pytest.approx(24 - 0.3 - 2 * (1.5 + 7.4) - 1.5 - 6), "on a deep one"
+
+
+def test_a_weak_rack_moves_up_and_the_pieces_stay():
+    chosen = [4, 4, 4]
+    plain = build(PORTS[0], PORTS[1:8], SPLITTERS[:3], loop_leaf=False)
+    assert min(c.margin for c in certify_tree(optics(weak=["r7"]), plain)) < 0
+    found = fit(optics(weak=["r7"]), ends(7), SPLITTERS[:3], shallowest(7, chosen))
+    assert isinstance(found, BudgetedTree) and min(c.margin for c in found.certificates) >= 0
+    assert {h.splitter.name for h in found.tree.splitters} == {"s0", "s1", "s2"}
+
+
+def test_another_size_is_found_among_all_that_are_free():
+    many = [f"r{n}" for n in range(1, 8)]
+    small = fit(optics(weak=many), ends(7), SPLITTERS[:3], shallowest(7, [4, 4, 4]))
+    assert isinstance(small, Refusal) and small.binding is not None
+    assert small.binding.receiver in {f"port:{rack}/49" for rack in many}
+    found = fit(optics(weak=many), ends(7), SPLITTERS, shallowest(7, [4, 4, 4]))
+    assert isinstance(found, BudgetedTree) and [h.splitter.name for h in found.tree.splitters] == ["s3"]
+
+
+def test_a_splitter_with_a_broken_leg_has_the_others():
+    broken = replace(SPLITTERS[3], outputs=SPLITTERS[3].outputs[1:])
+    found = fit(optics(), ends(11), [broken])
+    assert isinstance(found, BudgetedTree)
+    assert SPLITTERS[3].outputs[0] not in {leaf.feed for leaf in found.tree.leaves}
+
+
+def test_the_matching_takes_what_the_catalogue_says():
+    trees = catalogue(optics(), PORTS, SPLITTERS)
+    kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, trees.choose)
+    group = Group("g", shared_ports(0, range(1, 9)), 9, 8, 1.0)
+    assert kernel.fit(group) == (16,), "one 1:16 is cheaper than three 1:4"
+    kernel.pool[16] = 0
+    assert kernel.fit(group) == (4, 4, 4)
+    dim = catalogue(optics(sensitivity=-15.0), PORTS, SPLITTERS)
+    kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, dim.choose)
+    assert kernel.fit(group) is None, "two levels, or 1:16, are too dark"
+
+
+def test_of_one_size_the_common_sort_at_its_worst_counts():
+    known = optics()
+    better = replace(known.splitters["splitter:s0"], loss=exactly(5.0))
+    amplified = replace(known.splitters["splitter:s2"], amplifier=Amplifier("a", (20, 20, 20), 17))
+    mixed = replace(known, splitters=known.splitters | {"splitter:s0": better, "splitter:s2": amplified})
+    trees = catalogue(mixed, PORTS, SPLITTERS[:3])
+    assert trees.choose(7, {4: 3}) == (4, 4) and trees.choose(8, {4: 3}) is None
