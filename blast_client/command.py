@@ -65,9 +65,14 @@ def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"blast {_version()}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_commands(commands, subparsers)
+    return parser
+
+
+def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
+    """Let these entry points add their sub-commands, in the order of their names."""
     for command in sorted(commands, key=lambda command: command.name):
         _register(command, subparsers)
-    return parser
 
 
 def _register(command: EntryPoint, subparsers: Any) -> None:

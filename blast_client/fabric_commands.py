@@ -1,12 +1,17 @@
-"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibres checked."""
+"""`blast fabric show|svg|verify`: the fabric as a table and as a picture, and its fibres checked.
+
+Other packages add their own, as they do to `blast` itself, by entry points of the group `blast.fabric_commands`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from blast_client.command import add_commands
 from blast_client.fabric_svg import fabric_svg
 from blast_client.fabric_table import fabric_table
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
@@ -14,6 +19,7 @@ from blast_client.json_form import to_json
 from blast_client.operator_commands import register_verify
 from blast_client.options import add_command, connect
 
+GROUP = "blast.fabric_commands"
 _WRONG_PLACE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
@@ -33,6 +39,7 @@ def register(subparsers: Any) -> None:
     svg.add_argument("--output", metavar="FILE", type=Path, help="file to write (default: standard output)")
     svg.set_defaults(run=_svg)
     register_verify(kinds)
+    add_commands(entry_points(group=GROUP), kinds)
 
 
 @telling_failures

@@ -1,0 +1,237 @@
+"""The commands of this package: `blast plan`, `blast fabric plan` and `blast figures`.
+
+`blast` loads this file at every start, so what calculates and draws is loaded when one of them runs; a base
+installation, which lacks the libraries for it, still shows the help.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from blast_sim.wrong_input import WrongInput
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+LIBRARIES = ("highspy", "matplotlib", "numpy", "pulp")
+
+_PLAN = """\
+Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
+
+Without --optimize or --exact the requests are taken in the order of the policy: `paper` by volume per rack, `smith`
+and `srpt-lease` by duration times the square root of the racks (a request has as many seconds of data as its weight
+has units for each receiver). With either, the sum of what the policy says each request is worth is made as large as
+possible: with `paper` that is the weight itself.
+
+The answer as JSON: {"selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...], "weight",
+"bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (proven), "seconds"}.
+"""
+_PLAN_EXAMPLE = """\
+example:
+  blast plan instance.json --optimize 50 --json
+
+instance.json:
+  {"racks": 8, "ports_per_rack": 1, "splitters": [{"ways": 4, "count": 2}],
+   "requests": [{"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
+                {"id": "b", "sender": 3, "receivers": [4], "weight": 100}],
+   "max_splitters_per_tree": null, "directional": false, "loop_leaf": false}
+"""
+_FABRIC_PLAN = """\
+Say how many splitters of which sizes, and how many optical ports, to buy for a workload.
+
+Method: several samples of the workload are requests that compete at one moment. A linear programme over all of them
+proposes pools of splitters, once for each of a row of exchange rates between money and volume and for each number of
+ports. Every proposal is then allocated on every sample by the optimiser, cut down to what was used, and priced with
+the table. Printed are the proposals that no other one beats in both price and share of the volume served, the
+cheapest among them that serves --serve percent of what the best one does (or the best one within --most-price), and
+what one more piece of each kind would add to it. The share served is that of one decision: requests left over wait.
+Where the price table has a light budget, only trees that keep it are counted.
+"""
+_FABRIC_PLAN_EXAMPLE = """\
+examples:
+  blast fabric plan --racks 120 --workload S-many --groups 60
+  blast fabric plan --racks 200 --workload requests.json --ports 1,2 --most-price 200000 --json
+  blast fabric plan --example-prices > prices.toml
+  blast fabric plan --racks 200 --workload FB --prices prices.toml
+"""
+_ALLOCATION = """\
+Draw the allocation results as pictures, each with its figures as CSV: the time of a decision against racks beside
+Table I of the paper, the optimiser against proven optima, completion times of the policies.
+
+The measurements are those of benchmarks/allocation_speed.py, allocation_quality.py and completion_time.py. Their JSON
+is looked for in the --out folder; what is missing is measured first (a few minutes, less with --quick) and kept there.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add `plan` and `figures` to `blast`."""
+    _register_plan(subparsers)
+    figures = subparsers.add_parser("figures", help="draw results as pictures and tables")
+    kinds = figures.add_subparsers(metavar="WHAT", required=True)
+    allocation = _parser(
+        kinds, "allocation", "allocation and scheduling", _ALLOCATION, "example:\n  blast figures allocation --quick"
+    )
+    allocation.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("figures"), help="folder (default: figures)"
+    )
+    allocation.add_argument("--format", choices=("svg", "png"), default="svg", help="of the pictures (default: svg)")
+    allocation.add_argument("--quick", action="store_true", help="shorter measurements, where any are missing")
+    allocation.add_argument("--again", action="store_true", help="measure also what was measured before")
+    allocation.add_argument(
+        "--benchmarks",
+        metavar="DIR",
+        type=Path,
+        default=Path("benchmarks"),
+        help="folder of the scripts (default: benchmarks)",
+    )
+    allocation.set_defaults(run=_figures)
+
+
+def register_fabric_plan(subparsers: Any) -> None:
+    """Add `plan` to `blast fabric`."""
+    plan = _parser(subparsers, "plan", "what hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
+    plan.add_argument("--racks", type=_whole(2, 100_000), help="racks of the fabric (default: those of the file)")
+    plan.add_argument(
+        "--workload", metavar="NAME|FILE", help="P-contig, P-random, S-many, R3-5, FB …, or an instance file"
+    )
+    plan.add_argument("--groups", type=_whole(1, 100_000), help="multicasts that compete (default: half the racks)")
+    plan.add_argument("--samples", type=_whole(1, 1000), default=5, help="of a named workload (default: 5)")
+    plan.add_argument("--ports", metavar="B,B", type=_counts, default=(1, 2), help="a rack, to try (default: 1,2)")
+    plan.add_argument(
+        "--directional", action="store_true", help="a rack may send to one group and receive from another"
+    )
+    plan.add_argument("--max-splitters-per-tree", type=_whole(0, 100_000), metavar="K", help="the paper's constraint 1")
+    plan.add_argument(
+        "--counting",
+        choices=("paper", "packed"),
+        default="paper",
+        help="switch ports of a 1:N splitter: N + 1 (paper), or N as its input shares a pair with an output (packed)",
+    )
+    wanted = plan.add_mutually_exclusive_group()
+    wanted.add_argument("--serve", metavar="PERCENT", type=_positive, default=95.0, help="of the best (default: 95)")
+    wanted.add_argument("--most-price", metavar="PRICE", type=_positive, help="the best fabric for this price instead")
+    plan.add_argument("--prices", metavar="FILE", type=Path, help="price table (default: the example's)")
+    plan.add_argument("--example-prices", action="store_true", help="print a price table to start from, and end")
+    plan.add_argument("--json", action="store_true", help="print JSON")
+    plan.set_defaults(run=_fabric_plan)
+
+
+def _register_plan(subparsers: Any) -> None:
+    plan = _parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
+    plan.add_argument("file", metavar="INSTANCE.json", help="the instance, `-` for standard input")
+    plan.add_argument("--policy", choices=("paper", "smith", "srpt-lease"), default="paper", help="(default: paper)")
+    how = plan.add_mutually_exclusive_group()
+    how.add_argument("--optimize", metavar="MS", type=_positive, help="optimise for so many milliseconds at most")
+    how.add_argument("--exact", action="store_true", help="solve the integer programme")
+    plan.add_argument(
+        "--time-limit", metavar="SECONDS", type=_positive, default=60.0, help="for --exact to give up (default: 60)"
+    )
+    plan.add_argument("--json", action="store_true", help="print JSON")
+    plan.set_defaults(run=_plan)
+
+
+def _parser(subparsers: Any, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+# ------------------------------------------------------------------------------------------ types of options
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+        return int(text)
+
+    return whole
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(sorted(set(map(_whole(1, 1000), text.split(",")))))
+
+
+# --------------------------------------------------------------------------------------------------- running
+
+
+def _telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Turn wrong input into its sentence and exit status."""
+
+    @wraps(run)
+    def wrapped(arguments: argparse.Namespace) -> int:
+        missing = [name for name in LIBRARIES if find_spec(name) is None]
+        if missing:
+            sys.stderr.write(f"blast: {', '.join(missing)} not installed: pip install 'blast-controller[sim]'\n")
+            return FAILED
+        try:
+            return run(arguments)
+        except WrongInput as error:
+            sys.stderr.write(f"blast: {error}\n")
+            return WRONG_INPUT
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            sys.stderr.write(f"blast: {error.filename}: {error.strerror or error}: name another file\n")
+            return WRONG_INPUT
+
+    return wrapped
+
+
+@_telling
+def _plan(arguments: argparse.Namespace) -> int:
+    from algorithms.b_matching.exact import SolverFailed
+    from blast_sim.plan_command import run
+
+    try:
+        run(arguments)
+    except SolverFailed as error:
+        sys.stderr.write(f"blast: {error}: try --optimize 1000 instead\n")
+        return FAILED
+    return DONE
+
+
+@_telling
+def _fabric_plan(arguments: argparse.Namespace) -> int:
+    from algorithms.level_program import SolverFault as NoTree
+    from blast_sim.fabric_plan_command import run
+    from blast_sim.pool_programme import SolverFault as NoPool
+
+    try:
+        run(arguments)
+    except (NoTree, NoPool) as error:
+        sys.stderr.write(f"blast: {error}: try fewer --groups or --samples\n")
+        return FAILED
+    return DONE
+
+
+@_telling
+def _figures(arguments: argparse.Namespace) -> int:
+    from blast_sim.figures import MeasurementFailed, run
+
+    try:
+        run(arguments)
+    except MeasurementFailed as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return FAILED
+    return DONE

@@ -1,0 +1,80 @@
+"""`blast figures allocation`: pictures of the allocation results, each with its figures as CSV."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from tqdm import tqdm
+
+from blast_sim.drawings import all_policies, completion_times, decision_times, shares_of_optimum
+from blast_sim.measurements import BENCHMARKS, MeasurementFailed, Row, Tables, kept_in, measure, read
+
+__all__ = ["MeasurementFailed", "draw", "run"]
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure what is missing, draw everything, and say what was written.
+
+    Raises WrongInput, MeasurementFailed, OSError.
+    """
+    folder: Path = arguments.out
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [benchmark for benchmark in BENCHMARKS if arguments.again or not kept_in(folder, benchmark).exists()]
+    bar = tqdm(missing, desc="measuring", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
+    for benchmark in bar:
+        measure(
+            benchmark,
+            arguments.benchmarks,
+            arguments.quick,
+            folder,
+            lambda said, script=benchmark.script: bar.set_postfix_str(f"{script}: {said}"),  # type: ignore[misc]
+        )
+    tables = {name: rows for one in BENCHMARKS for name, rows in read(kept_in(folder, one), one).items()}
+    for path in draw(tables, folder, arguments.format):
+        sys.stdout.write(f"{path}\n")
+
+
+def draw(tables: Tables, folder: Path, kind: str) -> list[Path]:
+    """Write every picture (`kind` svg or png) and its CSV into `folder`; the files written."""
+    drawings: list[tuple[str, Sequence[Row], Callable[[Figure, Sequence[Row]], None]]] = [
+        ("allocation-time", [*tables["table_one"], *_papers(tables["papers_table_one"])], decision_times),
+        ("allocation-quality", tables["rows"], shares_of_optimum),
+        ("completion-time", tables["completion"], completion_times),
+        ("completion-policies", tables["policies"], all_policies),
+    ]
+    written = []
+    for name, rows, drawing in drawings:
+        picture, figures = folder / f"{name}.{kind}", folder / f"{name}.csv"
+        with _settings():
+            figure = Figure(figsize=(8.0, 5.0))
+            drawing(figure, rows)
+            figure.savefig(picture, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        _write_csv(figures, rows)
+        written += [picture, figures]
+    return written
+
+
+def _settings() -> AbstractContextManager[None]:
+    """The same figures make the same file, bit for bit, and its text stays text."""
+    return mpl.rc_context(
+        {"svg.hashsalt": "blast", "svg.fonttype": "none", "figure.constrained_layout.use": True, "font.size": 9.0}
+    )
+
+
+def _papers(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "from": "the Blast paper, Table I"} for row in rows]
+
+
+def _write_csv(path: Path, rows: Sequence[Row]) -> None:
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)

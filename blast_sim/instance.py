@@ -1,0 +1,64 @@
+"""A fabric and the requests that compete for it at one moment: what `blast plan` allocates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from algorithms.b_matching.feasibility import Choose, Feasibility, by_count
+from algorithms.b_matching.group import Group, directional_ports, shared_ports
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One multicast, or unicast where there is one receiver. `weight` is the paper's volume: data times receivers."""
+
+    name: str
+    sender: int
+    receivers: tuple[int, ...]
+    weight: float
+
+    @property
+    def racks(self) -> tuple[int, ...]:
+        """All of its racks, the sender's first."""
+        return (self.sender, *self.receivers)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One optical switch with racks, splitters and requests.
+
+    `ports[v]` optical ports at rack v, `pool` splitters by ways, at most `most_splitters` in a tree (None: no limit).
+    With `directional` ports a rack's transmitters and receivers serve different groups; with a `loop_leaf` the
+    sender's own receiver is a leaf of its tree.
+    """
+
+    ports: tuple[int, ...]
+    pool: Mapping[int, int]
+    requests: tuple[Request, ...]
+    most_splitters: int | None = None
+    directional: bool = False
+    loop_leaf: bool = False
+
+    def groups(self) -> list[Group]:
+        """The requests as the matching takes them, in their order, named by their place in it."""
+        vertices = directional_ports(len(self.ports)) if self.directional else shared_ports
+        return [
+            Group(
+                place,
+                vertices(request.sender, request.receivers),
+                len(request.racks),
+                self.leaves(request),
+                request.weight,
+            )
+            for place, request in enumerate(self.requests)
+        ]
+
+    def leaves(self, request: Request) -> int:
+        """How many ends the request's tree must have; a loop to a single receiver is a two-way circuit, no tree."""
+        return len(request.receivers) + (self.loop_leaf and len(request.receivers) > 1)
+
+    def feasibility(self, choose: Choose | None = None) -> Feasibility:
+        """The idle fabric; `choose` replaces the counting rule, and with it `most_splitters`."""
+        budgets = self.ports * 2 if self.directional else self.ports
+        return Feasibility(budgets, self.pool, choose or by_count(self.most_splitters))

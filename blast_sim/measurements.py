@@ -1,0 +1,120 @@
+"""Results of the benchmark scripts: read where they are kept, measured where they are not."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from blast_sim.wrong_input import WrongInput
+
+Row = dict[str, Any]
+Tables = Mapping[str, list[Row]]
+"""The rows of each table of a result."""
+
+MISSED_A_BAR = 1
+"""Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
+
+
+class MeasurementFailed(Exception):
+    """A benchmark script ended without a result, which is its fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A script, and the columns that the tables of its JSON must have."""
+
+    script: str
+    columns: Mapping[str, Sequence[str]]
+
+
+BENCHMARKS = (
+    Benchmark(
+        "allocation_speed",
+        {
+            "table_one": ("method", "racks", "milliseconds"),
+            "papers_table_one": ("method", "racks", "milliseconds"),
+        },
+    ),
+    Benchmark("allocation_quality", {"rows": ("case", "milliseconds", "greedy", "mean", "worst", "seeds", "proven")}),
+    Benchmark(
+        "completion_time",
+        dict.fromkeys(
+            ("completion", "policies"),
+            ("workload", "load", "policy", "directional", "mean_s", "p99_s", "mean_service_s"),
+        ),
+    ),
+)
+
+
+def kept_in(folder: Path, benchmark: Benchmark) -> Path:
+    """Where the result of a benchmark is."""
+    return folder / f"{benchmark.script}.json"
+
+
+def read(path: Path, benchmark: Benchmark) -> Tables:
+    """The tables in this file. Raises WrongInput, OSError."""
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise WrongInput(f"{path} is no JSON: --again measures it anew") from None
+    for name, columns in benchmark.columns.items():
+        rows = data.get(name) if isinstance(data, dict) else None
+        if not isinstance(rows, list) or not rows or any(not _has(row, columns) for row in rows):
+            raise WrongInput(f"{path} has no table {name!r} with {', '.join(columns)}: --again measures it anew")
+    return {name: data[name] for name in benchmark.columns}
+
+
+def measure(benchmark: Benchmark, scripts: Path, quick: bool, folder: Path, report: Callable[[str], None]) -> None:
+    """Run the script and keep its result in `folder`; `report` hears what it is at.
+
+    Raises WrongInput where there is no such script, MeasurementFailed.
+    """
+    script = scripts / f"{benchmark.script}.py"
+    if not script.is_file():
+        raise WrongInput(f"{script} is not there to measure with: run in a checkout, or say where with --benchmarks")
+    path = kept_in(folder, benchmark)
+    unfinished = path.with_suffix(".unfinished")
+    command = [sys.executable, str(script), "--json", *(["--quick"] if quick else [])]
+    try:
+        with (
+            unfinished.open("wb") as result,
+            subprocess.Popen(command, stdout=result, stderr=subprocess.PIPE) as running,
+        ):
+            assert running.stderr is not None, "it was asked for"
+            said = ""
+            for said in _lines(running.stderr):
+                report(said)
+        if running.returncode not in {0, MISSED_A_BAR}:
+            raise MeasurementFailed(f"{script} ended with status {running.returncode}: {said}")
+        try:
+            read(unfinished, benchmark)
+        except WrongInput:
+            raise MeasurementFailed(f"{script} gave no result: {said}") from None
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _has(row: object, columns: Sequence[str]) -> bool:
+    return isinstance(row, dict) and all(column in row for column in columns)
+
+
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    """What is said, line by line; one that overwrites another is a line too."""
+    rest = ""
+    # As much as there is, so that it is heard when it is said.
+    while data := stream.read1(1 << 12):  # type: ignore[attr-defined]
+        *whole, rest = re.split(r"[\r\n]+", rest + data.decode(errors="replace"))
+        yield from filter(None, map(_plain, whole))
+    if _plain(rest):
+        yield _plain(rest)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).strip()

@@ -1,0 +1,85 @@
+"""Checks of what a user has written: every refusal is one sentence that names the place."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable
+from typing import Any
+
+
+class WrongInput(ValueError):
+    """A file or an option is wrong: whoever wrote it can put it right, and the sentence says how."""
+
+
+def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """`value` as a table that has all the `needed` keys and no unknown ones. Raises WrongInput."""
+    if not isinstance(value, dict):
+        raise WrongInput(f"{where} must be a table of keys and values, not {shown(value)}")
+    known = [*needed, *optional]
+    for key in value:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+            raise WrongInput(f"{where} has an unknown key {shown(key)}: {hint}")
+    for key in needed:
+        if key not in value:
+            raise WrongInput(f"{where} has no {key!r}")
+    return value
+
+
+def list_of(value: object, where: str) -> list[Any]:
+    """`value` as a list. Raises WrongInput."""
+    if not isinstance(value, list):
+        raise WrongInput(f"{where} must be a list, not {shown(value)}")
+    return value
+
+
+def whole(value: object, where: str, least: int, most: int) -> int:
+    """`value` as a whole number from `least` to `most`. Raises WrongInput."""
+    # JSON's true is an int to Python.
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise WrongInput(f"{where} must be a whole number from {least} to {most}, not {shown(value)}")
+    return value
+
+
+def number(value: object, where: str, least: float, most: float = 1e15) -> float:
+    """`value` as a finite number from `least` to `most`. Raises WrongInput."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(_as_float(value))
+    if not good or not least <= _as_float(value) <= most:
+        raise WrongInput(f"{where} must be a number from {least:g} to {most:g}, not {shown(value)}")
+    return _as_float(value)
+
+
+def truth(value: object, where: str) -> bool:
+    """`value` as true or false. Raises WrongInput."""
+    if not isinstance(value, bool):
+        raise WrongInput(f"{where} must be true or false, not {shown(value)}")
+    return value
+
+
+def first_repeated(values: Iterable[Any]) -> Any:
+    """The first value that has been there before, or None."""
+    seen = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+def shown(value: object) -> str:
+    """`value` as a user would know it again, in a few characters and on one line."""
+    try:
+        text = repr(value)
+    except ValueError:
+        # Python refuses to print whole numbers of thousands of digits.
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,140 @@
+"""The readers of instance files and price tables on 20,000 texts or more: something usable, or one WrongInput."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from blast_sim.instance_file import parse_instance
+from blast_sim.prices import example_text, parse_prices
+from blast_sim.wrong_input import WrongInput
+from tests.support.fuzzing import Decoder, fuzz, inputs
+
+TEXTS = inputs(16_000)
+SEEDS = 4
+
+INSTANCES = [
+    json.dumps(
+        {
+            "racks": 8,
+            "ports_per_rack": 1,
+            "splitters": [{"ways": 4, "count": 2}],
+            "requests": [
+                {"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
+                {"id": "b", "sender": 3, "receivers": [4], "weight": 1.5},
+            ],
+        }
+    ),
+    json.dumps(
+        {
+            "racks": 3,
+            "ports_per_rack": [1, 2, 0],
+            "splitters": [{"ways": 4, "count": 1}, {"ways": 16, "count": 0}],
+            "requests": [{"id": "é", "sender": 2, "receivers": [0], "weight": 1e-3}],
+            "max_splitters_per_tree": None,
+            "directional": True,
+            "loop_leaf": False,
+        }
+    ),
+    json.dumps({"racks": 2, "ports_per_rack": 1, "splitters": [], "requests": [], "max_splitters_per_tree": 2}),
+]
+PIECES = [
+    "NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "true", "null", "{}", "[]", '""', "9" * 400, "0.5", "1e300",
+    '"id"', '"weight": 3,', '"loop_leaf": true,', '"racks"', "[[[[", "]", "}", ",", "\\u0000", "\ud7ff", "100001",
+]  # fmt: skip
+
+
+def mutation(rng: random.Random, text: str) -> str:
+    """A file with a few places changed."""
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.randrange(len(text) + 1)
+        to = min(len(text), at + rng.choice([0, 1, 1, 2, 8]))
+        match rng.randrange(3):
+            case 0:
+                text = text[:at] + rng.choice(PIECES) + text[to:]
+            case 1:
+                text = text[:at] + text[to:]
+            case _:
+                text = text[:at] + text[at:to] * 2 + text[to:]
+    return text[:20_000]
+
+
+def structured(rng: random.Random) -> str:
+    """JSON in the right form, with values that are often wrong."""
+
+    def value(depth: int = 0):
+        simple = [0, 1, -1, 3, 7, 8, 1.5, 1e9, None, True, "a", "", [], {}]
+        if depth > 2 or rng.random() < 0.7:
+            return rng.choice(simple)
+        return rng.choice([[value(depth + 1)], {"id": value(depth + 1)}, {"ways": 4, "count": value(depth + 1)}])
+
+    def request(number: int):
+        made = {"id": f"r{number}", "sender": rng.randrange(8), "receivers": rng.sample(range(8), 2), "weight": 2}
+        for key in [*made, "extra"]:
+            if rng.random() < 0.05:
+                made[key] = value()
+        return made
+
+    made = json.loads(rng.choice(INSTANCES[:2])) | {"racks": 8, "ports_per_rack": 1}
+    made["requests"] = [request(number) for number in range(rng.randrange(4))]
+    for key in [*made, "extra"]:
+        if rng.random() < 0.08:
+            made[key] = value()
+        elif rng.random() < 0.03:
+            made.pop(key, None)
+    return json.dumps(made)
+
+
+def check_instance(_: random.Random, text: str) -> str:
+    """An instance whose groups the matching can take, or one line."""
+    try:
+        instance = parse_instance(text.encode(errors="surrogatepass"))
+    except WrongInput as error:
+        assert str(error).strip()
+        assert "\n" not in str(error)
+        return "refused: no JSON" if "no JSON" in str(error) else "refused: a sentence on a place"
+    assert len(instance.ports) >= 1
+    assert len({request.name for request in instance.requests}) == len(instance.requests)
+    for request in instance.requests:
+        assert len(set(request.racks)) == len(request.racks) > 1
+        assert all(0 <= rack < len(instance.ports) for rack in request.racks)
+        assert 0 < request.weight < float("inf")
+    feasibility = instance.feasibility()
+    for group in instance.groups():
+        feasibility.fit(group)
+    return "an instance"
+
+
+def check_prices(_: random.Random, text: str) -> str:
+    """A price table in which everything has a price, or one line."""
+    try:
+        prices = parse_prices(text)
+    except WrongInput as error:
+        assert str(error).strip()
+        return "refused: not TOML" if "not TOML" in str(error) else "refused: a sentence on a place"
+    assert prices.per_switch_port >= 0
+    assert all(ways >= 2 and offer.item.price >= 0 for ways, offer in prices.splitters.items())
+    return "a price table"
+
+
+def lines_shuffled(rng: random.Random) -> str:
+    """Lines of the example, some left out, some twice."""
+    lines = example_text().splitlines()
+    return "\n".join(line for line in lines for _ in range(rng.choice([0] + [1] * 40 + [2])))
+
+
+OURS = ("/instance_file.py", "/prices.py", "/wrong_input.py")
+FILES = {
+    "an instance": Decoder("instance", INSTANCES, mutation, structured, check_instance, OURS),
+    "a price table": Decoder("prices", [example_text()], mutation, lines_shuffled, check_prices, OURS),
+}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("kind", FILES)
+def test_something_usable_or_one_sentence(kind, seed):
+    run = fuzz(FILES[kind], (TEXTS if kind == "an instance" else TEXTS // 4) // SEEDS, seed)
+    assert min(run.outcomes[name] for name in (kind, "refused: a sentence on a place")) > run.inputs // 100
+    assert run.mutated * 2 == run.inputs

@@ -1,0 +1,388 @@
+"""`blast plan`: instance files, allocations against brute force, reasons, and the command."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from algorithms.splitter_tree import choose_splitters
+from blast_client import command, fabric_commands
+from blast_client.command import main
+from blast_sim.allocate import ONE_SHOT, Method, plan
+from blast_sim.instance import Instance, Request
+from blast_sim.instance_file import parse_instance
+from blast_sim.wrong_input import WrongInput
+
+
+def document(**changes):
+    base = {
+        "racks": 8,
+        "ports_per_rack": 1,
+        "splitters": [{"ways": 4, "count": 2}],
+        "requests": [
+            {"id": "a", "sender": 0, "receivers": [1, 2, 3], "weight": 900},
+            {"id": "b", "sender": 3, "receivers": [4], "weight": 100},
+        ],
+    }
+    return {key: value for key, value in {**base, **changes}.items() if value is not ...}
+
+
+def with_request(**changes):
+    request = {"id": "x", "sender": 0, "receivers": [1, 2], "weight": 5, **changes}
+    return document(requests=[{key: value for key, value in request.items() if value is not ...}])
+
+
+def parsed(value):
+    return parse_instance(json.dumps(value).encode())
+
+
+# --------------------------------------------------------------------------------------------------- the file
+
+
+def test_an_instance_as_it_was_written():
+    instance = parsed(document(ports_per_rack=[1, 2, 1, 1, 1, 1, 1, 0], max_splitters_per_tree=3, directional=True))
+    assert instance.ports == (1, 2, 1, 1, 1, 1, 1, 0)
+    assert dict(instance.pool) == {4: 2}
+    assert instance.requests[0] == Request("a", 0, (1, 2, 3), 900.0)
+    assert (instance.most_splitters, instance.directional, instance.loop_leaf) == (3, True, False)
+    assert parsed(document(max_splitters_per_tree=None)).most_splitters is None
+
+
+WRONG = {
+    "weight missing": (with_request(weight=...), "request 'x' has no 'weight'"),
+    "id missing": (with_request(id=...), "request number 1 has no 'id'"),
+    "id no text": (with_request(id=7), "request 7: id must be a text"),
+    "id empty": (with_request(id=""), "request '': id must be a text"),
+    "receivers missing": (with_request(receivers=...), "request 'x' has no 'receivers'"),
+    "no receivers": (with_request(receivers=[]), "request 'x': receivers must name at least one rack"),
+    "receivers no list": (with_request(receivers=3), "request 'x': receivers must be a list, not 3"),
+    "sender out of range": (with_request(sender=8), "request 'x': sender must be a whole number from 0 to 7, not 8"),
+    "sender is true": (with_request(sender=True), "request 'x': sender must be a whole number"),
+    "receiver out of range": (with_request(receivers=[1, -1]), "request 'x': a receiver must be .* not -1"),
+    "sender receives": (with_request(receivers=[1, 0]), "request 'x': its sender, rack 0, is among its receivers"),
+    "receiver twice": (with_request(receivers=[1, 1]), "request 'x': rack 1 is there twice"),
+    "weight negative": (with_request(weight=-1), "request 'x': weight must be a number"),
+    "weight zero": (with_request(weight=0), "request 'x': weight must be a number"),
+    "weight a text": (with_request(weight="5"), "request 'x': weight must be a number"),
+    "weight too large": (with_request(weight=10**400), "request 'x': weight must be a number"),
+    "unknown key": (
+        with_request(recievers=[1]),
+        "request 'x' has an unknown key 'recievers': did you mean 'receivers'",
+    ),
+    "request no table": (document(requests=[3]), "request number 1 must be a table"),
+    "ids repeated": (document(requests=document()["requests"] * 2), "request 'a': this id is there twice"),
+    "no splitters": (document(splitters=[]), "request 'a' needs a splitter, but splitters lists none"),
+    "count of 0": (document(splitters=[{"ways": 4, "count": 0}]), "request 'a' needs a splitter"),
+    "ways twice": (document(splitters=[{"ways": 4, "count": 1}] * 2), "entry 2 of splitters: 1:4 is there twice"),
+    "one way": (document(splitters=[{"ways": 1, "count": 1}]), "entry 1 of splitters: ways must be .* from 2"),
+    "count missing": (document(splitters=[{"ways": 4}]), "entry 1 of splitters has no 'count'"),
+    "no racks": (document(racks=0), "racks must be a whole number from 1"),
+    "too many racks": (document(racks=10**9), "racks must be a whole number"),
+    "ports too few": (document(ports_per_rack=[1, 1]), "ports_per_rack has 2 entries for 8 racks"),
+    "a port negative": (document(ports_per_rack=[1] * 7 + [-1]), "ports_per_rack of rack 7 must be"),
+    "requests missing": (document(requests=...), "the instance has no 'requests'"),
+    "top unknown": (document(loop_leef=True), "unknown key 'loop_leef': did you mean 'loop_leaf'"),
+    "directional no truth": (document(directional=1), "directional must be true or false, not 1"),
+    "both options": (document(directional=True, loop_leaf=True), "cannot both be true"),
+    "limit negative": (document(max_splitters_per_tree=-1), "max_splitters_per_tree must be"),
+    "a list": ([1], "the instance must be a table"),
+}
+
+
+@pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
+def test_wrong_input_is_one_sentence(value, sentence):
+    with pytest.raises(WrongInput, match=sentence) as refused:
+        parsed(value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "this is no JSON"),
+        (b"{", "this is no JSON"),
+        (b"\xff\xfe\x00", "this is no JSON"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"racks": NaN}', "NaN is no finite number"),
+        (json.dumps(with_request()).replace('"weight": 5', '"weight": -Infinity').encode(), "-Infinity is no finite"),
+        (json.dumps(with_request()).replace('"weight": 5', '"weight": 1e999').encode(), "request 'x': weight"),
+        (
+            json.dumps(with_request()).replace('"weight": 5', '"weight": 5, "weight": 6').encode(),
+            "request 'x': the key",
+        ),
+        (b'{"racks": ' + b"9" * 5000 + b"}", "this is no JSON"),
+    ],
+)
+def test_what_is_no_instance_is_one_sentence(data, sentence):
+    with pytest.raises(WrongInput, match=sentence):
+        parse_instance(data)
+
+
+# ------------------------------------------------------------------------------------------------ allocations
+
+
+def heaviest(instance: Instance) -> float:
+    """By trying every set of requests and, with several sizes, every order in which they take splitters."""
+    best = 0.0
+    for size in range(len(instance.requests) + 1):
+        for chosen in itertools.combinations(instance.requests, size):
+            weight = sum(request.weight for request in chosen)
+            if weight > best and ports_suffice(instance, chosen) and splitters_suffice(instance, chosen):
+                best = weight
+    return best
+
+
+def ports_suffice(instance: Instance, chosen) -> bool:
+    if instance.directional:
+        sending = Counter(request.sender for request in chosen)
+        receiving = Counter(rack for request in chosen for rack in request.receivers)
+        return all(sending[v] <= b and receiving[v] <= b for v, b in enumerate(instance.ports))
+    used = Counter(rack for request in chosen for rack in request.racks)
+    return all(used[v] <= b for v, b in enumerate(instance.ports))
+
+
+def splitters_suffice(instance: Instance, chosen) -> bool:
+    leaves = [len(request.receivers) + (instance.loop_leaf and len(request.receivers) > 1) for request in chosen]
+    pieces = [ways for ways, count in instance.pool.items() for _ in range(count)]
+
+    def dealt(number: int, left: tuple[int, ...]) -> bool:
+        if number == len(leaves):
+            return True
+        limit = len(left) if instance.most_splitters is None else min(len(left), instance.most_splitters)
+        tried = set()
+        for size in range(limit + 1):
+            for taken in itertools.combinations(left, size):
+                if taken in tried or 1 + sum(ways - 1 for ways in taken) < leaves[number]:
+                    continue
+                tried.add(taken)
+                rest = list(left)
+                for ways in taken:
+                    rest.remove(ways)
+                if dealt(number + 1, tuple(rest)):
+                    return True
+        return False
+
+    return dealt(0, tuple(sorted(pieces)))
+
+
+def drawn(rng: random.Random) -> Instance:
+    racks = rng.randint(4, 9)
+    requests = []
+    for number in range(rng.randint(1, 7)):
+        sender, *receivers = rng.sample(range(racks), rng.randint(2, min(racks, 7)))
+        requests.append(Request(f"q{number}", sender, tuple(receivers), rng.choice([1.0, 5.0, rng.uniform(1, 100)])))
+    directional = rng.random() < 0.4
+    return Instance(
+        tuple(rng.choice([1, 1, 1, 2]) for _ in range(racks)),
+        rng.choice([{4: 1}, {4: 3}, {2: 2, 4: 1}, {4: 1, 8: 1}, {2: 1, 3: 1, 4: 1}]),
+        tuple(requests),
+        rng.choice([None, None, 1, 2]),
+        directional,
+        not directional and rng.random() < 0.3,
+    )
+
+
+def check(instance: Instance, method: Method) -> float:
+    """Whether the plan holds together; its weight."""
+    found = plan(instance, method)
+    by_name = {request.name: request for request in instance.requests}
+    served = [by_name[name] for name, _ in found.selected]
+    assert sorted([r.name for r in served] + [r.name for r in found.refused]) == sorted(by_name)
+    assert ports_suffice(instance, served)
+    assert Counter(ways for _, pieces in found.selected for ways in pieces) <= Counter(instance.pool)
+    for name, pieces in found.selected:
+        assert 1 + sum(ways - 1 for ways in pieces) >= instance.leaves(by_name[name])
+        assert instance.most_splitters is None or len(pieces) <= instance.most_splitters
+    assert found.weight == pytest.approx(sum(request.weight for request in served))
+    assert found.bound is not None
+    assert found.bound >= found.weight - 1e-9
+    assert all(refusal.reason for refusal in found.refused)
+    return found.weight
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_against_brute_force(seed):
+    instance = drawn(random.Random(f"plan/{seed}"))
+    best = heaviest(instance)
+    assert check(instance, Method(exact=10.0)) == pytest.approx(best)
+    assert plan(instance, Method(exact=10.0)).optimal
+    for method in (Method(optimise=0.02), *(Method(policy) for policy in ONE_SHOT)):
+        assert check(instance, method) <= best * (1 + 1e-9)
+    found = plan(instance, Method(optimise=0.02))
+    assert not found.optimal or found.weight == pytest.approx(best)
+
+
+def two_rivals() -> Instance:
+    """A wide group that has more volume per rack, and a short unicast that wants one of its racks."""
+    wide = Request("wide", 0, (1, 2, 3), 3000.0)
+    short = Request("short", 3, (4,), 10.0)
+    return Instance((1,) * 6, {4: 1}, (wide, short))
+
+
+def test_the_papers_order_takes_volume_and_smiths_the_shortest():
+    assert [name for name, _ in plan(two_rivals(), Method("paper")).selected] == ["wide"]
+    assert [name for name, _ in plan(two_rivals(), Method("smith")).selected] == ["short"]
+    assert [name for name, _ in plan(two_rivals(), Method("srpt-lease")).selected] == ["short"]
+
+
+def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
+    # 1 x sqrt(2) against 2 / 4 x sqrt(5).
+    pair, five = Request("pair", 0, (1,), 1.0), Request("five", 1, (2, 3, 4, 5), 2.0)
+    found = plan(Instance((1,) * 6, {4: 1}, (pair, five)), Method("smith"))
+    assert [name for name, _ in found.selected] == ["five"]
+
+
+def test_smith_optimises_what_it_values_and_reports_volume():
+    found = plan(two_rivals(), Method("smith", optimise=0.02))
+    assert [name for name, _ in found.selected] == ["short"]
+    assert (found.weight, found.bound, found.optimal) == (10.0, 3000.0, False)
+    assert found.gap == pytest.approx(0.99666, abs=1e-4)
+
+
+def reasons(instance: Instance) -> dict[str, str]:
+    return {refusal.name: refusal.reason for refusal in plan(instance, Method(exact=5.0)).refused}
+
+
+def test_reasons_name_what_is_missing():
+    big = Request("big", 0, tuple(range(1, 8)), 1.0)
+    instance = Instance((1,) * 9 + (0,), {4: 1}, (big, Request("lost", 8, (9,), 1.0)))
+    assert reasons(instance) == {
+        "big": "never possible: a tree of 7 leaves is needed, and all splitters together make one of 4",
+        "lost": "never possible: rack 9 has no optical port",
+    }
+    first, second = Request("first", 0, (1, 2), 2.0), Request("second", 3, (4, 5), 1.0)
+    assert reasons(Instance((1,) * 6, {4: 1}, (first, second))) == {
+        "second": "the splitters left (none) do not make a tree of 2 leaves"
+    }
+    clash = Request("clash", 2, (5,), 1.0)
+    assert reasons(Instance((1,) * 6, {4: 2}, (first, clash))) == {"clash": "rack 2 has no port left"}
+    limited = Instance((1,) * 8, {4: 9}, (big,), most_splitters=1)
+    assert "the largest 1 splitters make one of 4" in reasons(limited)["big"]
+
+
+def test_directional_reasons_say_which_way():
+    first, second = Request("first", 0, (1,), 2.0), Request("second", 0, (2,), 1.0)
+    back = Request("back", 1, (0,), 1.0)
+    assert reasons(Instance((1,) * 3, {4: 1}, (first, second, back), directional=True)) == {
+        "second": "rack 0 (sending) has no port left"
+    }
+
+
+def test_a_loop_to_one_receiver_needs_no_splitter_and_to_more_one_leaf_more():
+    pair, three = Request("pair", 0, (1,), 1.0), Request("three", 2, (3, 4, 5, 6), 1.0)
+    found = plan(Instance((1,) * 7, {4: 2}, (pair, three), loop_leaf=True), Method())
+    assert dict(found.selected) == {"three": (4, 4), "pair": ()}
+    assert choose_splitters(5, {4: 2}) == (4, 4)
+
+
+# -------------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    """Run `blast` with this package's commands; returns (status, stdout, stderr)."""
+    points = {
+        command.GROUP: [
+            EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
+            EntryPoint("sim", "blast_sim.command:register", command.GROUP),
+        ],
+        fabric_commands.GROUP: [
+            EntryPoint("sim", "blast_sim.command:register_fabric_plan", fabric_commands.GROUP),
+        ],
+    }
+    for module in (command, fabric_commands):
+        monkeypatch.setattr(module, "entry_points", lambda group: points[group])
+
+    def run(*arguments) -> tuple[int, str, str]:
+        status = main([str(argument) for argument in arguments])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "instance.json"
+    path.write_text(json.dumps(document()))
+    return path
+
+
+@pytest.mark.parametrize("how", [(), ("--optimize", "20"), ("--exact",), ("--policy", "paper")])
+def test_the_answer_as_json(blast, file, how):
+    status, out, err = blast("plan", file, "--json", *how)
+    answer = json.loads(out)
+    assert (status, err) == (0, "")
+    assert list(answer) == ["selected", "refused", "weight", "bound", "gap", "optimal", "seconds"]
+    assert answer["selected"] == [{"id": "a", "splitters": {"4": 1}}]
+    assert answer["refused"] == [{"id": "b", "reason": "rack 3 has no port left"}]
+    assert (answer["weight"], answer["bound"], answer["gap"], answer["optimal"]) == (900.0, 900.0, 0.0, True)
+    assert 0 <= answer["seconds"] < 60
+
+
+def test_the_answer_as_a_table(blast, file):
+    status, out, _ = blast("plan", file)
+    assert status == 0
+    assert "served: 1 x 1:4" in out
+    assert "1 of 2 served, weight 900, proven optimal" in out
+
+
+def test_standard_input(blast, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(document()).encode())))
+    assert json.loads(blast("plan", "-", "--json")[1])["weight"] == 900.0
+
+
+def test_no_requests_are_served_optimally(blast, tmp_path):
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps(document(requests=[])))
+    for how in ((), ("--optimize", "5"), ("--exact",)):
+        answer = json.loads(blast("plan", path, "--json", *how)[1])
+        assert (answer["selected"], answer["weight"], answer["gap"], answer["optimal"]) == ([], 0, 0.0, True)
+
+
+def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(with_request(sender=99)))
+    status, out, err = blast("plan", path)
+    assert (status, out) == (2, "")
+    assert err == "blast: request 'x': sender must be a whole number from 0 to 7, not 99\n"
+    status, out, err = blast("plan", tmp_path / "none.json")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "No such file" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--optimize", "0"), ("--optimize", "nan"), ("--optimize", "-3"), ("--policy", "edf"), ("--time-limit", "inf")],
+)
+def test_wrong_use_is_status_2_and_one_line(blast, file, options):
+    status, out, err = blast("plan", file, *options)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_two_methods_at_once_are_wrong_use(blast, file):
+    assert blast("plan", file, "--optimize", "5", "--exact")[0] == 2
+
+
+def test_the_commands_load_without_the_libraries_that_calculate():
+    code = "import sys, blast_sim.command; print(sorted({'numpy','highspy','pulp','matplotlib'} & set(sys.modules)))"
+    root = Path(__file__).parents[2]
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_missing_library_is_named(blast, file, monkeypatch):
+    from blast_sim import command as ours
+
+    monkeypatch.setattr(ours, "LIBRARIES", ("no_such_library",))
+    status, out, err = blast("plan", file)
+    assert (status, out) == (1, "")
+    assert err == "blast: no_such_library not installed: pip install 'blast-controller[sim]'\n"

@@ -1,0 +1,344 @@
+"""`blast fabric plan`: the price table, bills, proposals, what is chosen and what comes next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from algorithms.b_matching.options import options
+from blast_client import command, fabric_commands
+from blast_client.command import main
+from blast_sim.allocate import Method, plan
+from blast_sim.fabric_plan import Planner, Question, best_for, cheapest_serving, pareto
+from blast_sim.hardware import Hardware, bill
+from blast_sim.instance import Instance, Request
+from blast_sim.pool_programme import PoolProgramme, Size
+from blast_sim.prices import example_text, parse_prices
+from blast_sim.samples import from_family
+from blast_sim.wrong_input import WrongInput
+
+EXAMPLE = parse_prices(example_text())
+PLAIN = """
+[rack_port]
+price = 10
+watts = 1
+[[optical_switch]]
+ports = 20
+price = 100
+watts = 5
+[[optical_switch]]
+ports = 40
+price = 300
+watts = 8
+[[splitter]]
+ways = 4
+price = 4
+watts = 0
+[[splitter]]
+ways = 8
+price = 6
+watts = 0
+"""
+CHEAP = parse_prices(PLAIN)
+
+
+# -------------------------------------------------------------------------------------------------- price table
+
+
+def test_the_example_has_the_papers_prices():
+    assert {ways: offer.item.price for ways, offer in EXAMPLE.splitters.items()} == {4: 40, 16: 80, 64: 250}
+    (switch,) = [offer for offer in EXAMPLE.switches if offer.ports == 320]
+    assert (switch.item.price, switch.item.watts) == (85_000, 50)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("price = 10", "prize = 10", "rack_port has an unknown key 'prize': did you mean 'price'"),
+        ("price = 10", "price = -1", "rack_port: price must be a number from 0"),
+        ("price = 10", "price = nan", "rack_port: price must be a number from 0"),
+        ("price = 10", "price = true", "rack_port: price must be a number"),
+        ("ports = 20", "ports = 0", "optical_switch number 1: ports must be"),
+        ("ways = 4", "ways = 1", "splitter number 1: ways must be a whole number from 2"),
+        ("ways = 4", "ways = 8", "1:8 splitters twice"),
+        ("[rack_port]", "[rackport]", "unknown key 'rackport': did you mean 'rack_port'"),
+        ("[rack_port]", "[light]\nbudget_db = 9\npass_loss_db = 1\n[rack_port]", "splitter number 1 has no 'loss_db'"),
+        ("[rack_port]", "[[[", "not TOML"),
+        ("watts = 5", "", "optical_switch number 1 has no 'watts'"),
+    ],
+)
+def test_a_wrong_price_table_is_one_sentence(old, new, sentence):
+    with pytest.raises(WrongInput, match=sentence):
+        parse_prices(PLAIN.replace(old, new, 1))
+
+
+# --------------------------------------------------------------------------------------------------------- bills
+
+
+def test_the_papers_fabric_needs_its_320_ports():
+    hardware = Hardware(120, 1, {4: 40})
+    assert hardware.switch_ports == 320
+    assert replace(hardware, packed=True).switch_ports == 280
+    cost = bill(hardware, EXAMPLE)
+    assert [(line.what, line.count) for line in cost.lines] == [
+        ("optical switch, 320 ports", 1),
+        ("optical port of a ToR", 120),
+        ("1:4 splitter", 40),
+    ]
+    assert cost.price == 85_000 + 120 * 300 + 40 * 40
+    assert cost.watts == 50 + 120 * 1.5
+
+
+def test_one_port_more_needs_the_next_switch_and_beyond_the_last_there_is_none():
+    assert bill(Hardware(10, 2, {}), CHEAP).price == 100 + 20 * 10
+    assert bill(Hardware(7, 3, {}), CHEAP).price == 300 + 21 * 10
+    assert bill(Hardware(41, 1, {}), CHEAP) is None
+
+
+# ----------------------------------------------------------------------------------------------------- proposals
+
+
+def worlds(*groups: tuple[tuple[int, ...], float], racks: int = 12) -> list[Instance]:
+    """One sample with these groups (racks, the sender's first, and weight)."""
+    requests = tuple(Request(str(n), of[0], of[1:], weight) for n, (of, weight) in enumerate(groups))
+    return [Instance((1,) * racks, {4: 1}, requests)]
+
+
+def candidates(question: Question, *ports: int) -> list:
+    planner = Planner(question)
+    found = [planner.tried(hardware) for number in ports for hardware in planner.proposals(number)]
+    return pareto(candidate for candidate in found if candidate is not None)
+
+
+def test_two_narrow_groups_and_a_wide_one_get_the_splitters_that_fit_them():
+    samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 10.0), ((6, 7, 8, 9, 10, 11), 10.0))
+    best = candidates(Question(samples, CHEAP), 1)[-1]
+    # Two 1:4 splitters do the wide group as well, but take ten switch ports, and the 1:8 nine.
+    assert dict(best.hardware.pool) == {4: 2, 8: 1}
+    assert best.served == pytest.approx(1.0)
+    assert best.bound == pytest.approx(1.0)
+
+
+def test_what_is_never_used_is_not_bought():
+    samples = worlds(((0, 1, 2), 10.0))
+    planner = Planner(Question(samples, CHEAP))
+    assert dict(planner.tried(Hardware(12, 1, {4: 3, 8: 1})).hardware.pool) == {4: 1}
+    assert planner.tried(Hardware(12, 4, {4: 1})) is None
+
+
+def test_a_pool_suffices_for_the_neediest_sample():
+    (few,) = worlds(((0, 1, 2), 1.0))
+    (many,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
+    best = candidates(Question([few, many], CHEAP), 1)[-1]
+    assert best.served == pytest.approx(1.0)
+    assert dict(best.hardware.pool) == {4: 3}
+
+
+@pytest.mark.parametrize("family", ["P-contig", "S-many", "FB"])
+def test_fabrics_cost_more_only_where_they_serve_more(family):
+    samples = from_family(family, 24, 12, 2)
+    found = candidates(Question(samples, EXAMPLE), 1, 2)
+    prices, served = ([pick(one) for one in found] for pick in (lambda c: c.bill.price, lambda c: c.served))
+    assert prices == sorted(prices)
+    assert served == sorted(set(served))
+    assert all(0 <= one.served <= one.bound + 1e-9 <= 1 + 2e-9 for one in found)
+    chosen = cheapest_serving(found, 0.9)
+    assert chosen.served >= 0.9 * served[-1]
+    assert not [one for one in found if one.served >= 0.9 * served[-1] and one.bill.price < chosen.bill.price]
+    assert best_for(found, prices[1]) is found[1]
+    with pytest.raises(WrongInput, match="the cheapest fabric costs"):
+        best_for(found, prices[0] - 1)
+
+
+def test_no_fabric_of_any_pool_serves_more_than_all_that_is_of_use():
+    samples = [replace(one, pool={4: 24, 16: 24}) for one in from_family("FB", 24, 30, 2)]
+    prices = replace(EXAMPLE, light=None)
+    best = candidates(Question(samples, prices), 1)[-1]
+    optimum = [plan(one, Method(exact=10.0)) for one in samples]
+    volumes = [sum(request.weight for request in one.requests) for one in samples]
+    most = sum(one.weight / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
+    assert best.served == pytest.approx(most, rel=0.02)
+    assert best.served <= most + 1e-9
+
+
+def test_nothing_is_proposed_that_no_switch_connects():
+    planner = Planner(Question(worlds(((0, 1), 1.0), racks=21), CHEAP))
+    assert planner.proposals(1)
+    assert planner.proposals(2) == []
+
+
+def test_proposals_stay_within_the_largest_switch():
+    groups = [((3 * n, 3 * n + 1, 3 * n + 2), 1.0) for n in range(10)]
+    found = candidates(Question(worlds(*groups, racks=30), CHEAP), 1)
+    assert all(one.hardware.switch_ports <= 40 for one in found)
+    # Ten ports are left for splitters: two of 1:4 with five each.
+    assert dict(found[-1].hardware.pool) == {4: 2}
+
+
+def programme(instance: Instance, sizes: list[Size], most_ports: int = 1000) -> PoolProgramme:
+    return PoolProgramme([options(instance.groups(), instance.feasibility())], sizes, most_ports)
+
+
+def test_the_programme_buys_only_for_whom_the_ports_let_in():
+    (rivals,) = worlds(((0, 1, 2), 3.0), ((2, 3, 4), 2.0))
+    found = programme(replace(rivals, pool={4: 9}), [Size(4, 1.0, 5)])
+    assert found.solve(0.01) == {4: 1}
+    assert found.solve(0.59) == {4: 1}
+    # The heavier group is 3/5 of the volume: a splitter is not worth more.
+    assert found.solve(0.61) == {4: 0}
+
+
+def test_the_programme_serves_nobody_twice():
+    (one,) = worlds(((0, 1, 2), 1.0))
+    plenty = replace(one, ports=(2,) * 12, pool={4: 9, 8: 9})
+    assert programme(plenty, [Size(4, 1.0, 5), Size(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
+
+
+def test_the_programme_rounds_to_what_the_switch_has_ports_for():
+    # Ports would do for one and a half of the splitters that all three groups want.
+    (three,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
+    assert programme(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
+    assert programme(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
+
+
+# ---------------------------------------------------------------------------------------------------- light budget
+
+
+def test_a_tree_that_would_be_dark_is_not_counted():
+    samples = worlds((tuple(range(12)), 1.0))
+    light = "[light]\nbudget_db = {}\npass_loss_db = 1.5\n"
+    losses = PLAIN.replace("ways = 4", "ways = 4\nloss_db = 7").replace("ways = 8", "ways = 8\nloss_db = 10")
+    # Eleven leaves are two levels of either size: three passes of 1.5 dB, and 7 + 7 dB at best.
+    for budget, served in (("18.4", 0.0), ("18.6", 1.0)):
+        best = candidates(Question(samples, parse_prices(light.format(budget) + losses)), 1)[-1]
+        assert best.served == pytest.approx(served)
+    assert candidates(Question(samples, CHEAP), 1)[-1].served == pytest.approx(1.0)
+
+
+def test_the_papers_limit_on_splitters_in_a_tree():
+    samples = worlds((tuple(range(12)), 1.0))
+    # Eleven leaves: one 1:8 and one 1:4 without a light budget, four 1:4 within one.
+    for prices, needed in ((CHEAP, 2), (replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}), 4)):
+        question = Question(samples, prices)
+        for limit, served in ((None, 1.0), (needed, 1.0), (needed - 1, 0.0)):
+            best = candidates(replace(question, most_splitters=limit), 1)[-1]
+            assert best.served == pytest.approx(served)
+
+
+# -------------------------------------------------------------------------------------------------- the next piece
+
+
+def test_the_next_piece():
+    # One splitter is there for two groups; a third sends from a rack that receives, and a fourth needs a second port.
+    samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 3.0), ((1, 6), 2.0), ((0, 7), 1.0))
+    planner = Planner(Question(samples, CHEAP))
+    chosen = planner.tried(Hardware(12, 1, {4: 1}))
+    assert chosen.served == pytest.approx(10 / 16)
+    gains = {piece.what: piece for piece in planner.next_pieces(chosen)}
+    assert gains["a 1:4 splitter"].gain == pytest.approx(3 / 16)
+    assert gains["a 1:4 splitter"].price == 300 - 100 + 4
+    assert gains["a 1:8 splitter"].gain == pytest.approx(3 / 16)
+    assert gains["an optical port at every rack"].gain == pytest.approx(3 / 16)
+    assert gains["an optical port at every rack"].watts == 12 + 3
+    assert gains["directional ports (a setting)"].gain == pytest.approx(2 / 16)
+    assert gains["directional ports (a setting)"].price == 0
+    no_room = {piece.what: piece for piece in planner.next_pieces(planner.tried(Hardware(12, 3, {})))}
+    assert no_room["an optical port at every rack"].gain is None
+
+
+# -------------------------------------------------------------------------------------------------------- samples
+
+
+@pytest.mark.parametrize(
+    ("name", "racks", "groups", "sentence"),
+    [
+        ("P-contg", 20, 5, "did you mean 'P-contig'"),
+        ("S36-disjoint", 20, 36, "take more racks"),
+        ("S-many", 2, 5, "take more racks"),
+        ("ADV-star", 20, 5, "take more racks"),
+    ],
+)
+def test_workloads_that_cannot_be(name, racks, groups, sentence):
+    with pytest.raises(WrongInput, match=sentence):
+        from_family(name, racks, groups, 1)
+
+
+# ----------------------------------------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    """Run `blast` with this package's commands; returns (status, stdout, stderr)."""
+    points = {
+        command.GROUP: [EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP)],
+        fabric_commands.GROUP: [EntryPoint("sim", "blast_sim.command:register_fabric_plan", fabric_commands.GROUP)],
+    }
+    for module in (command, fabric_commands):
+        monkeypatch.setattr(module, "entry_points", lambda group: points[group])
+
+    def run(*arguments) -> tuple[int, str, str]:
+        status = main([str(argument) for argument in ("fabric", "plan", *arguments)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def test_a_plan_for_a_family_repeats(blast):
+    arguments = ("--racks", 24, "--workload", "S-many", "--groups", 12, "--samples", 2, "--json")
+    (status, out, err), again = blast(*arguments), blast(*arguments)
+    assert (status, err) == (0, "")
+    assert again == (status, out, err)
+    answer = json.loads(out)
+    assert answer["chosen"]["served"] >= 0.95 * max(fabric["served"] for fabric in answer["fabrics"])
+    assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
+    assert {piece["what"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}
+
+
+def test_a_plan_for_a_file_with_prices_of_ones_own(blast, tmp_path):
+    (instance,) = worlds(((0, 1, 2), 4.0), ((3, 4, 5), 3.0))
+    requests = [
+        {"id": one.name, "sender": one.sender, "receivers": list(one.receivers), "weight": one.weight}
+        for one in instance.requests
+    ]
+    workload, prices = tmp_path / "requests.json", tmp_path / "prices.toml"
+    pool = [{"ways": 4, "count": 1}]
+    workload.write_text(json.dumps({"racks": 6, "ports_per_rack": 1, "splitters": pool, "requests": requests}))
+    prices.write_text(PLAIN)
+    status, out, _ = blast("--workload", workload, "--prices", prices, "--serve", 100)
+    assert status == 0
+    assert "2 x 1:4" in out
+    assert "100.0%" in out
+    status, out, err = blast("--workload", workload, "--prices", prices, "--racks", 5)
+    assert (status, out) == (2, "")
+    assert err == "blast: request '1' has rack 5, but --racks says 5\n"
+    status, out, _ = blast("--workload", workload, "--prices", prices, "--ports", "1,2,7")
+    assert (status, "Not tried: 7 ports per rack" in out, "Not tried: 2" in out) == (0, True, False)
+    status, _, err = blast("--workload", workload, "--prices", prices, "--most-price", 5)
+    assert (status, err.count("\n")) == (2, 1)
+
+
+def test_the_example_table_can_be_read_back(blast, tmp_path):
+    status, out, _ = blast("--example-prices")
+    assert status == 0
+    assert parse_prices(out) == EXAMPLE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "--workload is missing"),
+        (("--workload", "P-contig"), "--racks is missing"),
+        (("--workload", "nothing like it", "--racks", "9"), "neither a file nor a family"),
+        (("--workload", "P-contig", "--racks", "9", "--prices", "/nowhere.toml"), "No such file"),
+        (("--workload", "P-contig", "--racks", "9999", "--groups", "1"), "add a larger one"),
+        (("--workload", "P-contig", "--racks", "x"), "no whole number"),
+        (("--workload", "P-contig", "--racks", "9", "--ports", "1,0"), "no whole number"),
+    ],
+)
+def test_wrong_use_is_status_2_and_one_line(blast, arguments, sentence):
+    status, out, err = blast(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err

@@ -1,0 +1,181 @@
+"""`blast figures allocation`: results kept, measured where missing, and drawn."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from blast_client import command
+from blast_client.command import main
+from blast_sim.figures import draw
+from blast_sim.measurements import BENCHMARKS, MeasurementFailed, kept_in, measure, read
+from blast_sim.wrong_input import WrongInput
+
+SPEED = {
+    "table_one": [
+        {"method": method, "racks": racks, "milliseconds": racks / share, "edges": racks}
+        for method, share in (("one shot", 3000), ("all pairs", 20))
+        for racks in (100, 1000, 10_000)
+    ],
+    "papers_table_one": [
+        {"method": "Blast", "racks": 1000, "milliseconds": 166.0},
+        {"method": "OSA", "racks": 80, "milliseconds": 48.0},
+    ],
+}
+QUALITY = {
+    "rows": [
+        {"case": case, "milliseconds": ms, "greedy": 0.8, "mean": 0.99, "worst": 0.97, "seeds": 3, "proven": proven}
+        for case, ms, proven in (("P-contig 200", 50.0, 3), ("P-random-b4", 200.0, 0))
+    ]
+}
+COMPLETION = {
+    table: [
+        {"workload": kind, "load": 0.3, "policy": policy, "directional": directional,
+         "mean_s": 2.0 + number, "p99_s": 20.0, "mean_service_s": 0.4}
+        for kind in ("ML", "FB")
+        for number, policy in enumerate(policies)
+        for directional in (False, True)
+    ]
+    for table, policies in (("completion", ("paper", "srpt-lease")), ("policies", ("paper", "smith", "srpt-lease")))
+}  # fmt: skip
+RESULTS = {"allocation_speed": SPEED, "allocation_quality": QUALITY, "completion_time": COMPLETION}
+SPEED_BENCHMARK = BENCHMARKS[0]
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    """Scripts that write these results, a line about where they are, and a note that they ran."""
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    for name, result in RESULTS.items():
+        (folder / f"{name}.py").write_text(
+            "import sys, pathlib\n"
+            f"pathlib.Path({str(tmp_path / 'ran')!r}).open('a').write(' '.join(['{name}', *sys.argv[1:]]) + '\\n')\n"
+            "sys.stderr.write('\\r\\x1b[Khalf way')\n"
+            f"print({json.dumps(result)!r})\n"
+            # As the script that compares with bars ends where one is missed.
+            f"sys.exit({int(name == 'allocation_quality')})\n"
+        )
+    return folder
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    ours = [EntryPoint("sim", "blast_sim.command:register", command.GROUP)]
+    monkeypatch.setattr(command, "entry_points", lambda group: ours)
+
+    def run(*arguments) -> tuple[int, str, str]:
+        status = main(["figures", "allocation", *map(str, arguments)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def texts(path: Path) -> set[str]:
+    """Every text in an SVG picture."""
+    return {element.text for element in ElementTree.parse(path).iter() if element.text and element.text.strip()}
+
+
+def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
+    tables = {name: rows for result in RESULTS.values() for name, rows in result.items()}
+    written = draw(tables, tmp_path, "svg")
+    assert sorted(path.name for path in written) == sorted(
+        f"{name}.{kind}"
+        for name in ("allocation-time", "allocation-quality", "completion-time", "completion-policies")
+        for kind in ("svg", "csv")
+    )
+    assert texts(tmp_path / "allocation-time.svg") >= {"one shot", "all pairs", "Blast", "OSA", "10,000"}
+    assert texts(tmp_path / "allocation-quality.svg") >= {"95%", "100%", "P-contig 200, 50 ms", "P-random-b4, 200 ms *"}
+    assert texts(tmp_path / "completion-time.svg") >= {"paper, one count of ports", "srpt-lease, a port each way"}
+    assert texts(tmp_path / "completion-policies.svg") >= {"smith", "Every policy, a port each way"}
+    with (tmp_path / "allocation-time.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    assert [row["method"] for row in rows if row["from"]] == ["Blast", "OSA"]
+    assert float(rows[0]["milliseconds"]) == SPEED["table_one"][0]["milliseconds"]
+    with (tmp_path / "completion-policies.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == len(COMPLETION["policies"])
+
+
+def test_points_lie_where_the_figures_say(tmp_path):
+    from matplotlib.figure import Figure
+
+    from blast_sim.drawings import decision_times
+
+    figure = Figure()
+    decision_times(figure, [*SPEED["table_one"], {**SPEED["papers_table_one"][0], "from": "paper"}])
+    lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
+    assert lines["all pairs"] == [[100, 5], [1000, 50], [10_000, 500]]
+    assert lines["printed in the paper, each on its own machine"] == [[1000, 166]]
+
+
+def test_the_same_figures_make_the_same_picture(tmp_path):
+    tables = {name: rows for result in RESULTS.values() for name, rows in result.items()}
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+        draw(tables, tmp_path / str(number), "svg")
+    first, second = (sorted((tmp_path / str(number)).iterdir()) for number in (1, 2))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path):
+    out, ran = tmp_path / "out", tmp_path / "ran"
+    status, said, err = blast("--out", out, "--benchmarks", scripts, "--quick", "--format", "png")
+    assert (status, err) == (0, "")
+    assert said.split() == [str(path) for path in map(Path, said.split()) if path.stat().st_size]
+    assert (out / "allocation-time.png").read_bytes().startswith(b"\x89PNG")
+    assert ran.read_text().split("\n")[:-1] == [f"{one.script} --json --quick" for one in BENCHMARKS]
+    assert blast("--out", out, "--benchmarks", tmp_path / "nowhere")[0] == 0
+    assert len(ran.read_text().split("\n")) == 4
+    assert blast("--out", out, "--benchmarks", scripts, "--again")[0] == 0
+    assert ran.read_text().split("\n")[3:6] == [f"{one.script} --json" for one in BENCHMARKS]
+    assert not list(out.glob("*.unfinished"))
+
+
+def test_progress_is_reported(scripts, tmp_path):
+    said: list[str] = []
+    measure(SPEED_BENCHMARK, scripts, False, tmp_path, said.append)
+    assert said == ["half way"]
+    assert read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)["table_one"] == SPEED["table_one"]
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("import sys; sys.exit('out of luck')", "gave no result: out of luck"),
+        ("import sys; sys.stderr.write('bad end'); sys.exit(3)", "ended with status 3: bad end"),
+        ("print('{}')", "gave no result"),
+    ],
+)
+def test_a_script_that_fails_leaves_nothing_behind(tmp_path, source, sentence):
+    (tmp_path / "allocation_speed.py").write_text(source)
+    with pytest.raises(MeasurementFailed, match=sentence):
+        measure(SPEED_BENCHMARK, tmp_path, True, tmp_path, lambda said: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["allocation_speed.py"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"table_one": [{"method": 1}]}', '{"table_one": []}', "[" * 100_000])
+def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
+    kept_in(tmp_path, SPEED_BENCHMARK).write_text(text)
+    with pytest.raises(WrongInput, match="--again measures it anew"):
+        read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)
+
+
+def test_without_scripts_there_is_a_sentence(blast, tmp_path):
+    status, out, err = blast("--out", tmp_path / "out", "--benchmarks", tmp_path / "nowhere")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "run in a checkout" in err
+
+
+def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():
+    folder = Path(__file__).parents[2] / "benchmarks"
+    for benchmark in BENCHMARKS:
+        source = (folder / f"{benchmark.script}.py").read_text()
+        assert all(f'"{table}"' in source for table in benchmark.columns), sys.executable
+        assert "--quick" in source
