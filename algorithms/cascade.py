@@ -137,7 +137,8 @@ class Catalogue:
         have = guards = self._packing.guards
         for ways, shift, most in self._fields:
             count = pool.get(ways, 0)
-            have += (count if count < most else most) << shift
+            if count > 0:
+                have += (count if count < most else most) << shift
         for packed, entry in self._tables[leaves]:
             # `Packing.covers`, spelled out: this is the inner loop of every decision.
             if (have - packed) & guards == guards:

@@ -219,6 +219,11 @@ class Certificate:
         return min(self.sensitivity_margin, self.overload_margin)
 
     @property
+    def holds(self) -> bool:
+        """Whether the receiver works with what it gets."""
+        return self.margin >= -ROUNDING_DB
+
+    @property
     def sentence(self) -> str:
         """What is wrong, or how much there is to spare."""
         if self.margin >= 0:

@@ -93,10 +93,10 @@ class MulticastRequest(object):
      - tenant: Feature "tenants"; the default tenant is "default".
      - highestBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time.
      - patienceMs: Withdrawn by the controller (state expired) when still pending after this time. Default: no limit.
-     - deadlineMs: Feature "deadlines": wanted end of the transfer.
+     - deadlineMs: Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it.
      - priority: Feature "priorities": larger is more urgent.
      - maySplit: Feature "splitting": receivers may be served in several parts.
-     - mayPause: Feature "pausing": the transfer may be interrupted at a byte position.
+     - mayPause: Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.reachedByte`.
 
     """
 
@@ -360,22 +360,28 @@ class StepTimings(object):
 
 class LeafMargin(object):
     """
-    Received light at a leaf; absent where the switch does not measure it.
+    Light at a leaf, from the losses that the operator has given; a grant has none where there are no losses.
 
     Attributes:
      - rack
-     - receivedDbm
-     - sensitivityMarginDb
-     - overloadMarginDb
+     - receivedDbm: Typical received power.
+     - sensitivityMarginDb: How far the least power is above what the receiver needs.
+     - overloadMarginDb: How far the most power is below what the receiver stands.
+     - leastDbm
+     - mostDbm
+     - binding: The element that binds the smaller margin.
 
     """
 
 
-    def __init__(self, rack=None, receivedDbm=None, sensitivityMarginDb=None, overloadMarginDb=None,):
+    def __init__(self, rack=None, receivedDbm=None, sensitivityMarginDb=None, overloadMarginDb=None, leastDbm=None, mostDbm=None, binding=None,):
         self.rack = rack
         self.receivedDbm = receivedDbm
         self.sensitivityMarginDb = sensitivityMarginDb
         self.overloadMarginDb = overloadMarginDb
+        self.leastDbm = leastDbm
+        self.mostDbm = mostDbm
+        self.binding = binding
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -406,6 +412,21 @@ class LeafMargin(object):
                     self.overloadMarginDb = iprot.readDouble()
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.DOUBLE:
+                    self.leastDbm = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.DOUBLE:
+                    self.mostDbm = iprot.readDouble()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRING:
+                    self.binding = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -431,6 +452,18 @@ class LeafMargin(object):
         if self.overloadMarginDb is not None:
             oprot.writeFieldBegin('overloadMarginDb', TType.DOUBLE, 4)
             oprot.writeDouble(self.overloadMarginDb)
+            oprot.writeFieldEnd()
+        if self.leastDbm is not None:
+            oprot.writeFieldBegin('leastDbm', TType.DOUBLE, 5)
+            oprot.writeDouble(self.leastDbm)
+            oprot.writeFieldEnd()
+        if self.mostDbm is not None:
+            oprot.writeFieldBegin('mostDbm', TType.DOUBLE, 6)
+            oprot.writeDouble(self.mostDbm)
+            oprot.writeFieldEnd()
+        if self.binding is not None:
+            oprot.writeFieldBegin('binding', TType.STRING, 7)
+            oprot.writeString(self.binding.encode('utf-8') if sys.version_info[0] == 2 else self.binding)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -469,7 +502,7 @@ class Grant(object):
      - receiversWithoutPart: Receivers of the request that no grant serves yet.
      - reservation: Identifies the light tree on devices (lower half of the OpenFlow cookie).
      - timings
-     - margins
+     - margins: The smallest margin first; of very many leaves, or in a list of requests, only the first ones.
 
     """
 
@@ -812,6 +845,106 @@ class Event(object):
         return not (self == other)
 
 
+class TransferReport(object):
+    """
+    How the transfer went, for the operator's statistics: it changes nothing.
+
+    Attributes:
+     - bytesSent
+     - durationMs: From the first datagram to the last receiver's confirmation.
+     - repairedBytes: Sent again, over the packet network.
+     - failedReceivers: Receivers that do not have the whole data.
+
+    """
+
+
+    def __init__(self, bytesSent=None, durationMs=None, repairedBytes=None, failedReceivers=None,):
+        self.bytesSent = bytesSent
+        self.durationMs = durationMs
+        self.repairedBytes = repairedBytes
+        self.failedReceivers = failedReceivers
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I64:
+                    self.bytesSent = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I64:
+                    self.durationMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.repairedBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.failedReceivers = []
+                    (_etype31, _size28) = iprot.readListBegin()
+                    for _i32 in range(_size28):
+                        _elem33 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.failedReceivers.append(_elem33)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TransferReport')
+        if self.bytesSent is not None:
+            oprot.writeFieldBegin('bytesSent', TType.I64, 1)
+            oprot.writeI64(self.bytesSent)
+            oprot.writeFieldEnd()
+        if self.durationMs is not None:
+            oprot.writeFieldBegin('durationMs', TType.I64, 2)
+            oprot.writeI64(self.durationMs)
+            oprot.writeFieldEnd()
+        if self.repairedBytes is not None:
+            oprot.writeFieldBegin('repairedBytes', TType.I64, 3)
+            oprot.writeI64(self.repairedBytes)
+            oprot.writeFieldEnd()
+        if self.failedReceivers is not None:
+            oprot.writeFieldBegin('failedReceivers', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRING, len(self.failedReceivers))
+            for iter34 in self.failedReceivers:
+                oprot.writeString(iter34.encode('utf-8') if sys.version_info[0] == 2 else iter34)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class PartStatus(object):
     """
     A set of a request's receivers that one light tree serves, and how far it is.
@@ -823,17 +956,19 @@ class PartStatus(object):
      - grant
      - reason: Why it waits or why it ended, in one sentence.
      - leaseLeftMs: Time left on the lease of an active part.
+     - report: What the sender has told of a part that is done.
 
     """
 
 
-    def __init__(self, part=None, state=None, receivers=None, grant=None, reason=None, leaseLeftMs=None,):
+    def __init__(self, part=None, state=None, receivers=None, grant=None, reason=None, leaseLeftMs=None, report=None,):
         self.part = part
         self.state = state
         self.receivers = receivers
         self.grant = grant
         self.reason = reason
         self.leaseLeftMs = leaseLeftMs
+        self.report = report
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -857,10 +992,10 @@ class PartStatus(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.receivers = []
-                    (_etype31, _size28) = iprot.readListBegin()
-                    for _i32 in range(_size28):
-                        _elem33 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.receivers.append(_elem33)
+                    (_etype38, _size35) = iprot.readListBegin()
+                    for _i39 in range(_size35):
+                        _elem40 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.receivers.append(_elem40)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -878,6 +1013,12 @@ class PartStatus(object):
             elif fid == 6:
                 if ftype == TType.I64:
                     self.leaseLeftMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.STRUCT:
+                    self.report = TransferReport()
+                    self.report.read(iprot)
                 else:
                     iprot.skip(ftype)
             else:
@@ -901,8 +1042,8 @@ class PartStatus(object):
         if self.receivers is not None:
             oprot.writeFieldBegin('receivers', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
-            for iter34 in self.receivers:
-                oprot.writeString(iter34.encode('utf-8') if sys.version_info[0] == 2 else iter34)
+            for iter41 in self.receivers:
+                oprot.writeString(iter41.encode('utf-8') if sys.version_info[0] == 2 else iter41)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.grant is not None:
@@ -916,6 +1057,10 @@ class PartStatus(object):
         if self.leaseLeftMs is not None:
             oprot.writeFieldBegin('leaseLeftMs', TType.I64, 6)
             oprot.writeI64(self.leaseLeftMs)
+            oprot.writeFieldEnd()
+        if self.report is not None:
+            oprot.writeFieldBegin('report', TType.STRUCT, 7)
+            self.report.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1002,10 +1147,10 @@ class RequestStatus(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.receivers = []
-                    (_etype38, _size35) = iprot.readListBegin()
-                    for _i39 in range(_size35):
-                        _elem40 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.receivers.append(_elem40)
+                    (_etype45, _size42) = iprot.readListBegin()
+                    for _i46 in range(_size42):
+                        _elem47 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.receivers.append(_elem47)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1022,11 +1167,11 @@ class RequestStatus(object):
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.parts = []
-                    (_etype44, _size41) = iprot.readListBegin()
-                    for _i45 in range(_size41):
-                        _elem46 = PartStatus()
-                        _elem46.read(iprot)
-                        self.parts.append(_elem46)
+                    (_etype51, _size48) = iprot.readListBegin()
+                    for _i52 in range(_size48):
+                        _elem53 = PartStatus()
+                        _elem53.read(iprot)
+                        self.parts.append(_elem53)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1064,8 +1209,8 @@ class RequestStatus(object):
         if self.receivers is not None:
             oprot.writeFieldBegin('receivers', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.receivers))
-            for iter47 in self.receivers:
-                oprot.writeString(iter47.encode('utf-8') if sys.version_info[0] == 2 else iter47)
+            for iter54 in self.receivers:
+                oprot.writeString(iter54.encode('utf-8') if sys.version_info[0] == 2 else iter54)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.bytes is not None:
@@ -1079,8 +1224,8 @@ class RequestStatus(object):
         if self.parts is not None:
             oprot.writeFieldBegin('parts', TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.parts))
-            for iter48 in self.parts:
-                iter48.write(oprot)
+            for iter55 in self.parts:
+                iter55.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.latestSequence is not None:
@@ -1132,15 +1277,21 @@ class Extension(object):
      - removeReceivers
      - addMs: Added to the lease.
      - addBytes: Added to the size of the data.
+     - reachedByte: Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
+    in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
+    nothing is taken to have vanished.
+     - part: With `reachedByte`: of which part; absent: 0.
 
     """
 
 
-    def __init__(self, addReceivers=None, removeReceivers=None, addMs=None, addBytes=None,):
+    def __init__(self, addReceivers=None, removeReceivers=None, addMs=None, addBytes=None, reachedByte=None, part=None,):
         self.addReceivers = addReceivers
         self.removeReceivers = removeReceivers
         self.addMs = addMs
         self.addBytes = addBytes
+        self.reachedByte = reachedByte
+        self.part = part
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1154,20 +1305,20 @@ class Extension(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.addReceivers = []
-                    (_etype52, _size49) = iprot.readListBegin()
-                    for _i53 in range(_size49):
-                        _elem54 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.addReceivers.append(_elem54)
+                    (_etype59, _size56) = iprot.readListBegin()
+                    for _i60 in range(_size56):
+                        _elem61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.addReceivers.append(_elem61)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.removeReceivers = []
-                    (_etype58, _size55) = iprot.readListBegin()
-                    for _i59 in range(_size55):
-                        _elem60 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.removeReceivers.append(_elem60)
+                    (_etype65, _size62) = iprot.readListBegin()
+                    for _i66 in range(_size62):
+                        _elem67 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.removeReceivers.append(_elem67)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1179,6 +1330,16 @@ class Extension(object):
             elif fid == 4:
                 if ftype == TType.I64:
                     self.addBytes = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.reachedByte = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I32:
+                    self.part = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1194,15 +1355,15 @@ class Extension(object):
         if self.addReceivers is not None:
             oprot.writeFieldBegin('addReceivers', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.addReceivers))
-            for iter61 in self.addReceivers:
-                oprot.writeString(iter61.encode('utf-8') if sys.version_info[0] == 2 else iter61)
+            for iter68 in self.addReceivers:
+                oprot.writeString(iter68.encode('utf-8') if sys.version_info[0] == 2 else iter68)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.removeReceivers is not None:
             oprot.writeFieldBegin('removeReceivers', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.removeReceivers))
-            for iter62 in self.removeReceivers:
-                oprot.writeString(iter62.encode('utf-8') if sys.version_info[0] == 2 else iter62)
+            for iter69 in self.removeReceivers:
+                oprot.writeString(iter69.encode('utf-8') if sys.version_info[0] == 2 else iter69)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.addMs is not None:
@@ -1213,105 +1374,13 @@ class Extension(object):
             oprot.writeFieldBegin('addBytes', TType.I64, 4)
             oprot.writeI64(self.addBytes)
             oprot.writeFieldEnd()
-        oprot.writeFieldStop()
-        oprot.writeStructEnd()
-
-    def validate(self):
-        return
-
-    def __repr__(self):
-        L = ['%s=%r' % (key, value)
-             for key, value in self.__dict__.items()]
-        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
-
-    def __eq__(self, other):
-        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
-
-    def __ne__(self, other):
-        return not (self == other)
-
-
-class TransferReport(object):
-    """
-    How the transfer went, for the operator's statistics: it changes nothing, and a server need not keep it.
-
-    Attributes:
-     - bytesSent
-     - durationMs: From the first datagram to the last receiver's confirmation.
-     - repairedBytes: Sent again, over the packet network.
-     - failedReceivers: Receivers that do not have the whole data.
-
-    """
-
-
-    def __init__(self, bytesSent=None, durationMs=None, repairedBytes=None, failedReceivers=None,):
-        self.bytesSent = bytesSent
-        self.durationMs = durationMs
-        self.repairedBytes = repairedBytes
-        self.failedReceivers = failedReceivers
-
-    def read(self, iprot):
-        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
-            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
-            return
-        iprot.readStructBegin()
-        while True:
-            (fname, ftype, fid) = iprot.readFieldBegin()
-            if ftype == TType.STOP:
-                break
-            if fid == 1:
-                if ftype == TType.I64:
-                    self.bytesSent = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 2:
-                if ftype == TType.I64:
-                    self.durationMs = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 3:
-                if ftype == TType.I64:
-                    self.repairedBytes = iprot.readI64()
-                else:
-                    iprot.skip(ftype)
-            elif fid == 4:
-                if ftype == TType.LIST:
-                    self.failedReceivers = []
-                    (_etype66, _size63) = iprot.readListBegin()
-                    for _i67 in range(_size63):
-                        _elem68 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.failedReceivers.append(_elem68)
-                    iprot.readListEnd()
-                else:
-                    iprot.skip(ftype)
-            else:
-                iprot.skip(ftype)
-            iprot.readFieldEnd()
-        iprot.readStructEnd()
-
-    def write(self, oprot):
-        if oprot._fast_encode is not None and self.thrift_spec is not None:
-            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
-            return
-        oprot.writeStructBegin('TransferReport')
-        if self.bytesSent is not None:
-            oprot.writeFieldBegin('bytesSent', TType.I64, 1)
-            oprot.writeI64(self.bytesSent)
+        if self.reachedByte is not None:
+            oprot.writeFieldBegin('reachedByte', TType.I64, 5)
+            oprot.writeI64(self.reachedByte)
             oprot.writeFieldEnd()
-        if self.durationMs is not None:
-            oprot.writeFieldBegin('durationMs', TType.I64, 2)
-            oprot.writeI64(self.durationMs)
-            oprot.writeFieldEnd()
-        if self.repairedBytes is not None:
-            oprot.writeFieldBegin('repairedBytes', TType.I64, 3)
-            oprot.writeI64(self.repairedBytes)
-            oprot.writeFieldEnd()
-        if self.failedReceivers is not None:
-            oprot.writeFieldBegin('failedReceivers', TType.LIST, 4)
-            oprot.writeListBegin(TType.STRING, len(self.failedReceivers))
-            for iter69 in self.failedReceivers:
-                oprot.writeString(iter69.encode('utf-8') if sys.version_info[0] == 2 else iter69)
-            oprot.writeListEnd()
+        if self.part is not None:
+            oprot.writeFieldBegin('part', TType.I32, 6)
+            oprot.writeI32(self.part)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3857,6 +3926,9 @@ LeafMargin.thrift_spec = (
     (2, TType.DOUBLE, 'receivedDbm', None, None, ),  # 2
     (3, TType.DOUBLE, 'sensitivityMarginDb', None, None, ),  # 3
     (4, TType.DOUBLE, 'overloadMarginDb', None, None, ),  # 4
+    (5, TType.DOUBLE, 'leastDbm', None, None, ),  # 5
+    (6, TType.DOUBLE, 'mostDbm', None, None, ),  # 6
+    (7, TType.STRING, 'binding', 'UTF8', None, ),  # 7
 )
 all_structs.append(Grant)
 Grant.thrift_spec = (
@@ -3885,6 +3957,14 @@ Event.thrift_spec = (
     (5, TType.STRING, 'reason', 'UTF8', None, ),  # 5
     (6, TType.I32, 'state', None, None, ),  # 6
 )
+all_structs.append(TransferReport)
+TransferReport.thrift_spec = (
+    None,  # 0
+    (1, TType.I64, 'bytesSent', None, None, ),  # 1
+    (2, TType.I64, 'durationMs', None, None, ),  # 2
+    (3, TType.I64, 'repairedBytes', None, None, ),  # 3
+    (4, TType.LIST, 'failedReceivers', (TType.STRING, 'UTF8', False), None, ),  # 4
+)
 all_structs.append(PartStatus)
 PartStatus.thrift_spec = (
     None,  # 0
@@ -3894,6 +3974,7 @@ PartStatus.thrift_spec = (
     (4, TType.STRUCT, 'grant', [Grant, None], None, ),  # 4
     (5, TType.STRING, 'reason', 'UTF8', None, ),  # 5
     (6, TType.I64, 'leaseLeftMs', None, None, ),  # 6
+    (7, TType.STRUCT, 'report', [TransferReport, None], None, ),  # 7
 )
 all_structs.append(RequestStatus)
 RequestStatus.thrift_spec = (
@@ -3915,14 +3996,8 @@ Extension.thrift_spec = (
     (2, TType.LIST, 'removeReceivers', (TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.I64, 'addMs', None, None, ),  # 3
     (4, TType.I64, 'addBytes', None, None, ),  # 4
-)
-all_structs.append(TransferReport)
-TransferReport.thrift_spec = (
-    None,  # 0
-    (1, TType.I64, 'bytesSent', None, None, ),  # 1
-    (2, TType.I64, 'durationMs', None, None, ),  # 2
-    (3, TType.I64, 'repairedBytes', None, None, ),  # 3
-    (4, TType.LIST, 'failedReceivers', (TType.STRING, 'UTF8', False), None, ),  # 4
+    (5, TType.I64, 'reachedByte', None, None, ),  # 5
+    (6, TType.I32, 'part', None, None, ),  # 6
 )
 all_structs.append(RequestFilter)
 RequestFilter.thrift_spec = (

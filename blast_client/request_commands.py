@@ -1,4 +1,4 @@
-"""`blast request|extend|withdraw|finish|status|top`: a script's and an operator's view of requests."""
+"""`blast request|extend|withdraw|finish|status|explain|top`: a script's and an operator's view of requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blast_client.client import Client
 from blast_client.failures import DONE, FAILED, telling_failures
 from blast_client.json_form import plain, to_json
 from blast_client.options import add_command, checked, connect, names
-from blast_client.request_views import describe_grant, describe_request, request_table, top_screen
+from blast_client.request_views import describe_explanation, describe_grant, describe_request, request_table, top_screen
 from blast_client.units import parse_bytes, parse_seconds
 
 _FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
@@ -33,6 +33,10 @@ def register(subparsers: Any) -> None:
     status = add_command(subparsers, "status", "show one request, or all that the controller knows", "blast status")
     status.add_argument("key", metavar="KEY", nargs="?")
     status.set_defaults(run=_status)
+    what = "say what blocks a request, when it could start, and what would free it now"
+    explain = add_command(subparsers, "explain", what, "blast explain nightly-7")
+    explain.add_argument("key", metavar="KEY")
+    explain.set_defaults(run=_explain)
     _register_top(subparsers)
 
 
@@ -52,6 +56,14 @@ def _register_request(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--patience", metavar="TIME", type=checked(parse_seconds), help="the controller drops it if pending for so long"
+    )
+    parser.add_argument("--priority", metavar="N", type=int, help="who has more goes first (default: 0)")
+    parser.add_argument(
+        "--deadline", metavar="TIME", type=checked(parse_seconds), help="wanted end, from now (policy edf goes by it)"
+    )
+    parser.add_argument("--may-split", action="store_true", help="receivers may be served in several parts")
+    parser.add_argument(
+        "--may-pause", action="store_true", help="may lose the light between two leases, and go on later"
     )
     parser.add_argument("--no-wait", action="store_true", help="submit and return at once")
     parser.set_defaults(run=_request)
@@ -113,6 +125,10 @@ def _request(arguments: argparse.Namespace) -> int:
         receivers=arguments.receivers,
         bytes=arguments.bytes,
         patienceMs=None if arguments.patience is None else milliseconds(arguments.patience),
+        deadlineMs=None if arguments.deadline is None else milliseconds(arguments.deadline),
+        priority=arguments.priority,
+        maySplit=arguments.may_split or None,
+        mayPause=arguments.may_pause or None,
     )
     with connect(arguments) as client:
         status = client.submit(request)
@@ -179,6 +195,14 @@ def _status(arguments: argparse.Namespace) -> int:
             return _show(arguments, client.status(arguments.key))
         requests = list(client.list_requests())
     _print(arguments, requests, request_table(requests))
+    return DONE
+
+
+@telling_failures
+def _explain(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        explanation = client.explain(arguments.key)
+    _print(arguments, explanation, describe_explanation(explanation))
     return DONE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_api.ttypes import FabricStatus, Grant, PartState, RequestStatus
+from blast_api.ttypes import Explanation, FabricStatus, Grant, PartState, RequestStatus
 from blast_client.json_form import state_name
 from blast_client.text_table import shortened, text_table
 from blast_client.units import format_bytes, format_ms, format_rate
@@ -25,6 +25,7 @@ def describe_grant(grant: Grant, size: int) -> str:
     if grant.receiversWithoutPart:
         lines.append(f"  not yet    {shortened(grant.receiversWithoutPart)}")
     lines += [f"  set up in  {timings}" for timings in [_timings(grant)] if timings]
+    lines += [f"  light      {margin}" for margin in [_least_margin(grant)] if margin]
     lines.append(f"  afterwards blast finish {grant.key}" + (f" --part {grant.part}" if grant.part else ""))
     return "\n".join(lines)
 
@@ -43,6 +44,17 @@ def describe_request(status: RequestStatus) -> str:
         if part.leaseLeftMs is not None:
             line += f", lease ends in {format_ms(part.leaseLeftMs)}"
         lines.append(line + (f" ({part.reason})" if part.reason else ""))
+        margin = _least_margin(part.grant) if part.grant is not None else ""
+        lines += [f"    light: {margin}"] if margin else []
+    return "\n".join(lines)
+
+
+def describe_explanation(explanation: Explanation) -> str:
+    """What blocks a request, one blocker a line."""
+    lines = [explanation.sentence]
+    lines += [f"  blocked by  {blocker}" for blocker in explanation.blockers or ()]
+    if explanation.smallestChange:
+        lines.append(f"  to start    {explanation.smallestChange}")
     return "\n".join(lines)
 
 
@@ -120,6 +132,19 @@ def _timings(grant: Grant) -> str:
     if grant.timings.totalMs is None:
         return shown
     return format_ms(grant.timings.totalMs) + (f" ({shown})" if shown else "")
+
+
+def _least_margin(grant: Grant) -> str:
+    """How well the leaf with the smallest margin is lit; nothing where no losses are known."""
+    if not grant.margins:
+        return ""
+    least = grant.margins[0]
+    text = f"least margin at {least.rack}"
+    if least.receivedDbm is not None:
+        text += f", which receives {least.receivedDbm:.1f} dBm"
+    if least.sensitivityMarginDb is not None and least.overloadMarginDb is not None:
+        text += f": {least.sensitivityMarginDb:+.1f} dB to sensitivity, {least.overloadMarginDb:+.1f} dB to overload"
+    return text + (f" ({least.binding} binds)" if least.binding else "")
 
 
 def _bar(fabric: FabricStatus) -> str:

@@ -1,4 +1,4 @@
-"""From the configuration's [access] and the files that it names to what the Thrift server is protected by."""
+"""From the configuration and the files that it names to what the servers of Thrift and OpenFlow are protected by."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 from blast_controller.config import Config, ConfigError
 from blast_controller.config_access import AccessSection, ClientSection
+from blast_controller.config_openflow import OpenFlowSection
 from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy, CertificateRule
 from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
-from blast_controller.rpc.tls import BadTlsFile, TlsSettings, server_context
 from blast_controller.rpc.tokens import BadToken, parse_tokens
+from blast_controller.tls import BadTlsFile, TlsSettings, server_context
 
 MOST_SECRET_BYTES = 1 << 20
 
@@ -34,6 +35,14 @@ def read_policy(config: Config) -> AccessPolicy:
     )
 
 
+def switch_tls(openflow: OpenFlowSection) -> TlsSettings | None:
+    """How ToRs connect, if by TLS; as strict as `tls_settings`."""
+    if openflow.certificate is None or openflow.private_key is None:
+        return None
+    refuse_readable_by_others(openflow.private_key)
+    return TlsSettings(openflow.certificate, openflow.private_key, openflow.switch_ca)
+
+
 def tls_settings(access: AccessSection | None) -> TlsSettings | None:
     """How the server speaks TLS, if it does. Raises ConfigError for a key that others may read."""
     if access is None or access.certificate is None or access.private_key is None:
@@ -49,14 +58,14 @@ def tls_settings(access: AccessSection | None) -> TlsSettings | None:
 
 
 def check_access_files(config: Config) -> None:
-    """Read all that [access] names. Raises ConfigError."""
+    """Read all that [access] and [openflow] name. Raises ConfigError."""
     read_policy(config)
-    settings = tls_settings(config.access)
-    if settings is not None:
-        try:
-            server_context(settings)
-        except BadTlsFile as error:
-            raise ConfigError(str(error)) from error
+    for settings in (tls_settings(config.access), switch_tls(config.openflow)):
+        if settings is not None:
+            try:
+                server_context(settings)
+            except BadTlsFile as error:
+                raise ConfigError(str(error)) from error
 
 
 def read_secret(path: Path) -> str:

@@ -112,7 +112,8 @@ def _summary(config: Config) -> str:
         f"optical switches: {switches}",
         f"splitters: {splitters}",
         f"policy: {config.policy.name}",
-        f"Thrift on {config.controller.thrift} ({_access(config)}), OpenFlow on {config.controller.openflow}",
+        f"Thrift on {config.controller.thrift} ({_access(config)})",
+        f"OpenFlow on {config.controller.openflow} ({_switches(config)})",
         f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",
     ]
     return "\n".join(lines)
@@ -125,6 +126,13 @@ def _access(config: Config) -> str:
     proofs = [f"certificates under {access.client_ca}"] if access.client_ca else []
     proofs += [f"tokens in {access.token_file}"] if access.token_file else []
     return f"{'TLS' if access.certificate else 'no TLS'}, clients known by {' or '.join(proofs)}"
+
+
+def _switches(config: Config) -> str:
+    if config.openflow.certificate is None:
+        return "no TLS, whoever reaches it may be a ToR"
+    ca = config.openflow.switch_ca
+    return f"TLS, ToRs known by certificates under {ca}" if ca else "TLS, whoever reaches it may be a ToR"
 
 
 def _say(text: str) -> None:

@@ -7,16 +7,17 @@ import tomllib
 import types
 import typing
 from collections import Counter
-from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from algorithms.policies import POLICIES
-from blast_controller.config_access import AccessSection, TenantSection, access_fault, is_loopback
-from blast_controller.config_section import Milliseconds, Name, Section
+from algorithms.scheduling import DEFAULT, POLICIES
+from blast_controller.config_access import AccessSection, TenantSection, access_fault
+from blast_controller.config_openflow import OpenFlowSection, openflow_fault
+from blast_controller.config_optics import IncompleteOptics, OpticsKeys, SplitterKeys, SwitchKeys, TransceiverKeys
+from blast_controller.config_section import Ip, Milliseconds, Name, Section
 from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.settings import CoreSettings
 from blast_controller.openflow.rules import RuleSettings
@@ -34,13 +35,6 @@ def _address(text: str) -> str:
     if not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError('must be "ADDRESS:PORT"')
     return text
-
-
-def _text(value: object) -> object:
-    # Python's address types would take numbers and truth values too.
-    if not isinstance(value, str):
-        raise ValueError("must be a string")
-    return value
 
 
 def _one_of(known: Iterable[str]) -> AfterValidator:
@@ -61,8 +55,6 @@ def _datapath(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_address)]
-Ip = Annotated[IPv4Address, BeforeValidator(_text)]
-IpNetwork = Annotated[IPv4Network, BeforeValidator(_text)]
 PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
 Number = Annotated[int, Field(ge=1)]
 
@@ -78,6 +70,7 @@ class ControllerSection(Section):
     client_grace_ms: Milliseconds = 2_000
     lease_factor: Annotated[float, Field(ge=1)] = 2.0
     lease_minimum_ms: Milliseconds = 10_000
+    keep_warm_ms: Annotated[int, Field(ge=0)] = 60_000
 
 
 class JournalSection(Section):
@@ -92,22 +85,8 @@ class JournalSection(Section):
 class PolicySection(Section):
     """Who gets light first."""
 
-    name: Annotated[str, _one_of(POLICIES)] = "paper"
-
-
-class OpenFlowSection(Section):
-    """Where Blast's rules live on the ToRs."""
-
-    group_network: IpNetwork = IPv4Network("239.77.0.0/16")
-    group_port: Annotated[int, Field(ge=1, le=65535)] = 5001
-    table: Annotated[int, Field(ge=0, le=254)] = 0
-    priority: Annotated[int, Field(ge=2, le=65535)] = 40_000
-    guard_priority: Annotated[int, Field(ge=1, le=65534)] = 30_000
-    dscp: Annotated[int, Field(ge=0, le=63)] | Literal[False] = 46
-    queue: Annotated[int, Field(ge=0)] | None = None
-    step_timeout_ms: Milliseconds = 2_000
-    echo_interval_ms: Milliseconds = 3_000
-    echo_misses: Annotated[int, Field(ge=1)] = 5
+    name: Annotated[str, _one_of(POLICIES)] = DEFAULT
+    optimise_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
 
 class LogSection(Section):
@@ -117,17 +96,18 @@ class LogSection(Section):
     format: Annotated[str, _one_of(FORMATS)] = "text"
 
 
-class FabricSection(Section):
-    """Properties of the whole optical fabric."""
+class FabricSection(TransceiverKeys):
+    """Properties of the whole optical fabric, and of transceivers that say nothing of their own."""
 
     light_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
     loop_leaf: bool = False
+    directional: bool = False
     verify_at_first_start: bool = False
     probe_wait_ms: Milliseconds = 1_000
 
 
-class OpticalSwitchSection(Section):
+class OpticalSwitchSection(SwitchKeys):
     """One optical circuit switch."""
 
     name: Name
@@ -144,7 +124,7 @@ class OpticalSwitchSection(Section):
     light_wait_ms: Milliseconds = 500
 
 
-class OpticalPortSection(Section):
+class OpticalPortSection(TransceiverKeys):
     """One optical port of a ToR: its transmit fibre enters `input`, its receive fibre leaves `output`."""
 
     port: PortNumber
@@ -170,7 +150,7 @@ class RackSection(Section):
     hosts: tuple[HostSection, ...] = ()
 
 
-class SplitterSection(Section):
+class SplitterSection(SplitterKeys):
     """One splitter, fed by switch output `input`; its legs enter the switch at `outputs`."""
 
     name: Name
@@ -225,7 +205,7 @@ class Config(Section):
             r.name: Rack(
                 r.name,
                 int(r.datapath, 16),
-                tuple(OpticalPort(r.name, p.port, p.optical_switch, p.input, p.output) for p in r.optical_ports),
+                tuple(port for p in r.optical_ports for port in self._sides(r.name, p)),
             )
             for r in self.rack
         }
@@ -233,7 +213,18 @@ class Config(Section):
         splitters = {s.name: Splitter(s.name, s.optical_switch, s.input, s.outputs) for s in self.splitter}
         switches = tuple(s.name for s in self.optical_switch)
         static = {t.name: _static_tree(t) for t in self.static_tree}
-        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static)
+        keys = self._optics_keys(splitters)
+        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static, keys.build())
+
+    def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
+        """A port, or its two fibres where they may serve different groups."""
+        port = OpticalPort(rack, section.port, section.optical_switch, section.input, section.output)
+        return port.sides() if self.fabric.directional else (port,)
+
+    def _optics_keys(self, splitters: Mapping[str, Splitter]) -> OpticsKeys:
+        ports = [(port, own) for r in self.rack for own in r.optical_ports for port in self._sides(r.name, own)]
+        hung = [(splitters[s.name], s) for s in self.splitter]
+        return OpticsKeys(self.fabric, ports, hung, [(s.name, s) for s in self.optical_switch])
 
     def core_settings(self) -> CoreSettings:
         """The core's settings."""
@@ -242,11 +233,13 @@ class Config(Section):
             group_network=self.openflow.group_network,
             group_port=self.openflow.group_port,
             policy=self.policy.name,
+            optimise=self.policy.optimise_ms / 1000,
             most_splitters=self.fabric.max_splitters_per_tree,
             loop_leaf=self.fabric.loop_leaf,
             probe_wait=self.fabric.probe_wait_ms / 1000,
             lease_factor=self.controller.lease_factor,
             lease_minimum=self.controller.lease_minimum_ms / 1000,
+            keep_warm=self.controller.keep_warm_ms / 1000,
             orphan_grace=self.controller.client_grace_ms / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
             reconcile_every=None if every is None else every / 1000,
@@ -369,6 +362,10 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
 
 
 def _check_consistency(config: Config) -> None:
+    if config.fabric.directional and config.fabric.loop_leaf:
+        raise ConfigError(
+            "fabric.directional and fabric.loop_leaf exclude each other: a loop leaf takes the sender's own receiver."
+        )
     _unique("optical switch", (s.name for s in config.optical_switch))
     _unique("tenant", (t.name for t in config.tenant))
     _unique("rack", (r.name for r in config.rack))
@@ -379,20 +376,11 @@ def _check_consistency(config: Config) -> None:
     _unique("static tree", (t.name for t in config.static_tree))
     _check_static_ends(config)
     _check_switch_ports(config)
-    listens = config.controller.openflow
-    if not is_loopback(listens) and not config.controller.openflow_trusts_network:
-        raise ConfigError(
-            f"controller.openflow {listens} is reached from other machines, and OpenFlow is not authenticated: keep it "
-            "on a management network of its own and say so by controller.openflow_trusts_network = true."
-        )
-    fault = access_fault(config.controller.thrift, config.access, config.tenant)
+    listens = config.controller
+    fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
+    fault = fault or access_fault(listens.thrift, config.access, config.tenant)
     if fault is not None:
         raise ConfigError(fault)
-    flow = config.openflow
-    if flow.guard_priority >= flow.priority:
-        raise ConfigError("openflow.guard_priority must be below openflow.priority.")
-    if not flow.group_network.is_multicast or flow.group_network.prefixlen > 30:
-        raise ConfigError(f"openflow.group_network {flow.group_network} must be multicast with at least 2 addresses.")
     for switch in config.optical_switch:
         try:
             configured(switch.dialect, switch.dialect_settings)
@@ -400,6 +388,14 @@ def _check_consistency(config: Config) -> None:
             raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
+    _check_optics(config)
+
+
+def _check_optics(config: Config) -> None:
+    try:
+        config.build_fabric()
+    except IncompleteOptics as error:
+        raise ConfigError(str(error)) from error
 
 
 def _tor_ports(config: Config) -> Iterable[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from blast_controller.config_section import Milliseconds, Name, Section
+from blast_controller.config_section import Milliseconds, Name, Section, is_loopback
 from blast_controller.core.settings import TenantLimits
 from blast_controller.rpc.identity import DEFAULT_TENANT
 
@@ -47,25 +46,20 @@ class AccessSection(Section):
 
 
 class TenantSection(Section):
-    """What one tenant may hold at once, and how much light it may have within an hour; absent: no limit."""
+    """What one tenant may hold at once, and how much light it may have within an hour; absent: no limit.
+
+    `share` is its part of the light relative to others', by which the policy "fair-share" goes.
+    """
 
     name: Name
     max_pending: Count | None = None
     max_splitters: Count | None = None
     max_light_seconds_per_hour: Annotated[float, Field(ge=0)] | None = None
+    share: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     def limits(self) -> TenantLimits:
         """The core's view of it."""
-        return TenantLimits(self.max_pending, self.max_splitters, self.max_light_seconds_per_hour)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches HOST:PORT."""
-    host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        return TenantLimits(self.max_pending, self.max_splitters, self.max_light_seconds_per_hour, self.share)
 
 
 def access_fault(thrift: str, access: AccessSection | None, tenants: Iterable[TenantSection]) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from blast_api import BlastOperator, ttypes
-from blast_controller.access_files import check_access_files, read_policy, read_secret, tls_settings
+from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
 from blast_controller.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.core import events
 from blast_controller.core.controller import Core
@@ -22,6 +22,7 @@ from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
+from blast_controller.optimiser_process import OptimiserProcess
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
@@ -80,6 +81,7 @@ class Daemon:
             security=Security(self.gate, tls_settings(config.access)),
         )
         self._openflow: OpenFlowDriver | None = None
+        self._optimiser: OptimiserProcess | None = None
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -96,6 +98,7 @@ class Daemon:
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
                 self.epoch,
+                switch_tls(config.openflow),
             ),
         )
         # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
@@ -109,6 +112,7 @@ class Daemon:
         self._openflow.start()
         self._optical.start()
         self._compactor.start()
+        self._set_optimiser(config)
         if config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {
@@ -122,16 +126,30 @@ class Daemon:
         What is granted stays as it was granted. Raises ConfigError, with nothing changed.
         """
         self.reload_access(config)
+        self._set_optimiser(config)
         if config.core_settings() != self._config.core_settings():
             self.runtime.post(events.SettingsChanged(config.core_settings()))
         self._config = config
 
+    def _set_optimiser(self, config: Config) -> None:
+        """Have an optimiser at hand exactly where the configuration gives it time."""
+        if config.policy.optimise_ms > 0 and self._optimiser is None:
+            self._optimiser = OptimiserProcess(self.runtime.post, _die)
+            self._optimiser.start()
+        elif config.policy.optimise_ms == 0 and self._optimiser is not None:
+            self._optimiser.stop()
+            self._optimiser = None
+        self.runtime.optimiser = self._optimiser
+
     def reload_access(self, config: Config) -> None:
-        """Take up tokens, client rules, tenants and certificate anew. Raises ConfigError; the old ones then stay."""
+        """Take up tokens, client rules, tenants and certificates anew. Raises ConfigError; the old ones then stay."""
         check_access_files(config)
         policy, tls = read_policy(config), tls_settings(config.access)
         if tls is not None:
             self._server.reload_certificate(tls)
+        for_switches = switch_tls(config.openflow)
+        if for_switches is not None and self._openflow is not None:
+            self._openflow.reload_certificate(for_switches)
         self.gate.policy = policy
 
     def _history(self, after_sequence: int, limit: int) -> list[tuple[int, str, str]]:
@@ -141,6 +159,8 @@ class Daemon:
         """Stop serving; devices keep what they hold."""
         self._server.stop()
         self.runtime.stop()
+        if self._optimiser is not None:
+            self._optimiser.stop()
         self._optical.stop()
         if self._openflow is not None:
             self._openflow.stop()

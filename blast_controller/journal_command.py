@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -28,6 +28,8 @@ examples:
   blast journal show --follow
   blast journal show --after 1200 --limit 50 --json
   blast journal show --config blast.toml      (also while no controller runs)"""
+
+_TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes sent again"}
 
 Read = Callable[[int, int], Sequence[Entry]]
 """From (after_sequence, limit) to the entries."""
@@ -143,9 +145,28 @@ def _as_json(entry: Entry) -> str:
 
 def _as_line(entry: Entry) -> str:
     note = entry.note or ("forgotten" if entry.body is None else "")
-    line = f"{_when(entry.at)}  {entry.sequence:>8}  {entry.kind:<11}  {entry.key}  {note}"
+    told = "; ".join(_transfers(entry.body))
+    line = f"{_when(entry.at)}  {entry.sequence:>8}  {entry.kind:<11}  {entry.key}  {note}{told and f' ({told})'}"
     # Clients choose keys: none may steer the terminal.
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line).rstrip()
+
+
+def _transfers(body: object) -> Iterator[str]:
+    """What senders have told of the transfers of a request."""
+    match body:
+        case {"parts": [*parts]}:
+            for part in parts:
+                match part:
+                    case {"report": {**report}}:
+                        yield _transfer(report)
+
+
+def _transfer(report: Mapping[object, object]) -> str:
+    told = [form.format(report[name]) for name, form in _TOLD.items() if report.get(name) is not None]
+    match report.get("failed_receivers"):
+        case [_, *_] as failed:
+            told.append(f"not whole at {' '.join(map(str, failed))}")
+    return ", ".join(told)
 
 
 def _when(at: float) -> str:

@@ -25,8 +25,12 @@ AT_ONCE = frozenset(
         "controller.client_grace_ms",
         "controller.lease_factor",
         "controller.lease_minimum_ms",
+        "controller.keep_warm_ms",
         "policy.name",
+        "policy.optimise_ms",
         "openflow.group_port",
+        "openflow.certificate",
+        "openflow.private_key",
         "journal.reconcile_every_ms",
         "fabric.probe_wait_ms",
         "access.certificate",
@@ -53,6 +57,9 @@ REASONS = {
     "openflow.step_timeout_ms": _STARTING,
     "openflow.echo_interval_ms": "it is set when a ToR connects",
     "openflow.echo_misses": "it is set when a ToR connects",
+    "openflow.certificate": _STARTING,
+    "openflow.private_key": _STARTING,
+    "openflow.switch_ca": _STARTING,
     "openflow": _ON_TORS,
     "journal": "the journal is open",
     "fabric.verify_at_first_start": _STARTING,
@@ -92,9 +99,11 @@ def plan_reload(old: Config, new: Config) -> ReloadPlan:
 
 def _turns_tls(old: Config, new: Config, key: str) -> bool:
     """Whether this key would turn TLS on or off: connections are made the one way or the other from the start."""
-    if key not in ("access.certificate", "access.private_key"):
+    table, _, name = key.partition(".")
+    if name not in ("certificate", "private_key"):
         return False
-    return any(config.access is None or config.access.certificate is None for config in (old, new))
+    sections = [getattr(config, table) for config in (old, new)]
+    return any(section is None or section.certificate is None for section in sections)
 
 
 def _table(key: str) -> str:

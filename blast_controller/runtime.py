@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from blast_controller.core.commands import (
     Announce,
     Command,
+    Optimise,
     Publish,
     ReadDevice,
     SendProbe,
@@ -24,7 +25,7 @@ from blast_controller.core.commands import (
 )
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import Rejected, RequestError
-from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, RequestSubmitted, Tick
+from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, Optimised, RequestSubmitted, Tick
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestEvent, RequestKey
 from blast_controller.store.errors import OurFault, StoreFault
@@ -64,6 +65,13 @@ class ForwardingDriver(Protocol):
 
     def probe(self, datapath: int, port: int, payload: bytes) -> None:
         """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
+
+
+class OptimiserDriver(Protocol):
+    """Thinks about decisions; answers every question by Optimised; never blocks."""
+
+    def ask(self, command: Optimise) -> None:
+        """Find out whom to serve first."""
 
 
 class Turn:
@@ -112,6 +120,7 @@ class Runtime:
         self.waiting = WaitingRoom()
         self.announced = WaitingRoom()
         self.store_fault: str | None = None
+        self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
         self._optical: OpticalDriver | None = None
@@ -197,6 +206,10 @@ class Runtime:
                 self.waiting.notify(command.request, command.event)
             case SendProbe() if self._forwarding:
                 self._forwarding.probe(command.datapath, command.port, command.payload)
+            case Optimise() if self.optimiser:
+                self.optimiser.ask(command)
+            case Optimise():
+                self.post(Optimised(command.revision))
             case Announce():
                 self.announced.notify(command.topic, command.content)
 

@@ -1,4 +1,4 @@
-"""The one place that imports Mininet: a Debian package that warns about distutils and takes over logging on its way in."""
+"""The one place that imports Mininet: a Debian package that warns about distutils and takes over logging on its way."""
 
 from __future__ import annotations
 

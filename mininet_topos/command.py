@@ -13,7 +13,7 @@ from typing import Any
 from mininet_topos.cleanup import down, found_labs
 from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
-from mininet_topos.ending import end_in_order
+from mininet_topos.ending import end_in_order, ending_by_fault
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
@@ -134,6 +134,7 @@ def _up(options: argparse.Namespace) -> int:
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller
     with Lab(plan, controller=controller, lease_minimum_ms=PATIENT_LEASE_MS) as lab:
+        lab.watch(ending_by_fault(FAILED))
         if options.json:
             sys.stdout.write(json.dumps(lab.describe()) + "\n")
             sys.stdout.flush()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan, RackPlan
 
@@ -23,12 +24,25 @@ class Endpoints:
 class Service:
     """What the lab asks of its controller.
 
-    The journal's file (None: none), the shortest lease (None: as it likes), and when the light is looked at.
+    The journal's file (None: none), the shortest lease (None: as it likes), when the light is looked at, for how long
+    a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), and who gets light
+    first (None: by the default policy).
     """
 
     journal: Path | None = None
     lease_minimum_ms: int | None = None
     light_check: str = "off"
+    keep_warm_ms: int = 0
+    policy: str | None = None
+
+
+class Wishes(TypedDict, total=False):
+    """The fields of `Service` that are for whoever builds a lab."""
+
+    lease_minimum_ms: int | None
+    light_check: str
+    keep_warm_ms: int
+    policy: str | None
 
 
 NOTHING_SPECIAL = Service()
@@ -46,10 +60,11 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     yield f"# {plan.summary}"
     lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
     listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
-    yield from _table("[controller]", **listens, **lease)
+    yield from _table("[controller]", **listens, **lease, keep_warm_ms=service.keep_warm_ms)
     if service.journal is not None:
         yield from _table("[journal]", file=json.dumps(str(service.journal)))
-    yield from _table("[policy]", name='"paper"')
+    if service.policy is not None:
+        yield from _table("[policy]", name=json.dumps(service.policy))
     yield from _table(
         "[openflow]",
         group_network='"239.77.0.0/16"',

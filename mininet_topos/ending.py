@@ -1,11 +1,16 @@
-"""How a process that owns a lab ends when told to: through every `finally` on the way, so that the lab goes too."""
+"""How a process that owns a lab ends before its time: through every `finally` on the way, so that the lab goes too."""
 
 from __future__ import annotations
 
 import signal
+import sys
+import threading
+from collections.abc import Callable
 from typing import NoReturn
 
 _REQUESTS = (signal.SIGTERM, signal.SIGHUP)
+_FAULT = signal.SIGUSR1
+"""What another thread interrupts the main one with, whatever it waits for."""
 
 
 def end_in_order(status: int) -> None:
@@ -13,11 +18,27 @@ def end_in_order(status: int) -> None:
 
     The first one counts: a second one must not interrupt the removal that the first began.
     """
+    for number in _REQUESTS:
+        signal.signal(number, _leaving(status))
 
+
+def ending_by_fault(status: int) -> Callable[[str], None]:
+    """A function that any thread may call to say a sentence on standard error, and to end the main thread likewise."""
+    signal.signal(_FAULT, _leaving(status))
+
+    def end(sentence: str) -> None:
+        sys.stderr.write(f"blast lab: {sentence}\n")
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, _FAULT)
+
+    return end
+
+
+def _leaving(status: int) -> Callable[[int, object], NoReturn]:
     def leave(_number: int, _frame: object) -> NoReturn:
-        for number in _REQUESTS:
+        for number in (*_REQUESTS, _FAULT):
             signal.signal(number, signal.SIG_IGN)
         raise SystemExit(status)
 
-    for number in _REQUESTS:
-        signal.signal(number, leave)
+    return leave

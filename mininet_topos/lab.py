@@ -12,15 +12,15 @@ import socket
 import sysconfig
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 from mininet_topos import registry
 from mininet_topos._mininet import Mininet, setLogLevel
 from mininet_topos.cleanup import down
-from mininet_topos.controller_config import Endpoints, Service, render
+from mininet_topos.controller_config import Endpoints, Service, Wishes, render
 from mininet_topos.counters import Counters
 from mininet_topos.errors import HostError
 from mininet_topos.faults import FaultInjector
@@ -51,9 +51,8 @@ class Lab:
     """A lab built from `plan`.
 
     `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
-    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere),
-    `lease_minimum_ms` the shortest lease that the controller gives (None: its default), and `light_check` when the
-    controller looks whether leaves see light, as its configuration does.
+    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere).
+    The rest is what the lab asks of its controller, see `Service`.
     """
 
     def __init__(
@@ -62,12 +61,11 @@ class Lab:
         *,
         controller: ControllerCommand | None = blast_controller,
         agent: str | None = f"{_LOOPBACK}:0",
-        lease_minimum_ms: int | None = None,
-        light_check: str = "off",
+        **wishes: Unpack[Wishes],
     ) -> None:
         self.plan = plan
         self._controller_command, self._agent = controller, agent
-        self._lease_minimum_ms, self._light_check = lease_minimum_ms, light_check
+        self._asked = Service(**wishes)
         self._controller: LabProcess | None = None
         self.net: Any = None
 
@@ -117,6 +115,12 @@ class Lab:
         if self._controller is not None:
             self._controller.stop()
             self._controller = None
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Call `tell`, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
+        if self._controller is not None:
+            self._controller.watch(tell)
+        self.optical_switch.watch_agent(tell)
 
     @property
     def id(self) -> str:
@@ -221,7 +225,7 @@ class Lab:
 
     def _write_config(self) -> None:
         endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
-        service = Service(self.directory / "journal.sqlite", self._lease_minimum_ms, self._light_check)
+        service = replace(self._asked, journal=self.directory / "journal.sqlite")
         self.config.write_text(render(self.plan, endpoints, service))
         registry.write_state(self.id, self.describe())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,11 @@ class OpticalSwitch(NamespaceSwitch):
         self.tl1 = self._agent.wait_ready(_READY_SECONDS)["tl1"]
         # The same address after a power cycle, so that the controller finds it again.
         self._listen = self.tl1
+
+    def watch_agent(self, tell: Callable[[str], None]) -> None:
+        """Call `tell`, on another thread, with a sentence when the agent that runs now ends by itself."""
+        if self._agent is not None:
+            self._agent.watch(tell)
 
     def stop_agent(self) -> None:
         """Power the management of the switch off; the mirrors stay where they are."""

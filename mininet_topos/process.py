@@ -8,7 +8,7 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +27,7 @@ class LabProcess:
     def __init__(self, name: str, command: Sequence[str], lab: str, log: Path, env: Mapping[str, str] = os.environ):
         self.name = name
         self._log = log
+        self._told_to_end = False
         self._ready: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         try:
             with log.open("ab") as errors:
@@ -61,11 +62,16 @@ class LabProcess:
         except queue.Empty:
             raise ProcessFault(f"the {self.name} was not ready after {seconds:g} s: see {self._log}") from None
         if message is None:
-            raise ProcessFault(f"the {self.name} ended with status {self._process.wait()}: {self._last_words()}")
+            raise ProcessFault(self._obituary())
         return message
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Call `tell`, on a thread of its own, with a sentence when the process ends without `stop` or `kill`."""
+        threading.Thread(target=self._await_end, args=(tell,), name=f"watch-{self.name}", daemon=True).start()
 
     def stop(self) -> None:
         """Ask the process to end, then end it."""
+        self._told_to_end = True
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)
@@ -76,6 +82,7 @@ class LabProcess:
 
     def kill(self) -> None:
         """End the process without asking."""
+        self._told_to_end = True
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -94,6 +101,15 @@ class LabProcess:
             message = _event(line)
             if message is not None:
                 self._ready.put(message)
+
+    def _await_end(self, tell: Callable[[str], None]) -> None:
+        self._reader.join()
+        self._process.wait()
+        if not self._told_to_end:
+            tell(self._obituary())
+
+    def _obituary(self) -> str:
+        return f"the {self.name} ended with status {self._process.wait()}: {self._last_words()}"
 
     def _last_words(self) -> str:
         # The process has ended, but its output may still be on the way from the pipe to the log.

@@ -27,13 +27,13 @@ struct MulticastRequest {
   6: optional i64 highestBitsPerSecond
   /** Withdrawn by the controller (state expired) when still pending after this time. Default: no limit. */
   7: optional i64 patienceMs
-  /** Feature "deadlines": wanted end of the transfer. */
+  /** Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it. */
   8: optional i64 deadlineMs
   /** Feature "priorities": larger is more urgent. */
   9: optional i32 priority
   /** Feature "splitting": receivers may be served in several parts. */
   10: optional bool maySplit
-  /** Feature "pausing": the transfer may be interrupted at a byte position. */
+  /** Feature "pausing": the transfer may be interrupted at a byte position, see `Extension.reachedByte`. */
   11: optional bool mayPause
 }
 
@@ -61,12 +61,19 @@ struct StepTimings {
   4: optional double totalMs
 }
 
-/** Received light at a leaf; absent where the switch does not measure it. */
+/** Light at a leaf, from the losses that the operator has given; a grant has none where there are no losses. */
 struct LeafMargin {
   1: required string rack
+  /** Typical received power. */
   2: optional double receivedDbm
+  /** How far the least power is above what the receiver needs. */
   3: optional double sensitivityMarginDb
+  /** How far the most power is below what the receiver stands. */
   4: optional double overloadMarginDb
+  5: optional double leastDbm
+  6: optional double mostDbm
+  /** The element that binds the smaller margin. */
+  7: optional string binding
 }
 
 /** Permission to transmit over light to a group of receivers. */
@@ -92,6 +99,7 @@ struct Grant {
   /** Identifies the light tree on devices (lower half of the OpenFlow cookie). */
   11: required i32 reservation
   12: optional StepTimings timings
+  /** The smallest margin first; of very many leaves, or in a list of requests, only the first ones. */
   13: optional list<LeafMargin> margins
 }
 
@@ -118,6 +126,17 @@ struct Event {
   6: optional PartState state
 }
 
+/** How the transfer went, for the operator's statistics: it changes nothing. */
+struct TransferReport {
+  1: optional i64 bytesSent
+  /** From the first datagram to the last receiver's confirmation. */
+  2: optional i64 durationMs
+  /** Sent again, over the packet network. */
+  3: optional i64 repairedBytes
+  /** Receivers that do not have the whole data. */
+  4: optional list<string> failedReceivers
+}
+
 /** A set of a request's receivers that one light tree serves, and how far it is. */
 struct PartStatus {
   /** From 0. */
@@ -129,6 +148,8 @@ struct PartStatus {
   5: optional string reason
   /** Time left on the lease of an active part. */
   6: optional i64 leaseLeftMs
+  /** What the sender has told of a part that is done. */
+  7: optional TransferReport report
 }
 
 /** A request as it is now, extensions included. */
@@ -155,17 +176,14 @@ struct Extension {
   3: optional i64 addMs
   /** Added to the size of the data. */
   4: optional i64 addBytes
-}
-
-/** How the transfer went, for the operator's statistics: it changes nothing, and a server need not keep it. */
-struct TransferReport {
-  1: optional i64 bytesSent
-  /** From the first datagram to the last receiver's confirmation. */
-  2: optional i64 durationMs
-  /** Sent again, over the packet network. */
-  3: optional i64 repairedBytes
-  /** Receivers that do not have the whole data. */
-  4: optional list<string> failedReceivers
+  /**
+   * Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
+   * in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
+   * nothing is taken to have vanished.
+   */
+  5: optional i64 reachedByte
+  /** With `reachedByte`: of which part; absent: 0. */
+  6: optional i32 part
 }
 
 /** Which requests to list; what is absent does not restrict. */

@@ -54,7 +54,7 @@ def read_rows(lines: Sequence[str]) -> list[Row]:
 def _row(line: str) -> Row | None:
     aid, *blocks = split_blocks(unquote(line))
     fields = [field.strip() for field in blocks[0].split(",")] if blocks else []
-    if not aid or len(fields) < 2:
+    if not aid or len(fields) < 2 or not fields[1]:
         return None
     direction = fields[DIRECTION].upper() if len(fields) > DIRECTION else ""
     # An AID may be followed by its type.

@@ -47,7 +47,7 @@ def branched(
         _move(relaxation, fixed, node.fixed)
         fixed = node.fixed
         inside = relaxation.solve()
-        if inside is None:
+        if inside is None or not inside.optimal:
             # Nothing feasible in it, or stopped half way: then its bound stays open.
             interrupted = interrupted if go_on() else node.bound
             continue

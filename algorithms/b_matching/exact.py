@@ -28,7 +28,7 @@ class SolverFailed(Exception):
 def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimised:
     """The best selection found within `seconds`, proven optimal where `certified`.
 
-    Without a bound where a group has more than `options.MOST_COVERS` minimal sets of splitters. Raises SolverFailed.
+    Without a bound where a group has more than `covers.MOST_COVERS` minimal sets of splitters. Raises SolverFailed.
     """
     choices = options(groups, feasibility)
     if not len(choices):

@@ -47,6 +47,12 @@ class Feasibility:
         other.pool, other.full = self.pool.copy(), self.full
         return other
 
+    def choosing(self, choose: Choose) -> Feasibility:
+        """The same, with another rule for the splitters of a tree."""
+        other = self.copy()
+        other._choose = choose
+        return other
+
     def fit(self, group: Group) -> Pieces | None:
         """The splitters that would serve `group` now (none for a plain cross-connect), or None if it does not fit."""
         return None if self.full & group.ports else self.splitters(group.leaves)

@@ -17,7 +17,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Optimised:
-    """A selection, its weight, and an upper bound on the weight of any (None: no bound was found)."""
+    """A selection, its weight, and an upper bound on the weight of any (None: not everything was considered)."""
 
     selection: Selection
     value: float

@@ -20,12 +20,13 @@ from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
 from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
 from algorithms.b_matching.options import Options, options
+from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.relaxation import Relaxation, Relaxed
 from algorithms.b_matching.rounding import core, open_options, packed, questions, rounded
-from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
+from algorithms.b_matching.scores import FLOOR, best_of
 
-RELAX_UNTIL = 0.95
-"""Share of the budget after which the relaxation is given up."""
+RELAX_UNTIL = 0.9
+"""Share of the budget after which the relaxation is stopped, and what it has come to is rounded."""
 
 MOST_QUESTIONS, MOST_MISSING = 24.0, 2.0
 """Branch and bound is worth its time up to so many weighty options in question, or so many times the gap."""
@@ -51,14 +52,9 @@ def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
     choices = options(groups, feasibility)
     if not len(choices):
         return Optimised(floor, total(floor), total(floor))
-    priced = _with_prices(choices, spent, rng)
-    if priced is None:
-        for score in OTHERS:
-            if spent() < 1:
-                floor = max(floor, by_score(score, groups, feasibility), key=total)
-    found, bound = priced or (_without_prices(choices, spent, rng), None)
+    found, bound = _searched(choices, spent, rng)
     best = max(floor, _filled(choices, found, feasibility), key=total)
-    return Optimised(best, total(best), max(bound, total(best)) if bound is not None and choices.complete else None)
+    return Optimised(best, total(best), max(bound, total(best)) if choices.complete else None)
 
 
 def warm_up() -> None:
@@ -66,15 +62,15 @@ def warm_up() -> None:
     optimise([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
 
 
-def _with_prices(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float] | None:
-    """The options found and a bound, or None if the relaxation took too long."""
+def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float]:
+    """The options found and a bound on any."""
     limit = RELAX_UNTIL
     relaxation = Relaxation(choices, lambda: spent() >= limit)
     relaxed = relaxation.solve()
     if relaxed is None:
-        return None
+        return _by_root(choices), choices.total(range(len(choices)))
     found, bound = rounded(choices, relaxed), relaxed.bound
-    if _proven(choices, found, bound):
+    if not relaxed.optimal or _proven(choices, found, bound):
         return found, bound
     wide, settled = _wide_groups(choices, relaxation, spent)
     found = max(found, wide, key=choices.total)
@@ -88,11 +84,17 @@ def _with_prices(choices: Options, spent: Spent, rng: random.Random) -> tuple[li
         if _proven(choices, found, bound):
             return found, bound
     found = max(found, _by_root(choices), key=choices.total)
-    search = polished if settled else annealed
     wanted = core(choices, relaxed, found)
     place = {option: number for number, option in enumerate(wanted)}
-    profits = [relaxed.profits[option] for option in wanted]
-    better = search(choices.keep(wanted), profits, [place[option] for option in found], spent, rng)
+    few, start = choices.keep(wanted), [place[option] for option in found]
+    import os
+
+    if not settled and os.environ.get("OSC"):
+        prices = relaxed.prices[: len(choices.budgets) + len(choices.supply)]
+        better = oscillated(few, prices, start, spent, rng)
+    else:
+        search = polished if settled else annealed
+        better = search(few, [relaxed.profits[option] for option in wanted], start, spent, rng)
     return [wanted[option] for option in better], bound
 
 
@@ -105,7 +107,7 @@ def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tupl
     if not 0 < len(wide) <= MOST_WIDE or any(budget > 1 for budget in choices.budgets):
         return [], False
     pairs = _with_fixed(relaxation, dict.fromkeys(wide, 0))
-    if pairs is None:
+    if pairs is None or not pairs.optimal:
         return [], False
     worthy = [option for option in wide if pairs.profits[option] > 0]
     few = replace(choices.keep(worthy), weights=[pairs.profits[option] for option in worthy])
@@ -133,11 +135,6 @@ def _worth_branching(choices: Options, relaxed: Relaxed, found: Sequence[int]) -
 
 def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:
     return choices.total(found) >= bound * (1 - TOLERANCE)
-
-
-def _without_prices(choices: Options, spent: Spent, rng: random.Random) -> list[int]:
-    weights = choices.weights
-    return annealed(choices, weights, _by_root(choices), spent, rng)
 
 
 def _by_root(choices: Options) -> list[int]:

@@ -7,16 +7,15 @@ packing in which port vertices and splitter sizes are the things that run out.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import pairwise
 
+import numpy as np
+
+from algorithms.b_matching.covers import MOST_COVERS, covers
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, members
-
-MOST_COVERS = 64
-"""Sets of splitters considered for one number of leaves, those with the fewest splitters first."""
+from algorithms.b_matching.group import Group
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,16 @@ class Options:
     """The options and what they share.
 
     Option j serves `groups[owners[j]]`, worth `weights[j]`, with `pieces[j]`, which takes `uses[j][s]` splitters of
-    size `sizes[s]`, of which there are `supply[s]`. `vertices[j]` are the group's port vertices, `budgets` the free
-    ports of each. `complete` says that no set of splitters was left out for its group having too many.
+    size `sizes[s]`, of which there are `supply[s]`. `ports[j]` are the group's port vertices as bits, `vertices[j]` as
+    numbers, `budgets` the free ports of each vertex. `complete` says that no set of splitters was left out for its
+    group having too many.
     """
 
     groups: Sequence[Group]
     owners: list[int]
     pieces: list[Pieces]
     uses: list[tuple[int, ...]]
+    ports: list[int]
     vertices: list[list[int]]
     weights: list[float]
     budgets: list[int]
@@ -53,63 +54,48 @@ class Options:
             owners=[self.owners[j] for j in wanted],
             pieces=[self.pieces[j] for j in wanted],
             uses=[self.uses[j] for j in wanted],
+            ports=[self.ports[j] for j in wanted],
             vertices=[self.vertices[j] for j in wanted],
             weights=[self.weights[j] for j in wanted],
         )
-
-    def ports(self, option: int) -> int:
-        """The port vertices of this option's group, as bits."""
-        return self.groups[self.owners[option]].ports
 
 
 def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
     """All options of those `groups` that `feasibility` could serve alone and that are worth something."""
     sizes = tuple(sorted(ways for ways, count in feasibility.pool.items() if count > 0))
     supply = tuple(feasibility.pool[ways] for ways in sizes)
-    made = Options(groups, [], [], [], [], [], [], sizes, supply, True)
+    owners, kinds = list[int](), list[tuple[Pieces, tuple[int, ...]]]()
     trees: dict[int, list[tuple[Pieces, tuple[int, ...]]]] = {}
-    highest = 0
+    full = feasibility.full
     for number, group in enumerate(groups):
-        highest = max(highest, group.ports.bit_length())
-        if group.weight <= 0 or feasibility.full & group.ports:
+        if group.weight <= 0 or full & group.ports:
             continue
         if group.leaves not in trees:
             trees[group.leaves] = [(c, tuple(map(c.count, sizes))) for c in covers(group.leaves, feasibility)]
-        found = members(group.ports)
-        for pieces, used in trees[group.leaves]:
-            made.owners.append(number)
-            made.pieces.append(pieces)
-            made.uses.append(used)
-            made.vertices.append(found)
-            made.weights.append(group.weight)
-    made.budgets.extend(max(0, feasibility.left(vertex)) for vertex in range(highest))
-    return replace(made, complete=all(len(found) < MOST_COVERS for found in trees.values()))
+        kinds += trees[group.leaves]
+        owners += [number] * len(trees[group.leaves])
+    ports = [groups[owner].ports for owner in owners]
+    return Options(
+        groups,
+        owners,
+        [pieces for pieces, _ in kinds],
+        [used for _, used in kinds],
+        ports,
+        _vertices(ports),
+        [groups[owner].weight for owner in owners],
+        [max(0, feasibility.left(vertex)) for vertex in range(max(map(int.bit_length, ports), default=0))],
+        sizes,
+        supply,
+        all(len(found) < MOST_COVERS for found in trees.values()),
+    )
 
 
-def covers(leaves: int, feasibility: Feasibility) -> list[Pieces]:
-    """The sets of splitters, none with a splitter to spare, with which a tree of so many leaves can be built."""
-    preferred = feasibility.splitters(leaves)
-    pool = sorted(((ways, count) for ways, count in feasibility.pool.items() if count > 0), reverse=True)
-    if not preferred or len(pool) == 1:
-        return [] if preferred is None else [preferred]
-    found = [tuple(sorted(preferred))]
-    trial = feasibility.copy()
-    for pieces in islice(_minimal(leaves - 1, pool), MOST_COVERS):
-        trial.pool.clear()
-        trial.pool.update(Counter(pieces))
-        built = trial.splitters(leaves)
-        if built is not None and tuple(sorted(built)) not in found:
-            found.append(tuple(sorted(built)))
-    return found
-
-
-def _minimal(need: int, pool: Sequence[tuple[int, int]], taken: Pieces = ()) -> Iterator[Pieces]:
-    """The sets from `pool` (ways and count, largest first) whose ways less one add up to `need`, none superfluous."""
-    if need <= 0:
-        yield taken
-        return
-    if not pool:
-        return
-    (ways, count), smaller = pool[0], pool[1:]
-    for number in range(min(count, -(-need // (ways - 1))), -1, -1):
-        yield from _minimal(need - number * (ways - 1), smaller, taken + (ways,) * number)
+def _vertices(sets: Sequence[int]) -> list[list[int]]:
+    """The members of every set, lowest first: `group.members` of thousands of sets at once."""
+    width = -(-max(map(int.bit_length, sets), default=0) // 8)
+    octets = np.frombuffer(b"".join(bits.to_bytes(width, "little") for bits in sets), np.uint8)
+    filled = np.flatnonzero(octets)
+    place, bit = np.nonzero(np.unpackbits(octets[filled, np.newaxis], axis=1, bitorder="little"))
+    number, octet = np.divmod(filled[place], max(1, width))
+    members = (octet * 8 + bit).tolist()
+    return [members[first:last] for first, last in pairwise(np.searchsorted(number, np.arange(len(sets) + 1)).tolist())]

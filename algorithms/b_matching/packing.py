@@ -14,13 +14,13 @@ TRIES = 8
 class Packing:
     """Options selected so far, within the budgets and the supply.
 
-    `selected` are the options, in no order; `value` is their weight together.
+    `selected` are the options, in no order; `value` is their weight together; `full` are the vertices without a free
+    port, as bits.
     """
 
     __slots__ = (
         "_chosen",
         "_free",
-        "_full",
         "_holders",
         "_options",
         "_place",
@@ -28,6 +28,7 @@ class Packing:
         "_scarce",
         "_scores",
         "_weights",
+        "full",
         "selected",
         "value",
     )
@@ -37,10 +38,10 @@ class Packing:
         self._options = options
         self._scores = scores
         self._weights = options.weights
-        self._ports = [options.ports(j) for j in range(len(options))]
+        self._ports = options.ports
         self._chosen = [-1] * len(options.groups)
         self._holders: list[list[int]] = [[] for _ in options.budgets]
-        self._full = 0
+        self.full = 0
         self._free = list(options.supply)
         scarce = {uses: [(s, used) for s, used in enumerate(uses) if used] for uses in set(options.uses)}
         self._scarce = [scarce[uses] for uses in options.uses]
@@ -51,7 +52,7 @@ class Packing:
     def fits(self, option: int) -> bool:
         """Whether it can be added as things are."""
         return (
-            not self._full & self._ports[option]
+            not self.full & self._ports[option]
             and self._chosen[self._options.owners[option]] < 0
             and all(used <= self._free[s] for s, used in self._scarce[option])
         )
@@ -69,7 +70,7 @@ class Packing:
         lost = 0.0
         scores, ports, holders = self._scores, self._ports, self._holders
         other = self._chosen[self._options.owners[option]]
-        blocked = self._full & ports[option]
+        blocked = self.full & ports[option]
         if other >= 0:
             removed.append(other)
             lost = scores[other]
@@ -118,7 +119,7 @@ class Packing:
             holding = self._holders[vertex]
             holding.append(option)
             if len(holding) == options.budgets[vertex]:
-                self._full |= 1 << vertex
+                self.full |= 1 << vertex
         for size, used in self._scarce[option]:
             self._free[size] -= used
 
@@ -134,6 +135,6 @@ class Packing:
         self._chosen[options.owners[option]] = -1
         for vertex in options.vertices[option]:
             self._holders[vertex].remove(option)
-        self._full &= ~self._ports[option]
+        self.full &= ~self._ports[option]
         for size, used in self._scarce[option]:
             self._free[size] += used

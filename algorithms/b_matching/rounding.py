@@ -27,9 +27,10 @@ def rounded(options: Options, relaxed: Relaxed) -> list[int]:
 
 def packed(options: Options, order: list[int]) -> list[int]:
     """The options that fit, in this order."""
-    packing = Packing(options, ())
+    packing, ports = Packing(options, ()), options.ports
     for option in order:
-        if packing.fits(option):
+        # `fits` asks for the ports too, but most options lack one, and a call for each takes as long as all the rest.
+        if not packing.full & ports[option] and packing.fits(option):
             packing.add(option)
     return packing.selected
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
 from algorithms.b_matching.optimised import Selection, fill, total
@@ -23,17 +25,14 @@ OTHERS: tuple[Score, ...] = ((0.75, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 3.0), (0
 def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) -> Selection:
     """What the greedy takes in the order of `score`, ties in the order of `groups`."""
     power, charge = score
-    cost_of: dict[tuple[int, int], float] = {}
-    largest = max(feasibility.pool, default=2)
-    ranked = []
-    for group in groups:
-        size = (group.racks, group.leaves)
-        if size not in cost_of:
-            cost_of[size] = group.racks**power + charge * -(-(group.leaves - 1) // max(1, largest - 1))
-        if group.weight > 0:
-            ranked.append((-group.weight / cost_of[size], group))
-    ranked.sort(key=lambda pair: pair[0])
-    return fill([], (group for _, group in ranked), feasibility)
+    wanted = [group for group in groups if group.weight > 0]
+    weights = np.array([group.weight for group in wanted])
+    costs = np.array([group.racks for group in wanted], np.float64) ** power
+    if charge:
+        ways = max(2, *feasibility.pool)
+        costs += charge * np.ceil((np.array([group.leaves for group in wanted]) - 1) / (ways - 1))
+    order = np.argsort(-weights / costs, kind="stable")
+    return fill([], map(wanted.__getitem__, order.tolist()), feasibility)
 
 
 def best_of(scores: Sequence[Score], groups: Sequence[Group], feasibility: Feasibility) -> Selection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
@@ -99,6 +100,32 @@ def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Of
     if hold is not None and (hold.ports(switch) & job.group.ports or hold.lacks(switch, pieces)):
         return None
     return Offer(job, switch, pieces)
+
+
+def with_pieces(found: Offer, pieces: Pieces, hold: Hold | None) -> Offer:
+    """The offer with these splitters instead, if they are free, make its tree and are not held for another."""
+    wanted, free = Counter(pieces), found.switch.free
+    if any(free.pool.get(ways, 0) < count for ways, count in wanted.items()):
+        return found
+    alone = free.copy()
+    alone.pool.clear()
+    alone.pool.update(wanted)
+    built = alone.splitters(found.job.group.leaves)
+    if built is None or (hold is not None and hold.lacks(found.switch, built)):
+        return found
+    return replace(found, pieces=built)
+
+
+def kept_free(switch: Switch, hold: Hold) -> Feasibility:
+    """A copy of what is free, without the splitters that are held."""
+    left = switch.free.copy()
+    if switch.name in hold.switches:
+        held = left.splitters(hold.job.group.leaves)
+        if held is None:
+            left.pool.clear()
+        for ways in held or ():
+            left.pool[ways] -= 1
+    return left
 
 
 def split(job: Job, part: Job) -> tuple[Job, Job | None]:

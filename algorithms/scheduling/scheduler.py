@@ -50,7 +50,9 @@ RE_RANK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class _Waiting:
+class Waiting:
+    """A job that waits: the fewest receivers worth a part, and the light that it has while its lease ends."""
+
     job: Job
     fewest: int
     light: Start | None
@@ -76,7 +78,7 @@ class Scheduler:
         self._limits = dict(limits or {})
         self._held_pieces: Counter[str] = Counter()
         self._places: dict[PartName, int] = {}
-        self._waiting: OrderedDict[int, _Waiting] = OrderedDict()
+        self._waiting: OrderedDict[int, Waiting] = OrderedDict()
         self._running: dict[PartName, Start] = {}
         self._arrivals = 0
         self._queues = Queues()
@@ -237,7 +239,7 @@ class Scheduler:
 
     def _wait(self, job: Job, now: float, light: Start | None = None) -> None:
         place = self._places[job.name]
-        self._waiting[place] = _Waiting(job, self.policy.fewest_receivers(job), light)
+        self._waiting[place] = Waiting(job, self.policy.fewest_receivers(job), light)
         self._overdue.put(self._due(job), place)
         self._queues.put(place, self._rank(job, now), [NEW])
         self._queues.start([NEW])
@@ -270,16 +272,21 @@ class Scheduler:
         if self._gathered is not None:
             self._gathered += freed
             return ()
-        self._re_rank(now)
-        starts: list[Start] = []
-        self._queues.start(freed)
-        self._set_hold(None)
-        self._set_hold(self._serve_overdue(starts, now))
+        starts = self._serve_urgent(freed, now)
         while (place := self._queues.next(self._is_open)) is not None:
             start = self._try(place, now)
             if start is not None:
                 starts.append(start)
         return tuple(starts)
+
+    def _serve_urgent(self, freed: Iterable[Token], now: float) -> list[Start]:
+        """Serve those that are overdue, and let those that wait for what was freed be tried next."""
+        self._re_rank(now)
+        starts: list[Start] = []
+        self._queues.start(freed)
+        self._set_hold(None)
+        self._set_hold(self._serve_overdue(starts, now))
+        return starts
 
     def _re_rank(self, now: float) -> None:
         due = len(self._waiting) * min(1.0, (now - self._ranked_at) / RE_RANK_SECONDS)
@@ -321,6 +328,10 @@ class Scheduler:
     def _is_held_for(self, name: Hashable) -> bool:
         return self._hold is not None and self._hold.job.name == name
 
+    def _hold_against(self, job: Job) -> Hold | None:
+        """What is kept free for somebody other than this job."""
+        return None if self._is_held_for(job.name) else self._hold
+
     def _is_open(self, token: Token) -> bool:
         kind, owner, number = token
         if kind == "port":
@@ -352,9 +363,9 @@ class Scheduler:
             self._queues.move(place, offered)
         return None
 
-    def _offer(self, waiting: _Waiting) -> Offer | list[Token]:
+    def _offer(self, waiting: Waiting) -> Offer | list[Token]:
         job, light = waiting.job, waiting.light
-        hold = None if self._is_held_for(job.name) else self._hold
+        hold = self._hold_against(job)
         if light is not None:
             same = continued(job, self._switches[light.switch], light.pieces, hold)
             return same if same is not None and self._within_limit(job, light.pieces) else []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from algorithms.b_matching.residual import Group
 from algorithms.splitter_tree import most_leaves
 from blast_controller.core.errors import Rejected
-from blast_controller.core.fabric import Fabric
+from blast_controller.core.fabric import Fabric, rack_of
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import Extension, MulticastRequest
 from blast_controller.core.static_tree import covers
@@ -28,6 +29,8 @@ def check_request(request: MulticastRequest, fabric: Fabric) -> None:
         raise Rejected("bad_rate", f"The highest rate must be positive, not {request.highest_rate:g} bit/s.")
     if request.patience is not None and not request.patience >= 0:
         raise Rejected("bad_time", "The patience must not be negative.")
+    if request.deadline is not None and not request.deadline >= 0:
+        raise Rejected("bad_time", "The deadline must not be negative.")
 
 
 def check_size(size: int) -> None:
@@ -64,15 +67,7 @@ def check_extension(request: MulticastRequest, extension: Extension, fabric: Fab
     receivers = kept + extension.add_receivers
     check_receivers(request.sender, receivers, fabric)
     check_size(request.bytes + extension.add_bytes)
-    return MulticastRequest(
-        request.key,
-        request.tenant,
-        request.sender,
-        receivers,
-        request.bytes + extension.add_bytes,
-        request.highest_rate,
-        request.patience,
-    )
+    return replace(request, receivers=receivers, bytes=request.bytes + extension.add_bytes)
 
 
 def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> Group | None:
@@ -84,7 +79,8 @@ def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric
     # A single receiver is lit both ways by one more cross-connect, without a splitter.
     leaves = len(others) + (1 if loop_leaf and len(others) > 1 else 0)
     volume = float(request.bytes) * len(receivers)
-    return Group(request.id, frozenset({sender, *others}), leaves, volume, request.tenant)
+    ends = frozenset({fabric.root_end(sender), *map(fabric.leaf_end, others)})
+    return Group(request.id, ends, leaves, volume, request.tenant)
 
 
 def served_statically(request: MulticastRequest, fabric: Fabric, ledger: Ledger) -> bool:
@@ -109,7 +105,7 @@ def check_feasible(
     raise Rejected(
         "no_path",
         "No optical switch has usable ports of all the racks of this group: "
-        + "; ".join(f"{rack}: {_port_trouble(rack, fabric, ledger)}" for rack in sorted(group.racks))
+        + "; ".join(f"{end}: {_port_trouble(end, fabric, ledger)}" for end in sorted(group.racks))
         + ".",
         largest,
     )
@@ -140,8 +136,8 @@ def _largest_group(fabric: Fabric, ledger: Ledger, loop_leaf: bool, most_splitte
     return max((1, *(on(switch) for switch in fabric.switches)))
 
 
-def _port_trouble(rack: str, fabric: Fabric, ledger: Ledger) -> str:
-    ports = fabric.racks[rack].optical_ports
+def _port_trouble(end: str, fabric: Fabric, ledger: Ledger) -> str:
+    ports = [port for port in fabric.racks[rack_of(end)].optical_ports if port.end == end]
     if not ports:
         return "has no optical port"
     reasons = [ledger.unusable(port.element) for port in ports]

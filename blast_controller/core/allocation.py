@@ -2,71 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from algorithms.b_matching.residual import Choice
-from algorithms.policies import POLICIES
-from algorithms.splitter_tree import choose_splitters
+from algorithms.leaf_assignment import Refusal
 from blast_controller.core.admission import group_of
 from blast_controller.core.errors import Rejected
-from blast_controller.core.fabric import Fabric, Host, OpticalPort, Splitter
+from blast_controller.core.fabric import Fabric, Host, rack_of
 from blast_controller.core.forwarding import forwards_for
 from blast_controller.core.layout import Layout
 from blast_controller.core.ledger import Ledger
-from blast_controller.core.light_tree import LightTree, build, good_legs, grow, prune
-from blast_controller.core.requests import MulticastRequest, Part, Request
+from blast_controller.core.light_budget import LightBudget, told
+from blast_controller.core.light_tree import LightTree, prune
+from blast_controller.core.requests import MulticastRequest, Part
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.settings import CoreSettings
 from blast_controller.core.static_tree import StaticLight, covers, light_of
-
-Candidate = tuple[Request, Part]
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """A pending part and what it is to hold."""
-
-    request: Request
-    part: Part
-    layout: Layout
-    group_address: str
+from blast_controller.core.tree_planner import TreePlanner
+from blast_controller.core.warm_trees import WarmTrees
 
 
 class Allocator:
-    """Turns the policy's choices into layouts. Reads the ledger; takes nothing but group addresses from it."""
+    """Turns the policy's choices into layouts. Reads the ledger and takes nothing from it."""
 
-    def __init__(self, fabric: Fabric, ledger: Ledger, settings: CoreSettings) -> None:
+    def __init__(self, fabric: Fabric, ledger: Ledger, settings: CoreSettings, budget: LightBudget) -> None:
         self._fabric = fabric
         self._ledger = ledger
         self._settings = settings
-        self._policy = POLICIES[settings.policy]
+        self._budget = budget
+        self._planner = TreePlanner(fabric, ledger, settings, budget)
 
-    def decide(self, pending: Iterable[Candidate], allowance: Mapping[str, int]) -> Iterator[Placement]:
-        """What to serve now. The caller takes each placement's elements before it asks for the next one.
+    def tree_of(
+        self, request: MulticastRequest, receivers: Sequence[str], choice: Choice
+    ) -> LightTree | Refusal | None:
+        """The tree for a part that the policy has given these splitters; None where they are not to be had after all.
 
-        `allowance` says how many more splitters a tenant may hold, -1 where it may have no light at all.
+        That may be where a tree that was given up for somebody else had more of what this part counted on. The power
+        budget may refuse them.
         """
-        present = [c for c in pending if not self._absent_datapaths(c[0].current, c[1].receivers)]
-        groups = {}
-        for request, part in present:
-            has_light = allowance.get(request.current.tenant, 0) >= 0
-            static = self._static(request.current, part.receivers) if has_light else None
-            if static is not None:
-                yield from self._place(request, part, static)
-                continue
-            group = group_of(request.current, part.receivers, self._fabric, self._settings.loop_leaf)
-            if group is None:
-                yield from self._place(request, part, None)
-            else:
-                groups[id(group)] = (group, request, part)
-        for group, choice in self._policy([group for group, _, _ in groups.values()], self._ledger.residual(allowance)):
-            _, request, part = groups[id(group)]
-            yield from self._place(request, part, self._tree(request.current, part.receivers, choice))
+        try:
+            return self._planner.matched(*self._racks_of(request, receivers), choice)
+        except (Rejected, LookupError):
+            return None
 
-    def _place(self, request: Request, part: Part, tree: LightTree | None) -> Iterator[Placement]:
-        address = self._ledger.take_address()
-        if address is not None:
-            yield Placement(request, part, self.layout(request.current, part.receivers, tree, address), address)
+    def tree_of_any(
+        self, request: MulticastRequest, receivers: Sequence[str], most: int | None
+    ) -> LightTree | Refusal | None:
+        """The tree for a part out of all that is free, with at most `most` splitters; None where ends or legs lack."""
+        return self._planner.anywhere(*self._racks_of(request, receivers), most)
+
+    def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
+        """Raise Rejected unless the power budget would allow a tree if nobody held anything."""
+        root, racks = self._racks_of(request, receivers)
+        refusal = self._planner.refusal(root, racks, most) if racks else None
+        if refusal is not None:
+            raise Rejected(
+                "power_budget", f"No tree of this fabric gives every receiver of the group its light: {told(refusal)}."
+            )
+
+    def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
+        """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
+        return self._planner.mended(tree, outputs)
+
+    def kept_for(
+        self, request: MulticastRequest, part: Part, warm: WarmTrees, allowance: Mapping[str, int]
+    ) -> Reservation | None:
+        """The tree still lit from an earlier request that may serve this part as it is."""
+        reservation = warm.find(request, part)
+        tree = reservation.layout.tree if reservation is not None else None
+        if tree is None or tree.switch in self._ledger.away or self.absent_datapaths(request, part.receivers):
+            return None
+        if self._budget.shortfalls(tree):
+            return None
+        most = allowance.get(request.tenant)
+        return reservation if most is None or len(tree.splitters) <= most else None
 
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
         """A tree with the forwards that these receivers need."""
@@ -74,7 +83,12 @@ class Allocator:
         forwards = forwards_for(self._fabric, hosts[request.sender], [hosts[name] for name in receivers], tree, group)
         return Layout(tuple(receivers), tree, forwards)
 
-    def _static(self, request: MulticastRequest, receivers: Sequence[str]) -> StaticLight | None:
+    def has_static(self, request: MulticastRequest, receivers: Sequence[str]) -> bool:
+        """Whether a static tree, in use or not, could serve them."""
+        sender, members = self._hosts(request, receivers)
+        return any(covers(tree, sender, members) for tree in self._ledger.usable_static())
+
+    def static_for(self, request: MulticastRequest, receivers: Sequence[str]) -> StaticLight | None:
         """A free static tree that serves them: it costs nobody else any light, so it is taken at once."""
         sender, members = self._hosts(request, receivers)
         tree = next((t for t in self._ledger.free_static() if covers(t, sender, members)), None)
@@ -83,24 +97,9 @@ class Allocator:
     def _hosts(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[Host, list[Host]]:
         return self._fabric.hosts[request.sender], [self._fabric.hosts[name] for name in receivers]
 
-    def _tree(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree:
-        root = self._fabric.hosts[request.sender].rack
-        racks = self._other_racks(request, receivers)
-        return build(
-            self._port(root, choice.switch),
-            [self._port(rack, choice.switch) for rack in racks],
-            self._splitters(choice),
-            self._settings.loop_leaf,
-        )
-
-    def _port(self, rack: str, switch: str) -> OpticalPort:
-        port = self._ledger.free_port(rack, switch)
-        if port is None:
-            raise Rejected("no_port", f"The rack {rack} has no free optical port on {switch}.")
-        return port
-
-    def _splitters(self, choice: Choice) -> list[Splitter]:
-        return self._ledger.free_splitters(choice.switch, choice.ways)
+    def _racks_of(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[str, list[str]]:
+        """The rack that sends, and the others that receive."""
+        return self._fabric.hosts[request.sender].rack, self._other_racks(request, receivers)
 
     def _other_racks(self, request: MulticastRequest, receivers: Iterable[str]) -> list[str]:
         root = self._fabric.hosts[request.sender].rack
@@ -113,8 +112,8 @@ class Allocator:
 
         Raises Rejected when that cannot be had.
         """
-        if self._absent_datapaths(request, request.receivers):
-            raise Rejected("device_away", f"{self._absent_datapaths(request, request.receivers)[0]}.")
+        if self.absent_datapaths(request, request.receivers):
+            raise Rejected("device_away", f"{self.absent_datapaths(request, request.receivers)[0]}.")
         racks = self._other_racks(request, request.receivers)
         old = layout.tree
         if isinstance(old, StaticLight):
@@ -123,7 +122,7 @@ class Allocator:
             tree = self._first_tree(request) if racks else None
         else:
             added = [rack for rack in racks if old.leaf_of(rack) is None]
-            grown = self._grown(old, added) if added else old
+            grown = self._planner.grown(old, added) if added else old
             gone = {leaf.port.rack for leaf in old.leaves} - set(racks) - {old.root.rack}
             tree = prune(grown, gone) if racks else None
         return self.layout(request, request.receivers, tree, group)
@@ -136,39 +135,23 @@ class Allocator:
         return light_of(tree, sender, members)
 
     def _first_tree(self, request: MulticastRequest) -> LightTree:
-        group = group_of(request, request.receivers, self._fabric, self._settings.loop_leaf)
-        choice = self._ledger.residual().fit(group) if group else None
-        if choice is None:
+        found = self.tree_of_any(request, request.receivers, None)
+        if isinstance(found, Refusal):
+            raise Rejected("power_budget", f"No tree of what is free gives every receiver its light: {told(found)}.")
+        if found is None:
             raise Rejected(
                 "no_resources", "There are not enough free optical ports or splitters for this extension now."
             )
-        return self._tree(request, request.receivers, choice)
-
-    def _grown(self, tree: LightTree, racks: list[str]) -> LightTree:
-        ports = [self._port(rack, tree.switch) for rack in racks]
-        most = self._settings.most_splitters
-        allowed = None if most is None else most - len(tree.splitters)
-        free = self._ledger.free_sizes(tree.switch)
-        bad = self._ledger.bad_legs(hung.splitter for hung in tree.splitters)
-        ways = choose_splitters(len(ports), free, allowed, len(good_legs(tree, bad)))
-        taken = self._splitters(Choice(tree.switch, ways)) if ways else []
-        grown = grow(tree, ports, taken, bad)
-        if grown is None:
-            raise Rejected(
-                "no_open_leg",
-                "The light tree has no open splitter leg for the new racks, and moving lit receivers would cost them "
-                "packets; finish and ask again for the larger group.",
-            )
-        return grown
+        return found
 
     # -------------------------------------------------------------------------------------- why it waits
 
     def waits_for(self, request: MulticastRequest, receivers: Sequence[str], allowance: Mapping[str, int]) -> str:
         """What keeps a part pending, as one sentence."""
-        away = self._absent_datapaths(request, receivers)
+        away = self.absent_datapaths(request, receivers)
         group = group_of(request, receivers, self._fabric, self._settings.loop_leaf)
         if group is not None:
-            switches = {p.switch for rack in group.racks for p in self._fabric.racks[rack].optical_ports}
+            switches = {p.switch for end in group.racks for p in self._fabric.racks[rack_of(end)].optical_ports}
             lost = [switch for switch in sorted(switches) if switch in self._ledger.away]
             if len(lost) == len(switches):
                 away += [f"the optical switch {switch} is away ({self._ledger.away[switch]})" for switch in lost]
@@ -181,17 +164,18 @@ class Allocator:
             trees = [tree.name for tree in self._ledger.usable_static() if covers(tree, sender, members)]
             if trees:
                 return f"Waiting for the static tree {' or '.join(trees)}."
-        busy = [rack for rack in sorted(group.racks if group else ()) if not self._any_port(rack)]
+        busy = [rack_of(end) for end in sorted(group.racks if group else ()) if not self._any_port(end)]
         if busy:
             return f"Waiting for a free optical port of {', '.join(busy)}."
         if request.tenant in allowance and group is not None and self._ledger.residual().fit(group):
             return f"Waiting: the tenant {request.tenant} holds as many splitters as it may."
         return "Waiting for free splitters."
 
-    def _any_port(self, rack: str) -> bool:
-        return any(self._ledger.free_port(rack, switch) for switch in self._fabric.switches)
+    def _any_port(self, end: str) -> bool:
+        return any(self._ledger.free_port(end, switch) for switch in self._fabric.switches)
 
-    def _absent_datapaths(self, request: MulticastRequest, receivers: Sequence[str]) -> list[str]:
+    def absent_datapaths(self, request: MulticastRequest, receivers: Sequence[str]) -> list[str]:
+        """Which ToRs of the group are away and why, each as a clause."""
         racks = dict.fromkeys(self._fabric.hosts[host].rack for host in (request.sender, *receivers))
         away = self._ledger.away
         datapaths = {rack: self._fabric.racks[rack].datapath for rack in racks}

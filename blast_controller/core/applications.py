@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from blast_controller.core.admission import check_extension, check_request
 from blast_controller.core.errors import KeyReused, Rejected, RequestEnded
-from blast_controller.core.events import ClientVanished, ExtensionAsked, FinishAsked, RequestSubmitted, WithdrawAsked
+from blast_controller.core.events import (
+    ClientVanished,
+    ExtensionAsked,
+    FinishAsked,
+    ProgressTold,
+    RequestSubmitted,
+    WithdrawAsked,
+)
 from blast_controller.core.layout import Layout
 from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.request_book import is_ungranted
-from blast_controller.core.requests import EventKind, MulticastRequest, Part
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
+from blast_controller.core.reservation import Change, Reservation
 from blast_controller.core.state import State
 
 
@@ -47,11 +54,14 @@ class Applications:
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
         """A request is to be changed. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._state.book.get_unended(event.request)
+        if len(request.parts) > 1:
+            raise Rejected("several_parts", "The request is served in several parts, which cannot be changed.")
         (part,) = request.parts
         wanted = check_extension(request.current, event.extension, self._state.fabric)
         if part.state is PartState.PENDING:
             self._lifecycle.check_feasible(wanted)
             request.current, part.receivers = wanted, wanted.receivers
+            self._state.refusals.forget((request.current.id, part.slot))
             part.extra_lease += event.extension.add_seconds
             self._state.book.decision_due = True
             self._state.book.publish(request, part, EventKind.CHANGED)
@@ -61,7 +71,10 @@ class Applications:
         self._check_splitters(reservation, target)
         if target.tree is not None and reservation.layout.tree is None:
             self._check_light(request.current.tenant, now)
-        outcomes = self._state.reservations.change(reservation, target, wanted, event.extension.add_seconds)
+        lenders = self._state.warm.hand_over(target.elements)
+        change = Change(target, wanted, event.extension.add_seconds)
+        outcomes = self._state.reservations.change(reservation, change, lenders)
+        self._state.book.touch(request, "changing")
         self._lifecycle.watch.await_links(reservation, now)
         self._lifecycle.act_on(outcomes, now)
 
@@ -84,18 +97,31 @@ class Applications:
             )
         return reservation
 
+    def on_progress(self, event: ProgressTold, now: float) -> None:
+        """A sender says how far it is. Raises Rejected, RequestEnded, UnknownRequest."""
+        request = self._state.book.get_unended(event.request)
+        part = _part_of(request, event.part)
+        if part.state.final:
+            raise RequestEnded(part.state.value, part.reason or "")
+        if not part.reached <= event.reached <= request.current.bytes:
+            raise Rejected(
+                "bad_extension",
+                f"The transfer has reached byte {part.reached} of {request.current.bytes}; {event.reached} cannot be.",
+            )
+        part.reached, part.heard = event.reached, True
+        self._state.book.touch(request, "progress")
+
     def on_finish(self, event: FinishAsked, now: float) -> None:
         """A part is over. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._state.book.get(event.request)
-        if not 0 <= event.part < len(request.parts):
-            raise Rejected("unknown_part", f"The request has no part {event.part}.")
-        part = request.parts[event.part]
+        part = _part_of(request, event.part)
         if part.state is PartState.DONE:
             return
         if part.state.final:
             raise RequestEnded(part.state.value, part.reason or "")
         if part.state is not PartState.ACTIVE:
             raise Rejected("not_active", f"Part {event.part} is {part.state.value}: there is nothing to finish.")
+        part.report = event.report.about(part.receivers) if event.report is not None else None
         self._lifecycle.end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
 
     def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
@@ -110,3 +136,9 @@ class Applications:
         request = self._state.book.requests.get(event.request)
         if request is not None and is_ungranted(request):
             self._state.book.vanish(request, now)
+
+
+def _part_of(request: Request, number: int) -> Part:
+    if not 0 <= number < len(request.parts):
+        raise Rejected("unknown_part", f"The request has no part {number}.")
+    return request.parts[number]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from algorithms.scheduling.contention import Contention
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestEvent, RequestKey
@@ -37,7 +38,9 @@ class Forward:
 class CircuitChange:
     """One reservation's share of a change to an optical switch; `connect` lists roots before leaves.
 
-    `leaves` are the outputs at which light must come out afterwards, where the switch can tell.
+    `leaves` are the outputs at which light must come out afterwards, where the switch can tell. It is refused as a
+    whole if what one of the reservations in `after` gives up in the same command could not be disconnected: their
+    light would come out at its leaves, or its light at theirs.
     """
 
     reservation: int
@@ -45,6 +48,7 @@ class CircuitChange:
     disconnect: tuple[CrossConnect, ...] = ()
     connect: tuple[CrossConnect, ...] = ()
     leaves: tuple[int, ...] = ()
+    after: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +110,16 @@ class Announce:
     content: object
 
 
-Command = Record | SetCircuits | SetForwarding | ReadDevice | SendProbe | Publish | Announce
+@dataclass(frozen=True, slots=True)
+class Optimise:
+    """Find out, within `seconds`, whom of those in contention to serve first.
+
+    Each revision is answered once by Optimised, with nobody where no answer was found.
+    """
+
+    revision: int
+    contention: Contention
+    seconds: float
+
+
+Command = Record | SetCircuits | SetForwarding | ReadDevice | SendProbe | Publish | Announce | Optimise

@@ -28,8 +28,10 @@ from blast_controller.core.events import (
     ExtensionAsked,
     FinishAsked,
     LightAlarm,
+    Optimised,
     PortChanged,
     ProbeSeen,
+    ProgressTold,
     RequestSubmitted,
     SettingsChanged,
     StepConfirmed,
@@ -40,11 +42,13 @@ from blast_controller.core.events import (
     VerifyAsked,
     WithdrawAsked,
 )
+from blast_controller.core.explanation import Explanation, explain
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.lifecycle import Lifecycle
-from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.part_states import PartState
+from blast_controller.core.placements import Placements
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.records import Record
 from blast_controller.core.requests import Part, Request, RequestKey
@@ -65,12 +69,14 @@ class Core:
         self._outbox, self._timers = self._state.outbox, self._state.timers
         self._auditor = self._state.auditor
         self._lifecycle = Lifecycle(self._state)
+        self._places = Placements(self._state, self._lifecycle)
         self._fibres = FibreCheck(self._state)
         self._deadlines = Deadlines(self._state, self._lifecycle, self._fibres)
         applications = Applications(self._state, self._lifecycle)
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             RequestSubmitted: applications.on_submitted,
             ExtensionAsked: applications.on_extension,
+            ProgressTold: applications.on_progress,
             FinishAsked: applications.on_finish,
             WithdrawAsked: applications.on_withdraw,
             ClientVanished: applications.on_vanished,
@@ -90,6 +96,7 @@ class Core:
             TableObserved: self._on_observed,
             PortChanged: self._on_port_changed,
             ProbeSeen: self._fibres.on_seen,
+            Optimised: self._state.optimising.on_answered,
             DecisionTimed: self._on_timed,
             Tick: self._on_tick,
         }
@@ -117,8 +124,9 @@ class Core:
 
     def conclude(self, now: float) -> list[Command]:
         """What is to be done about the events that were taken: one decision for all of them."""
-        if self._book.decision_due:
-            self._book.decision_due = False
+        self._decide(now)
+        while self._places.decide_again:
+            self._places.decide_again = False
             self._decide(now)
         self._auditor.note_work()
         for record in unwritten(self._state):
@@ -162,6 +170,13 @@ class Core:
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 
+    def explain(self, key: RequestKey, viewer: str | None, now: float) -> Explanation:
+        """Why a request is where it is, told to a client of the tenant `viewer`, or (None) to an operator.
+
+        Raises UnknownRequest.
+        """
+        return explain(self._state, self._book.get(key), now, viewer)
+
     @property
     def reservations(self) -> Iterable[Reservation]:
         """All live reservations."""
@@ -191,18 +206,29 @@ class Core:
     # ------------------------------------------------------------------------------------------ deciding
 
     def _decide(self, now: float) -> None:
-        allowance = self._allowance(now)
-        for placement in self._state.allocator.decide(list(self._book.pending.values()), allowance):
-            request, part = placement.request, placement.part
-            reservation = self._reservations.open(
-                request.current.id, part.index, placement.layout, placement.group_address
-            )
-            part.reservation = reservation.id
-            self._book.move(request, part, PartEvent.PICKED)
-            self._lifecycle.watch.await_links(reservation, now)
-            self._lifecycle.act_on(self._reservations.completed(reservation), now)
-        if any(allowance.get(request.current.tenant, 0) < 0 for request, _ in self._book.pending.values()):
-            self._state.appoint_quota_look(now)
+        """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
+        subjects, limits = self._places.subjects(), self._limits(now)
+        self._places.serve_aside(subjects, limits, now)
+        # Who was served may hold something by now.
+        subjects = [self._state.subject(subject.request, subject.part) for subject in subjects]
+        leases = self._places.leases_over(now)
+        decision = self._state.dispatcher.decide(subjects, leases, limits, now)
+        self._places.end_again(leases, decision.again)
+        self._places.pause(decision.paused, now)
+        for start in decision.starts:
+            self._places.start(start, self._allowance(now), now)
+
+    def _limits(self, now: float) -> dict[str, int]:
+        """How many splitters each limited tenant may hold; -1 where it may have no light at all."""
+        limits: dict[str, int] = {}
+        for tenant, found in self._state.settings.tenants.items():
+            if self._state.quota.exhausted(tenant, now):
+                limits[tenant] = -1
+                if self._book.pending_of(tenant):
+                    self._state.appoint_quota_look(now)
+            elif found.max_splitters is not None:
+                limits[tenant] = max(0, found.max_splitters - self._state.splitters_leaving(tenant))
+        return limits
 
     def _allowance(self, now: float) -> dict[str, int]:
         """How many more splitters each limited tenant may hold; -1 where it may have no light at all."""

@@ -9,15 +9,18 @@ from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.request_book import is_ungranted
+from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.timers import (
     AuditDue,
     ClearAgain,
+    Cool,
     GraceEnd,
     LeafDown,
     LeaseEnd,
     LinkDue,
     MemoryEnd,
+    OptimiserLate,
     PatienceEnd,
     ProbeDue,
     QuotaLook,
@@ -43,6 +46,8 @@ class Deadlines:
             LeafDown: self._on_leaf_down,
             ProbeDue: fibres.on_due,
             ClearAgain: fibres.on_clear_again,
+            Cool: self._on_cool,
+            OptimiserLate: self._on_optimiser_late,
         }
 
     def handle_due(self, now: float) -> None:
@@ -55,7 +60,13 @@ class Deadlines:
         if request is None:
             return
         part = request.parts[deadline.part]
-        if part.state is PartState.ACTIVE and part.lease_end is not None and part.lease_end <= now:
+        if part.state is not PartState.ACTIVE or part.lease_end is None or part.lease_end > now:
+            return
+        if request.current.may_pause and part.heard and part.reached < request.current.bytes:
+            # Who pauses and has been heard of goes on, now or later.
+            subject = self._state.subject(request, part)
+            self._state.leases_over[subject.name] = subject
+        else:
             self._lifecycle.end(
                 request, part, PartEvent.LEASE_END, "The lease is over; extend it in time to keep the light.", now
             )
@@ -81,7 +92,8 @@ class Deadlines:
         request = self._state.book.requests.get(deadline.request)
         if request is None or request.ended_at is None:
             return
-        if any(reservation.request == deadline.request for reservation in self._state.reservations.live.values()):
+        serving = (r for r in self._state.reservations.live.values() if r.state is not ReservationState.IDLE)
+        if any(reservation.request == deadline.request for reservation in serving):
             self._state.timers.add(now + self._state.settings.remember_ended, deadline)
         elif (due := request.ended_at + self._state.settings.remember_ended) > now:
             self._state.timers.add(due, deadline)
@@ -91,7 +103,7 @@ class Deadlines:
     def _on_retry(self, deadline: Retry, now: float) -> None:
         reservation = self._state.reservations.live.get(deadline.reservation)
         if reservation is not None:
-            self._state.reservations.retry(reservation)
+            self._lifecycle.act_on(self._state.reservations.retry(reservation), now)
 
     def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
         if deadline.at == self._state.next_audit:
@@ -102,6 +114,12 @@ class Deadlines:
     def _on_quota_look(self, deadline: QuotaLook, now: float) -> None:
         self._state.quota_look_due = False
         self._state.book.decision_due = True
+
+    def _on_optimiser_late(self, deadline: OptimiserLate, now: float) -> None:
+        """The decision that follows every tick looks at the time by itself."""
+
+    def _on_cool(self, deadline: Cool, now: float) -> None:
+        self._state.warm.cool(deadline)
 
     def _on_link_due(self, deadline: LinkDue, now: float) -> None:
         self._lifecycle.act_on(self._state.reservations.links_overdue(deadline.reservation, deadline.step), now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.core import probe_circuits
 from blast_controller.core.errors import FabricError
@@ -21,14 +21,16 @@ group addresses go on behind its own, too, so that a late packet meets nobody.""
 def unwritten(state: State) -> Iterator[Record]:
     """What has changed since the last call.
 
-    What is gone comes first, so that its elements are free on disk before another takes them.
+    Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
     """
     live, touched = state.reservations.live, state.reservations.touched
-    for number in sorted(touched, key=lambda number: number in live):
-        reservation = live.get(number)
-        body = reservation_body(reservation) if reservation else None
-        elements = frozenset(reservation.elements) if reservation else frozenset()
-        yield Record("reservation", str(number), body, elements, touched[number])
+    after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
+    for number in _givers_first(after, state.written_holdings):
+        body = reservation_body(live[number]) if number in live else None
+        yield Record("reservation", str(number), body, after[number], touched[number])
+        state.written_holdings[number] = after[number]
+        if body is None:
+            del state.written_holdings[number]
     if state.reservations.last_id != state.written_id:
         state.written_id = state.reservations.last_id
         last = {"id": state.reservations.last_id, "next_group": state.ledger.next_group}
@@ -40,9 +42,23 @@ def unwritten(state: State) -> Iterator[Record]:
     state.book.touched.clear()
 
 
+def _givers_first(after: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]]) -> list[int]:
+    """The reservations in an order in which each takes only what nobody holds any longer."""
+    ordered: list[int] = []
+    left = list(after)
+    while left:
+        still_held = {element: n for n in left for element in before.get(n, ())}
+        ready = [n for n in left if all(still_held.get(e, n) == n for e in after[n])]
+        # Pieces never change hands in a circle; if they did, the store would refuse.
+        ordered += ready or left
+        left = [n for n in left if n not in ordered]
+    return ordered
+
+
 def restore(state: State, records: Iterable[Record], now: float) -> None:
     """Take over what an earlier run has left. Raises FabricError when the fabric no longer has what is lit."""
-    for record in records:
+    # What a fibre check has left is told from what reservations hold, so those come first.
+    for record in sorted(records, key=lambda record: record.kind == probe_circuits.KIND):
         if record.body is None:
             continue
         match record.kind:
@@ -55,12 +71,17 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
             case "element":
                 state.ledger.quarantine(record.key, record.body["reason"])
             case probe_circuits.KIND:
-                state.probes.adopt(record.key, record.body)
+                state.probes.adopt(record.key, record.body, state.reservations.circuits(record.key))
             case "meta" if record.key == LAST_RESERVATION:
                 state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
                 state.ledger.next_group = record.body["next_group"]
                 state.written_id = state.reservations.last_id
-    for reservation in state.reservations.live.values():
+    state.written_holdings = {n: frozenset(r.elements) for n, r in state.reservations.live.items()}
+    state.unplaced |= dict.fromkeys(state.book.requests)
+    for reservation in list(state.reservations.live.values()):
+        if reservation.state is ReservationState.IDLE:
+            known = state.book.requests.get(reservation.request)
+            state.warm.adopt(reservation, known.current if known else None, now)
         if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
             state.quota.lit(reservation.id, reservation.request[0], now)
     state.appoint_audit(now)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from algorithms.scheduling.contention import Chosen
 from blast_controller.core.commands import Forward
 from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.requests import Extension, MulticastRequest, RequestKey
+from blast_controller.core.requests import Extension, MulticastRequest, RequestKey, TransferReport
 from blast_controller.core.settings import CoreSettings
 
 Device = str | int
@@ -151,11 +152,21 @@ class ExtensionAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishAsked:
-    """An application has sent all bytes of this part."""
+class ProgressTold:
+    """A sender says that the first `reached` bytes of a part have been sent and need not be sent again."""
 
     request: RequestKey
     part: int
+    reached: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishAsked:
+    """An application has sent all bytes of this part, and may say how that went."""
+
+    request: RequestKey
+    part: int
+    report: TransferReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +225,21 @@ class VerifyAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class Optimised:
+    """The optimiser's answer to the question of this revision: whom to serve first (nobody: as without)."""
+
+    revision: int
+    chosen: tuple[Chosen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SettingsChanged:
     """The operator has changed what concerns decisions yet to be made."""
 
     settings: CoreSettings
 
 
-ApplicationEvent = RequestSubmitted | ExtensionAsked | FinishAsked | WithdrawAsked | ClientVanished
+ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressTold | FinishAsked | WithdrawAsked | ClientVanished
 OperatorEvent = ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged
 DeviceEvent = (
     DeviceUp
@@ -234,4 +253,4 @@ DeviceEvent = (
     | PortChanged
     | ProbeSeen
 )
-Event = ApplicationEvent | OperatorEvent | DeviceEvent | DecisionTimed | Tick
+Event = ApplicationEvent | OperatorEvent | DeviceEvent | Optimised | DecisionTimed | Tick

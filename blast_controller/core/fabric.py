@@ -13,6 +13,8 @@ from functools import cached_property
 
 import networkx as nx
 
+from blast_controller.core.optics import Optics
+
 Node = tuple[str | int, ...]
 
 
@@ -30,7 +32,8 @@ class Host:
 class OpticalPort:
     """A ToR's optical port: one transmit fibre into `switch` input `input`, one receive fibre from output `output`.
 
-    `port` is the OpenFlow port number on the rack's datapath.
+    `port` is the OpenFlow port number on the rack's datapath. Where the two fibres may serve different groups
+    (`sides`) each is an OpticalPort of its own, whose number for the other one is 0.
     """
 
     rack: str
@@ -42,7 +45,22 @@ class OpticalPort:
     @property
     def element(self) -> str:
         """The name of this port as a piece of hardware that can be quarantined."""
-        return f"port:{self.rack}/{self.port}"
+        return f"port:{self.rack}/{self.port}{self._side}"
+
+    @property
+    def end(self) -> str:
+        """What a tree needs one of: any port of the rack, or one that transmits (rack/tx), or one that receives."""
+        return f"{self.rack}{self._side}"
+
+    @property
+    def _side(self) -> str:
+        if bool(self.input) == bool(self.output):
+            return ""
+        return "/tx" if self.input else "/rx"
+
+    def sides(self) -> tuple[OpticalPort, OpticalPort]:
+        """The transmitting and the receiving fibre as ports of their own."""
+        return replace(self, output=0), replace(self, input=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +130,10 @@ class CrossConnect:
 
 @dataclass(frozen=True)
 class Fabric:
-    """Everything the operator declared, immutable. `light_rate` is the rate of an optical port in bit/s."""
+    """Everything the operator declared, immutable. `light_rate` is the rate of an optical port in bit/s.
+
+    `optics` says what elements do to light; the fabric's wiring does not depend on it.
+    """
 
     racks: Mapping[str, Rack]
     hosts: Mapping[str, Host]
@@ -120,6 +141,7 @@ class Fabric:
     switches: tuple[str, ...]
     light_rate: float
     static_trees: Mapping[str, StaticTree] = field(default_factory=dict)
+    optics: Optics = field(default_factory=Optics)
 
     @cached_property
     def graph(self) -> nx.DiGraph[Node]:
@@ -131,17 +153,47 @@ class Fabric:
         for rack in self.racks.values():
             for port in rack.optical_ports:
                 tor: Node = ("tor", rack.name, port.port)
-                graph.add_edge(tor, ("in", port.switch, port.input))
-                graph.add_edge(("out", port.switch, port.output), tor)
+                if port.input:
+                    graph.add_edge(tor, ("in", port.switch, port.input))
+                if port.output:
+                    graph.add_edge(("out", port.switch, port.output), tor)
         for splitter in self.splitters.values():
             node: Node = ("splitter", splitter.name)
             graph.add_edge(("out", splitter.switch, splitter.input), node)
             graph.add_edges_from((node, ("in", splitter.switch, leg)) for leg in splitter.outputs)
         return graph
 
+    @cached_property
+    def directional(self) -> bool:
+        """Whether a rack can send to one group and receive from another by the two fibres of one port."""
+        return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)
+
+    def root_end(self, rack: str) -> str:
+        """What a tree needs of the rack that sends."""
+        return f"{rack}/tx" if self.directional else rack
+
+    def leaf_end(self, rack: str) -> str:
+        """What a tree needs of a rack that receives."""
+        return f"{rack}/rx" if self.directional else rack
+
+    def whole_ports_on(self, switch: str) -> list[OpticalPort]:
+        """Every ToR optical port attached to `switch`, both fibres together."""
+        joined: dict[tuple[str, int], OpticalPort] = {}
+        for port in self.ports_on(switch):
+            other = joined.get((port.rack, port.port), port)
+            joined[port.rack, port.port] = replace(
+                port, input=port.input or other.input, output=port.output or other.output
+            )
+        return list(joined.values())
+
     def ports_on(self, switch: str) -> list[OpticalPort]:
         """Every ToR optical port attached to `switch`."""
         return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
+
+
+def rack_of(end: str) -> str:
+    """The rack of what `OpticalPort.end` names."""
+    return end.partition("/")[0]
 
 
 def reached_ports(fabric: Fabric, circuits: Iterable[CrossConnect], source: OpticalPort) -> set[tuple[str, int]]:

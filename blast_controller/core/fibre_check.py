@@ -94,7 +94,9 @@ class FibreCheck:
         self._serial = 0
         fabric = state.fabric
         self._port_at = {
-            (rack.datapath, port.port): port for rack in fabric.racks.values() for port in rack.optical_ports
+            (fabric.racks[port.rack].datapath, port.port): port
+            for switch in fabric.switches
+            for port in fabric.whole_ports_on(switch)
         }
 
     @property
@@ -216,14 +218,13 @@ class FibreCheck:
 
     def _next_round(self, bench: _Bench, following: Round, now: float) -> None:
         bench.round, bench.seen = following, set()
-        if self._probes.give_back(bench.switch, following.done):
-            self._freed()
         bench.phase = _Phase.SETTING
-        if self._probes.lay(bench.switch, following.circuits):
+        if self._probes.lay(bench.switch, following.circuits, following.done):
             self._shine(bench, now)
 
     def _shine(self, bench: _Bench, now: float) -> None:
-        """The circuits are there: name the probes of this round anew and send them."""
+        """The circuits are there: name the probes of this round anew and send them. What is done with is free."""
+        self._freed()
         self._serial += 1
         bench.phase, bench.serial, bench.times_sent = _Phase.PROBING, self._serial, 0
         bench.payloads = {self._payload(number): sender for number, sender in enumerate(bench.round.senders)}
@@ -294,7 +295,7 @@ class FibreCheck:
         """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
         ledger = self._state.ledger
         splitters = [s for s in self._state.fabric.splitters.values() if s.switch == switch]
-        whole = [*(p.element for p in self._state.fabric.ports_on(switch)), *(s.element for s in splitters)]
+        whole = [*(p.element for p in self._state.fabric.whole_ports_on(switch)), *(s.element for s in splitters)]
         legs = [s.leg_element(leg) for s in splitters if s.element in probed for leg in s.outputs]
         for element in (*whole, *legs):
             if element not in probed:

@@ -10,9 +10,13 @@ from types import MappingProxyType
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.errors import CoreError
 from blast_controller.core.events import Device
-from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree
+from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
+from blast_controller.core.offered import Offered
 from blast_controller.core.static_tree import static_element
 from blast_controller.core.tally import Piece, Tally
+
+NOBODY = 0
+"""Holds what is not held, or is only being probed."""
 
 
 class DoubleBooked(CoreError):
@@ -35,12 +39,16 @@ class Ledger:
         self.next_group = 1
         self._addresses: set[str] = set()
         self.holder: dict[str, int] = {}
+        self._lent: set[str] = set()
         self._quarantined: dict[str, str] = {}
         self.occupied: dict[str, dict[str, str]] = {}
         self.without_link: dict[tuple[int, int], float] = {}
         self._away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
         self._away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
         self._pieces: dict[str, Piece] = {port.element: port for port in self._ports}
+        self._sides: dict[str, list[str]] = {}
+        for port in self._ports:
+            self._sides.setdefault(f"port:{port.rack}/{port.port}", []).append(port.element)
         self._pieces |= {splitter.element: splitter for splitter in fabric.splitters.values()}
         self._splitter_of = {s.leg_element(leg): s.element for s in fabric.splitters.values() for leg in s.outputs}
         self._needing: defaultdict[Device, list[str]] = defaultdict(list)
@@ -49,6 +57,8 @@ class Ledger:
                 self._needing[device].append(element)
         order = {name: place for place, name in enumerate(fabric.splitters)}
         self._left, self._whole = Tally(order), Tally(order)
+        self._retired: set[int] = set()
+        self.offered = Offered()
         self._recount(self._pieces)
 
     @property
@@ -72,8 +82,11 @@ class Ledger:
     # ------------------------------------------------------------------------------------------- holding
 
     def take(self, elements: Iterable[str], reservation: int) -> None:
-        """Let `reservation` hold `elements`. Raises DoubleBooked, with nothing changed, if another holds one."""
-        wanted = list(elements)
+        """Let `reservation` hold `elements`. Raises DoubleBooked, with nothing changed, if another holds one.
+
+        A whole port stands for both of its sides.
+        """
+        wanted = self._each(elements)
         for element in wanted:
             if self.holder.get(element, reservation) != reservation:
                 raise DoubleBooked(f"{element} is held by reservation {self.holder[element]}, wanted by {reservation}")
@@ -82,10 +95,39 @@ class Ledger:
 
     def free(self, elements: Iterable[str]) -> None:
         """Give `elements` back."""
-        given = list(elements)
+        given = self._each(elements)
         for element in given:
             del self.holder[element]
         self._recount(given)
+
+    def _each(self, elements: Iterable[str]) -> list[str]:
+        return [side for element in elements for side in self._sides.get(element, (element,))]
+
+    def lend(self, elements: Iterable[str]) -> None:
+        """Count `elements` as free although they are held: their holder gives them up when somebody needs them."""
+        lent = list(elements)
+        self._lent.update(lent)
+        self._recount(lent)
+
+    def call_back(self, elements: Iterable[str]) -> None:
+        """Count `elements` as held again."""
+        back = list(elements)
+        self._lent.difference_update(back)
+        self._recount(back)
+
+    def retire(self, reservation: int, elements: Iterable[str]) -> None:
+        """A reservation is on its way out: what it holds is neither its part's any longer nor free yet."""
+        self._retired.add(reservation)
+        self._recount(elements)
+
+    def bury(self, reservation: int) -> None:
+        """A reservation is gone."""
+        self._retired.discard(reservation)
+
+    def lenders_of(self, elements: Iterable[str]) -> set[int]:
+        """The reservations that have lent some of `elements` (or splitters of these legs)."""
+        pieces = (self._splitter_of.get(element, element) for element in elements)
+        return {self.holder[piece] for piece in pieces if piece in self._lent}
 
     def take_address(self) -> str | None:
         """A group address that nobody uses, or None. Used ones come round last, so that a late sender hits nobody."""
@@ -180,7 +222,10 @@ class Ledger:
         return self.unusable(element) is None
 
     def _free(self, element: str) -> bool:
-        return element not in self.holder and self._usable(element)
+        return self._to_be_had(element) and self._usable(element)
+
+    def _to_be_had(self, element: str) -> bool:
+        return element not in self.holder or element in self._lent
 
     # ---------------------------------------------------------------------------------------- what is left
 
@@ -200,6 +245,18 @@ class Ledger:
         """How many splitters of each size are free on `switch`."""
         return self._left.sizes(switch)
 
+    def gained(self, switch: str) -> int:
+        """How often something on `switch` has come free so far."""
+        return self._left.gained[switch]
+
+    def all_free_splitters(self, switch: str) -> list[Splitter]:
+        """The free splitters on `switch`, those that somebody would have to give up last."""
+        return self._left.all_splitters(switch)
+
+    def all_usable_splitters(self, switch: str) -> list[Splitter]:
+        """The splitters on `switch` that can be used, held or not."""
+        return self._whole.all_splitters(switch)
+
     def free_splitters(self, switch: str, ways: Sequence[int]) -> list[Splitter]:
         """Free splitters of these sizes on `switch`. Raises LookupError when there are not as many."""
         return self._left.splitters(switch, ways)
@@ -209,9 +266,17 @@ class Ledger:
             element = self._splitter_of.get(name, name)
             if element in self._pieces:
                 usable = self._usable_part(element)
-                free = usable is not None and element not in self.holder and self._present(usable)
+                free = usable is not None and self._to_be_had(element) and self._present(usable)
                 self._whole.put(element, usable)
-                self._left.put(element, usable if free else None)
+                self._left.put(element, usable if free else None, last=element in self._lent)
+                self.offered.put(element, self._offer(element, usable, free))
+
+    def _offer(self, element: str, usable: Piece | None, free: bool) -> Piece | None:
+        """What the policy may count on. What it has given to a part stays as it was, whatever becomes of it."""
+        holder = self.holder.get(element, NOBODY)
+        if free or element in self._lent or holder == NOBODY or holder in self._retired:
+            return usable if free else None
+        return self.offered.find(element) or usable or self._pieces[element]
 
     def _usable_part(self, element: str) -> Piece | None:
         """A port, or a splitter with the legs that can be used; None if it cannot be used."""
@@ -232,12 +297,16 @@ class Ledger:
         return (piece.switch,)
 
     def free_pieces(self, switch: str) -> list[Piece]:
-        """The free ports and splitters on `switch`, splitters with the legs that can be used."""
+        """The free ports (with both fibres) and splitters on `switch`, splitters with the legs that can be used."""
         found = (self._usable_part(element) for element in self._needing[switch] if element not in self.holder)
-        return [piece for piece in found if piece is not None and self._present(piece)]
+        free = {piece.element: piece for piece in found if piece is not None and self._present(piece)}
+        whole = (port for port in self._fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[port.element]))
+        return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
 
     def hindrance(self, element: str) -> str | None:
         """Why nobody could have an element now, or None: it cannot be used, is held, or needs a device that is away."""
+        if len(sides := self._sides.get(element, [])) > 1:
+            return next((reason for side in sides if (reason := self.hindrance(side))), None)
         if reason := self.unusable(element):
             return reason
         if element in self.holder:
@@ -254,7 +323,19 @@ class Ledger:
         """The static trees that can be used, in use or not."""
         return [t for t in self._fabric.static_trees.values() if self._usable(static_element(t.name))]
 
-    def free_port(self, rack: str, switch: str) -> OpticalPort | None:
-        """A free optical port of `rack` on `switch`."""
-        ports = self._fabric.racks[rack].optical_ports
-        return next((p for p in ports if p.switch == switch and self._free(p.element) and self._present(p)), None)
+    def free_port(self, end: str, switch: str) -> OpticalPort | None:
+        """A free optical port on `switch` for an end of a tree, if possible one that nobody has to give up."""
+        return next(iter(self.free_ports(end, switch)), None)
+
+    def free_ports(self, end: str, switch: str) -> list[OpticalPort]:
+        """The free optical ports for an end of a tree; those that somebody would have to give up only if all are."""
+        free = [p for p in self._ports_for(end, switch) if self._free(p.element) and self._present(p)]
+        return [p for p in free if p.element not in self._lent] or free
+
+    def usable_ports(self, end: str, switch: str) -> list[OpticalPort]:
+        """The optical ports for an end of a tree that can be used, held or not."""
+        return [p for p in self._ports_for(end, switch) if self._usable(p.element)]
+
+    def _ports_for(self, end: str, switch: str) -> list[OpticalPort]:
+        ports = self._fabric.racks[rack_of(end)].optical_ports
+        return [port for port in ports if (port.end, port.switch) == (end, switch)]

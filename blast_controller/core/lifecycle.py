@@ -18,6 +18,7 @@ from blast_controller.core.outcomes import (
     Lit,
     NotLit,
     Outcome,
+    Spoilt,
     Stuck,
 )
 from blast_controller.core.part_states import PartEvent
@@ -42,6 +43,7 @@ class Lifecycle:
             LightLost: self._on_light_lost,
             Gone: self._on_gone,
             Dark: self._on_dark,
+            Spoilt: self._on_spoilt,
             Stuck: self._on_stuck,
         }
 
@@ -63,12 +65,20 @@ class Lifecycle:
         self._state.book.move(request, part, event)
         part.reason, part.lease_end = reason, None
         reservation = self._state.reservations.live.get(part.reservation) if part.reservation is not None else None
-        if reservation is not None and reservation.state is not ReservationState.RELEASING:
+        if event is PartEvent.FINISHED and reservation is not None:
+            self._keep_warm(reservation, request, now)
+        if reservation is not None and reservation.state not in (ReservationState.RELEASING, ReservationState.IDLE):
             self._state.reservations.release(reservation)
             self.act_on(self._state.reservations.completed(reservation), now)
         self._state.book.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
         if request.state.final:
             self._state.book.remember(request, now)
+
+    def _keep_warm(self, reservation: Reservation, request: Request, now: float) -> None:
+        """Leave the light on for a while, for whoever needs any of it."""
+        if self._state.warm.keep(reservation, request.current, now):
+            self._state.quota.dark(reservation.id, now)
+            self._state.book.decision_due = True
 
     def check_feasible(self, request: MulticastRequest) -> None:
         """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
@@ -80,6 +90,7 @@ class Lifecycle:
         most = self._state.settings.limits(request.tenant).max_splitters
         if group is not None and most is not None:
             check_share(group, self._state.ledger, most)
+        self._state.allocator.check_light(request, request.receivers, most)
 
     def _hopeless(self, request: MulticastRequest) -> str | None:
         """Why a request that was admitted can no longer be served by what is left of the fabric, or None."""
@@ -122,6 +133,7 @@ class Lifecycle:
         part.grant = make_grant(self._state, request, part, outcome.reservation, now)
         self._state.book.lease(request, part, now + part.grant.lease)
         self._state.book.publish(request, part, EventKind.GRANTED, grant=part.grant)
+        self.watch.look_at_fixed_leaves(outcome.reservation, now)
 
     def _count_light(self, reservation: Reservation, now: float) -> None:
         """A group within one rack uses no light."""
@@ -153,18 +165,23 @@ class Lifecycle:
         lease_before = part.grant.lease if part.grant else 0.0
         part.grant = make_grant(self._state, request, part, outcome.reservation, now)
         # More bytes lengthen the lease as more time does; both count from the first grant.
-        self._state.book.lease(request, part, (part.lease_end or now) + part.grant.lease - lease_before)
+        longer = max(0.0, part.grant.lease - lease_before)
+        self._state.book.lease(request, part, (part.lease_end or now) + longer)
         self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
         self._state.book.decision_due = True
 
     def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
         self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
+        self.watch.explain(outcome.reservation, outcome.still_dark)
         self._state.book.decision_due = True
 
     def _on_gone(self, outcome: Gone, now: float) -> None:
         self._state.quota.dark(outcome.reservation.id, now)
         self._state.book.decision_due = True
+
+    def _on_spoilt(self, outcome: Spoilt, now: float) -> None:
+        self._state.warm.note_released(outcome.reservation)
 
     def _on_stuck(self, outcome: Stuck, now: float) -> None:
         self._state.timers.add(now + self._state.settings.retry_after, Retry(outcome.reservation.id))

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from blast_controller.core.events import LightAlarm, PortChanged
 from blast_controller.core.light_doctor import NO_LIGHT
-from blast_controller.core.light_tree import Leaf, LightTree, rehang
+from blast_controller.core.light_tree import Leaf, LightTree
 from blast_controller.core.outcomes import Outcome
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation import Change, Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import is_link
 from blast_controller.core.state import State
@@ -37,7 +37,7 @@ class LightWatch:
     def await_links(self, reservation: Reservation, now: float) -> None:
         """Wait for the ports of new leaves, but not for ever."""
         if any(is_link(device) for device in reservation.waiting):
-            due = LinkDue(reservation.id, reservation.step)
+            due = LinkDue(reservation.id, reservation.begun)
             self._state.timers.add(now + self._state.settings.link_wait, due)
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
@@ -47,6 +47,8 @@ class LightWatch:
             return []
         due = since + self._state.settings.flap_tolerance
         leaf = self._leaf_at(deadline.datapath, deadline.port)
+        if leaf is not None and leaf[0].state is ReservationState.IDLE:
+            return self._spoil(*leaf)
         if due > now or (leaf is not None and leaf[0].busy):
             self._state.timers.add(max(due, now + self._state.settings.flap_tolerance), deadline)
             return []
@@ -56,11 +58,17 @@ class LightWatch:
         """An optical switch sees no light at an output. What is being moved anyway is dark for a moment."""
         for reservation, leaf in self._leaves():
             if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):
+                if reservation.state is ReservationState.IDLE:
+                    return self._spoil(reservation, leaf)
                 if not reservation.busy:
                     return self.repair(reservation, frozenset({event.output}), now)
                 if all(x.tree is not None and leaf in x.tree.leaves for x in reservation.layouts):
                     reservation.alarms.add(event.output)
         return []
+
+    def _spoil(self, reservation: Reservation, leaf: Leaf) -> list[Outcome]:
+        reservation.alarms.add(leaf.port.output)
+        return self._state.reservations.completed(reservation)
 
     def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:
         """The leaves of all trees that are not on their way out."""
@@ -73,6 +81,13 @@ class LightWatch:
         place = (datapath, port)
         datapath_of = self._state.ledger.datapath_of
         return next((x for x in self._leaves() if (datapath_of(x[1].port.rack), x[1].port.port) == place), None)
+
+    def look_at_fixed_leaves(self, reservation: Reservation, now: float) -> None:
+        """Say of a static tree that has just been granted which of its leaves are known to be dark."""
+        tree = reservation.layout.tree
+        for leaf in tree.leaves if isinstance(tree, StaticLight) else ():
+            if (self._state.ledger.datapath_of(leaf.port.rack), leaf.port.port) in self._state.ledger.without_link:
+                self._branch_lost(reservation, leaf, now)
 
     def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
         tree = reservation.layout.tree
@@ -121,7 +136,7 @@ class LightWatch:
             return []
         request, part = self._state.part_of(reservation)
         target = self._state.allocator.layout(request.current, part.receivers, mended, reservation.group_address)
-        outcomes = self._state.reservations.change(reservation, target, request.current, 0.0)
+        outcomes = self._state.reservations.change(reservation, Change(target, request.current, 0.0))
         self.await_links(reservation, now)
         return outcomes
 
@@ -133,5 +148,4 @@ class LightWatch:
         ]
         if not curable:
             return None
-        bad = ledger.bad_legs(hung.splitter for hung in tree.splitters)
-        return rehang(tree, [leaf.port.output for leaf in curable], bad)
+        return self._state.allocator.mended(tree, [leaf.port.output for leaf in curable])

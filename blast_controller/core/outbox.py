@@ -14,6 +14,7 @@ from blast_controller.core.commands import (
     CircuitChange,
     Command,
     ForwardingChange,
+    Optimise,
     Publish,
     ReadDevice,
     SendProbe,
@@ -51,12 +52,20 @@ class Outbox:
         self._forwarding: defaultdict[int, _Rounds[ForwardingChange]] = defaultdict(_Rounds)
         self._publish: list[Publish] = []
         self._records: list[Record] = []
-        self._others: list[ReadDevice | SendProbe | Announce] = []
+        self._others: list[ReadDevice | SendProbe | Announce | Optimise] = []
 
-    def step(self, reservation: int, number: int, step: Step, leaves: Container[int] = ()) -> set[Device]:
+    def step(
+        self,
+        reservation: int,
+        number: int,
+        step: Step,
+        leaves: Container[int] = (),
+        after: frozenset[int] = frozenset(),
+    ) -> set[Device]:
         """Give a reservation's step to its devices; returns the devices that will answer.
 
-        `leaves` are the switch outputs that lead to ToRs: where they are connected, light is looked for.
+        `leaves` are the switch outputs that lead to ToRs: where they are connected, light is looked for. `after` are
+        reservations of this decision that have to be off the switch first.
         """
         for device in step.devices:
             if isinstance(device, str):
@@ -67,6 +76,7 @@ class Outbox:
                         tuple(c for c in step.disconnect if c.switch == device),
                         tuple(c for c in step.connect if c.switch == device),
                         tuple(c.output for c in step.connect if c.switch == device and c.output in leaves),
+                        after,
                     )
                 )
             else:
@@ -79,7 +89,7 @@ class Outbox:
         """Keep this before any device hears of anything."""
         self._records.append(record)
 
-    def say(self, command: ReadDevice | SendProbe | Announce) -> None:
+    def say(self, command: ReadDevice | SendProbe | Announce | Optimise) -> None:
         """Hand out any other command."""
         self._others.append(command)
 

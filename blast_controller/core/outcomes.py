@@ -34,10 +34,11 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRefused:
-    """A device could not do its share of a change; the old state is in force."""
+    """A device could not do its share of a change; the old state is in force, with these leaves dark as before."""
 
     reservation: Reservation
     reason: str
+    still_dark: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,13 @@ class LightLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Spoilt:
+    """A tree that was kept for whoever asks again has gone bad; it is being released."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
 class Dark:
     """Everything was done, but some leaves of `tree` see no light: those at the switch outputs `outputs`."""
 
@@ -71,4 +79,4 @@ class Stuck:
     reservation: Reservation
 
 
-Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Dark | Stuck
+Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Spoilt | Dark | Stuck

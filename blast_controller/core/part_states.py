@@ -42,11 +42,13 @@ class PartEvent(Enum):
     FINISHED = "finished"
     LEASE_END = "lease end"
     LIGHT_LOST = "light lost"
+    PAUSED = "paused"
 
 
 _S, _E = PartState, PartEvent
 
 TRANSITIONS: dict[tuple[PartState, PartEvent], PartState] = {
+    (_S.PENDING, _E.GIVEN_UP): _S.FAILED,
     (_S.PENDING, _E.PICKED): _S.CONFIGURING,
     (_S.PENDING, _E.WITHDRAWN): _S.WITHDRAWN,
     (_S.PENDING, _E.PATIENCE_OVER): _S.EXPIRED,
@@ -59,6 +61,7 @@ TRANSITIONS: dict[tuple[PartState, PartEvent], PartState] = {
     (_S.ACTIVE, _E.WITHDRAWN): _S.WITHDRAWN,
     (_S.ACTIVE, _E.LEASE_END): _S.EXPIRED,
     (_S.ACTIVE, _E.LIGHT_LOST): _S.PENDING,
+    (_S.ACTIVE, _E.PAUSED): _S.PENDING,
 }
 
 

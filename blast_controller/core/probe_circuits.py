@@ -8,7 +8,7 @@ its elements free.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
@@ -27,13 +27,15 @@ KIND = "probe"
 
 @dataclass(slots=True)
 class _Bench:
-    """One switch: `present` is what may be on it, `wanted` what shall be; `step` is None while it has nothing to do."""
+    """One switch: `present` is what may be on it, `wanted` what shall be; `step` is None while it has nothing to do.
+    The elements `done` are not needed for what is wanted, and are given back when nothing else is there."""
 
     elements: set[str]
     present: frozenset[CrossConnect] = frozenset()
     wanted: frozenset[CrossConnect] = frozenset()
     step: int | None = None
     clearing: bool = False
+    done: set[str] = field(default_factory=set)
 
 
 class ProbeCircuits:
@@ -61,18 +63,12 @@ class ProbeCircuits:
         self._ledger.take(elements, PROBER)
         self._benches[switch] = _Bench(set(elements))
 
-    def give_back(self, switch: str, elements: Iterable[str]) -> bool:
-        """Let others use elements that no circuit touches any more; whether there were any."""
+    def lay(self, switch: str, circuits: Collection[CrossConnect], done: Iterable[str]) -> bool:
+        """Have these circuits on the switch, alone, and let others use what is `done` then; whether that is so now."""
         bench = self._benches[switch]
-        given = bench.elements & set(elements)
-        self._ledger.free(given)
-        bench.elements -= given
-        return bool(given)
-
-    def lay(self, switch: str, circuits: Collection[CrossConnect]) -> bool:
-        """Have these circuits on the switch, alone; whether they are there already."""
-        bench = self._benches[switch]
+        bench.done = bench.elements.intersection(done)
         if bench.present == frozenset(circuits):
+            self._give_back(bench)
             return True
         self._order(switch, bench, circuits)
         return False
@@ -97,6 +93,11 @@ class ProbeCircuits:
         step = Step(tuple(sorted(old - bench.wanted)), tuple(c for c in circuits if c not in old), {}, {})
         self._outbox.step(PROBER, bench.step, step)
 
+    def _give_back(self, bench: _Bench) -> None:
+        self._ledger.free(bench.done)
+        bench.elements -= bench.done
+        bench.done = set()
+
     def _forget(self, switch: str) -> None:
         self._ledger.free(self._benches.pop(switch).elements)
         self._outbox.record(Record(KIND, switch, None, note="cleared"))
@@ -111,6 +112,7 @@ class ProbeCircuits:
         bench.step = None
         if not isinstance(event, StepFailed):
             bench.present = bench.wanted
+            self._give_back(bench)
             if bench.clearing:
                 self._forget(str(event.device))
         return True
@@ -120,7 +122,9 @@ class ProbeCircuits:
         bench = self._benches.get(switch)
         if bench is None:
             return False
-        bench.present &= circuits
+        # What was handed in when the new session was there but not yet heard of is done after this was read.
+        if bench.step is None:
+            bench.present &= circuits
         return self.clear(switch)
 
     def try_again(self, switch: str) -> bool:
@@ -133,9 +137,9 @@ class ProbeCircuits:
 
     # -------------------------------------------------------------------------------------------- restart
 
-    def adopt(self, switch: str, body: Mapping[str, Any]) -> None:
-        """Take over what an earlier run may have left on a switch."""
-        circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"])
+    def adopt(self, switch: str, body: Mapping[str, Any], reserved: Collection[CrossConnect]) -> None:
+        """Take over what an earlier run may have left on a switch; what is `reserved` is no longer a probe's."""
+        circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"]).difference(reserved)
         elements = self._touched_by(switch, circuits) - self._ledger.holder.keys()
         self._ledger.take(elements, PROBER)
         self._benches[switch] = _Bench(elements, circuits, clearing=True)

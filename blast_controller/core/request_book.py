@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from algorithms.scheduling.job import MOST_PARTS
 from blast_controller.core import part_states
 from blast_controller.core.commands import Publish
 from blast_controller.core.errors import RequestEnded, UnknownRequest
@@ -50,7 +51,8 @@ class RequestBook:
 
     def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
         """Take a new request that was admitted; it waits as one part."""
-        request = Request(content, content, now, [Part(0, content.receivers)], attached=attached)
+        whole = Part(0, content.receivers, slots=MOST_PARTS if content.may_split else 1)
+        request = Request(content, content, now, [whole], attached=attached)
         self._enter(request, now)
         self.touched[content.id] = "submitted"
         return request
@@ -80,6 +82,23 @@ class RequestBook:
                 self._wait(request, part)
         if request.current.patience is not None and not request.state.final:
             self._timers.add(now + request.current.patience, PatienceEnd(request.current.id))
+
+    def touch(self, request: Request, note: str) -> None:
+        """Something about a request has changed that must be on disk and that the policy must hear of."""
+        self.touched[request.current.id] = note
+
+    def split(self, request: Request, part: Part, kept: tuple[str, ...], slots: int) -> Part:
+        """Leave only the `kept` receivers and so many slots to a part that waits; the others are a part of their own.
+
+        Returns that part, which waits.
+        """
+        others = tuple(receiver for receiver in part.receivers if receiver not in kept)
+        rest = Part(len(request.parts), others, slot=part.slot + slots, slots=part.slots - slots)
+        part.receivers, part.slots = kept, slots
+        request.parts.append(rest)
+        self.touch(request, "split")
+        self._wait(request, rest)
+        return rest
 
     def _wait(self, request: Request, part: Part) -> None:
         self.pending[request.current.id, part.index] = (request, part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from blast_controller.core.part_states import PartState
@@ -13,7 +13,11 @@ RequestKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MulticastRequest:
-    """A multicast that an application wants; times in seconds, rates in bit/s, hosts by name."""
+    """A multicast that an application wants; times in seconds from receipt, rates in bit/s, hosts by name.
+
+    A higher `priority` goes first; receivers of one that `may_split` may be served one part after the other, and one
+    that `may_pause` may lose its light at the end of a lease and continue later where it stopped.
+    """
 
     key: str
     tenant: str
@@ -22,6 +26,10 @@ class MulticastRequest:
     bytes: int
     highest_rate: float | None = None
     patience: float | None = None
+    deadline: float | None = None
+    priority: int = 0
+    may_split: bool = False
+    may_pause: bool = False
 
     @property
     def id(self) -> RequestKey:
@@ -50,8 +58,33 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class LeafMargin:
+    """The light of one leaf: least, typical and most power received (dBm), and both margins (dB).
+
+    `sensitivity` is how far the least power is above what the receiver needs, `overload` how far the most is below what
+    it stands; `binding` is the element that binds the smaller of them.
+    """
+
+    rack: str
+    least: float
+    received: float
+    most: float
+    sensitivity: float
+    overload: float
+    binding: str
+
+    @property
+    def smaller(self) -> float:
+        """The margin that counts; the receiver works if it is not negative."""
+        return min(self.sensitivity, self.overload)
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
-    """Permission to transmit; `lease` and `estimated_service` in seconds from the grant on, `rate` in bit/s."""
+    """Permission to transmit; `lease` and `estimated_service` in seconds from the grant on, `rate` in bit/s.
+
+    `margins` are those of the leaves, the smallest first; none where the optical switch has no power budget.
+    """
 
     part: int
     receivers: tuple[str, ...]
@@ -64,6 +97,22 @@ class Grant:
     unserved: tuple[str, ...]
     reservation: int
     timings: Timings
+    margins: tuple[LeafMargin, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TransferReport:
+    """How a transfer went, as its sender tells; None where it says nothing. `duration` is in seconds."""
+
+    bytes_sent: int | None = None
+    duration: float | None = None
+    bytes_repaired: int | None = None
+    failed_receivers: tuple[str, ...] = ()
+
+    def about(self, receivers: tuple[str, ...]) -> TransferReport:
+        """The same without receivers that are not among these."""
+        failed = frozenset(self.failed_receivers)
+        return replace(self, failed_receivers=tuple(receiver for receiver in receivers if receiver in failed))
 
 
 class EventKind(Enum):
@@ -90,7 +139,12 @@ class RequestEvent:
 
 @dataclass(slots=True)
 class Part:
-    """The receivers of a request that one light tree serves."""
+    """The receivers of a request that one light tree serves.
+
+    `reached` bytes have been sent as far as the sender has said, and `heard` is whether it has said anything since its
+    lease began; `chunk` is how many seconds of data the policy gives it in a lease (None: all that remain). The policy
+    knows it by the number `slot`, and it may still fall into `slots` parts, which take the numbers from there on.
+    """
 
     index: int
     receivers: tuple[str, ...]
@@ -101,6 +155,12 @@ class Part:
     extra_lease: float = 0.0
     lease_end: float | None = None
     grant: Grant | None = None
+    report: TransferReport | None = None
+    reached: int = 0
+    heard: bool = False
+    chunk: float | None = None
+    slot: int = 0
+    slots: int = 1
 
 
 @dataclass(slots=True)

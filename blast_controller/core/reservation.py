@@ -38,7 +38,8 @@ class Reservation:
     `step` numbers the steps given to devices, `begun` is the number of the one that all of them were given last, and
     `asked` that of the one each has to answer; `share` is what each was last asked to do, `waiting` are those that have
     not answered yet, and `failed` those that could not do it; `dark` are switch outputs at which no light was seen,
-    and `alarms` those of leaves that went dark while something else was being changed.
+    and `alarms` those of leaves that went dark while something else was being changed; `handed_over` are elements that
+    another reservation holds already, while devices are still told to take this one's circuits off them.
     """
 
     id: int
@@ -58,6 +59,7 @@ class Reservation:
     alarms: set[int] = field(default_factory=set)
     elapsed: dict[Device, float] = field(default_factory=dict)
     compute: float | None = None
+    handed_over: set[str] = field(default_factory=set)
 
     def take(self, event: ReservationEvent) -> None:
         """Go where the table says. Raises ImpossibleTransition."""
@@ -87,9 +89,13 @@ class Reservation:
     @property
     def adding(self) -> bool:
         """Whether the current step leads light to new leaves."""
-        return self.state is ReservationState.CONFIGURING or (
-            self.change is not None and self.change.phase is ChangePhase.ADDING
-        )
+        match self.state:
+            case ReservationState.CONFIGURING:
+                return True
+            case ReservationState.CHANGING:
+                return self.change is not None and self.change.phase is ChangePhase.ADDING
+            case _:
+                return False
 
     @property
     def present(self) -> Holding:
@@ -110,14 +116,24 @@ class Reservation:
         )
 
     @property
-    def busy(self) -> bool:
+    def at_work(self) -> bool:
         """Whether a device still has to do something for it."""
-        return self.state is not ReservationState.LIT or bool(self.waiting or self.failed)
+        return bool(self.waiting or self.failed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is anything but lit and at rest."""
+        return self.state is not ReservationState.LIT or self.at_work
 
     @property
     def elements(self) -> set[str]:
         """Every element that the reservation holds."""
-        return {element for layout in self.layouts for element in layout.elements}
+        return {element for layout in self.layouts for element in layout.elements} - self.handed_over
+
+    @property
+    def splitters(self) -> int:
+        """How many splitters it holds."""
+        return sum(element.startswith("splitter:") for element in self.elements)
 
     @property
     def failure(self) -> str | None:

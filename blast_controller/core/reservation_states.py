@@ -52,6 +52,7 @@ TRANSITIONS: dict[tuple[ReservationState, ReservationEvent], ReservationState] =
     (_S.CHANGING, _E.PART_ENDED): _S.RELEASING,
     (_S.IDLE, _E.ASKED_AGAIN): _S.LIT,
     (_S.IDLE, _E.NEEDED): _S.RELEASING,
+    (_S.IDLE, _E.FAILURE): _S.RELEASING,
     (_S.RELEASING, _E.CONFIRMED): _S.GONE,
 }
 

@@ -6,7 +6,8 @@ yields an outcome for the core to act on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from blast_controller.core.commands import Forward
 from blast_controller.core.events import Device, StepConfirmed, StepDark, StepFailed
@@ -25,9 +26,10 @@ from blast_controller.core.outcomes import (
     Lit,
     NotLit,
     Outcome,
+    Spoilt,
     Stuck,
 )
-from blast_controller.core.requests import MulticastRequest, RequestKey
+from blast_controller.core.requests import RequestKey
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
 
@@ -65,37 +67,83 @@ class Reservations:
 
     # --------------------------------------------------------------------------------------------- begin
 
-    def open(self, request: RequestKey, part: int, layout: Layout, group_address: str) -> Reservation:
-        """Take the layout's elements and tell devices to light it."""
+    def open(
+        self,
+        request: RequestKey,
+        part: int,
+        layout: Layout,
+        group_address: str,
+        lenders: frozenset[int] = frozenset(),
+    ) -> Reservation:
+        """Take the layout's elements and tell devices to light it, once what `lenders` have handed over is off them."""
         number = self.last_id + 1
         self._ledger.take(layout.elements, number)
         self.last_id = number
         reservation = Reservation(number, request, part, group_address, layout)
         self.live[number] = reservation
-        self._begin(reservation, NOTHING, "configuring")
+        self._begin(reservation, NOTHING, "configuring", lenders)
         return reservation
 
-    def change(
-        self, reservation: Reservation, target: Layout, request: MulticastRequest, extra_lease: float
-    ) -> list[Outcome]:
+    def change(self, reservation: Reservation, change: Change, lenders: frozenset[int] = frozenset()) -> list[Outcome]:
         """Start to change a lit reservation; the outcome comes at once when no device has anything to do."""
-        self._ledger.take(target.elements, reservation.id)
+        self._ledger.take(change.target.elements, reservation.id)
         reservation.take(_E.CHANGE_WANTED)
-        reservation.change = Change(target, request, extra_lease)
-        self._begin(reservation, reservation.layout.holding, "changing")
+        reservation.change = change
+        self._begin(reservation, reservation.layout.holding, "changing", lenders)
         return self.completed(reservation)
+
+    def keep(self, reservation: Reservation) -> None:
+        """Leave a lit reservation as it is on the devices; its elements count as free."""
+        reservation.take(_E.KEPT)
+        self._ledger.lend(reservation.elements)
+        self.touched[reservation.id] = "idle"
+
+    def ask_again(self, reservation: Reservation, request: RequestKey, part: int) -> None:
+        """Let an idle reservation serve another part, for which devices have nothing to do."""
+        reservation.take(_E.ASKED_AGAIN)
+        self._ledger.call_back(reservation.elements)
+        reservation.request, reservation.part = request, part
+        reservation.compute = None
+        reservation.elapsed.clear()
+        self.touched[reservation.id] = "lit"
+
+    def hand_over(self, reservation: Reservation, elements: Collection[str]) -> None:
+        """Release an idle reservation in favour of one that is opened in the same decision and takes `elements`.
+
+        Devices undo before they do, so one round does for both. What cannot be undone comes back to this one.
+        """
+        wanted = reservation.elements.intersection(elements)
+        self.release(reservation, _E.NEEDED)
+        reservation.handed_over |= wanted
+        self._ledger.free(wanted)
 
     def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
         """Start to undo a reservation, whatever it is doing."""
+        if reservation.state is _S.IDLE:
+            self._ledger.call_back(reservation.elements)
         reservation.take(event)
+        self._ledger.retire(reservation.id, reservation.elements)
         self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
 
-    def retry(self, reservation: Reservation) -> None:
+    def retry(self, reservation: Reservation) -> list[Outcome]:
         """Give the failed shares of an undoing step to their devices again, as far as they are there."""
+        taken = self._taken_from(reservation)
         for device in [device for device in reservation.failed if device not in self._ledger.away]:
-            self._give(reservation, device, reservation.share[device])
+            share = reservation.share[device]
+            left = tuple(c for c in share.disconnect if c not in taken)
+            self._give(reservation, device, replace(share, disconnect=left))
+        return self.completed(reservation)
 
-    def _begin(self, reservation: Reservation, present: Holding, note: str) -> None:
+    def _taken_from(self, reservation: Reservation) -> set[CrossConnect]:
+        """Cross-connects on what a reservation has handed over that are now those of whoever has it."""
+        if not reservation.handed_over:
+            return set()
+        takers = [r for r in self.live.values() if r is not reservation and r.elements & reservation.handed_over]
+        return {c for taker in takers for layout in taker.layouts for c in layout.circuits}
+
+    def _begin(
+        self, reservation: Reservation, present: Holding, note: str, lenders: frozenset[int] = frozenset()
+    ) -> None:
         """Let devices that hold `present` go to what is wanted now."""
         step = step_between(present, reservation.wanted)
         reservation.step += 1
@@ -105,7 +153,8 @@ class Reservations:
         reservation.dark.clear()
         reservation.elapsed.clear()
         reservation.share = dict.fromkeys(step.devices, step)
-        reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, _leaves(reservation))
+        leaves = _leaves(reservation)
+        reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, leaves, lenders)
         reservation.waiting |= self._links_awaited(reservation, step)
         self.touched[reservation.id] = note
 
@@ -129,7 +178,10 @@ class Reservations:
         match reservation.state:
             case _S.CONFIGURING:
                 self.release(reservation, _E.FAILURE)
+            case _S.IDLE:
+                self._ledger.lend(reservation.elements)
             case _S.RELEASING:
+                self._ledger.retire(reservation.id, reservation.elements)
                 self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
             case _S.CHANGING if reservation.change is not None:
                 if reservation.change.phase is ChangePhase.ADDING:
@@ -151,6 +203,8 @@ class Reservations:
         match event:
             case StepConfirmed():
                 reservation.elapsed[event.device] = event.elapsed
+                # Where it can tell, it has seen light there since.
+                reservation.alarms -= {c.output for c in reservation.share[event.device].only(event.device).connect}
             case StepFailed():
                 reservation.failed[event.device] = event.reason
             case StepDark():
@@ -208,7 +262,7 @@ class Reservations:
             outcome = self._next(reservation)
             if outcome is not None:
                 outcomes.append(outcome)
-            at_rest = reservation.state is _S.LIT and not (reservation.dark or reservation.alarms)
+            at_rest = reservation.state in (_S.LIT, _S.IDLE) and not (reservation.dark or reservation.alarms)
             if at_rest or reservation.state is _S.GONE or isinstance(outcome, Stuck | LightLost):
                 break
         return outcomes
@@ -217,6 +271,8 @@ class Reservations:
         match reservation.state:
             case _S.LIT:
                 return self._still_lit(reservation)
+            case _S.IDLE:
+                return self._still_idle(reservation)
             case _S.CONFIGURING:
                 return self._configured(reservation)
             case _S.CHANGING:
@@ -231,17 +287,29 @@ class Reservations:
         tree, dark = reservation.layout.tree, reservation.dark | reservation.alarms
         reservation.dark.clear()
         reservation.alarms.clear()
+        # What a device refuses says nothing about light, but explains why there is none.
+        refused = [reason for device, reason in reservation.failed.items() if device not in self._ledger.away]
+        if refused:
+            return LightLost(reservation, "; ".join(refused))
         if tree is not None and dark & tree.leaf_outputs:
             return Dark(reservation, tree, frozenset(dark & tree.leaf_outputs))
-        refused = [reason for device, reason in reservation.failed.items() if device not in self._ledger.away]
-        return LightLost(reservation, "; ".join(refused)) if refused else None
+        return None
+
+    def _still_idle(self, reservation: Reservation) -> Outcome | None:
+        """Nobody relies on it: what has gone bad is not worth a repair."""
+        refused = any(device not in self._ledger.away for device in reservation.failed)
+        if not (refused or reservation.dark or reservation.alarms):
+            return None
+        reservation.alarms.clear()
+        self.release(reservation, _E.FAILURE)
+        return Spoilt(reservation)
 
     def _configured(self, reservation: Reservation) -> Outcome:
         if reason := reservation.failure:
             self.release(reservation, _E.FAILURE)
             return NotLit(reservation, reason)
-        if reservation.dark and reservation.layout.tree is not None:
-            outputs = frozenset(reservation.dark)
+        if reservation.layout.tree is not None and (outputs := frozenset(reservation.dark | reservation.alarms)):
+            reservation.alarms.clear()
             self.release(reservation, _E.FAILURE)
             return Dark(reservation, reservation.layout.tree, outputs)
         reservation.take(_E.CONFIRMED)
@@ -252,9 +320,10 @@ class Reservations:
         if reservation.failed:
             return Stuck(reservation)
         reservation.take(_E.CONFIRMED)
-        self._ledger.free(reservation.elements)
-        self._ledger.free_address(reservation.group_address)
         del self.live[reservation.id]
+        self._give_back(reservation.elements)
+        self._ledger.bury(reservation.id)
+        self._ledger.free_address(reservation.group_address)
         self.touched[reservation.id] = "gone"
         return Gone(reservation)
 
@@ -274,8 +343,11 @@ class Reservations:
         if reservation.failed:
             return Stuck(reservation)
         if change.phase is ChangePhase.UNDOING:
+            # A dark leaf that could not be led elsewhere is dark again: to try the same at once would never end.
+            still_dark = frozenset(reservation.dark & _moved(reservation.layout, change.target))
+            reservation.dark -= still_dark
             self._settle(reservation, reservation.layout, _E.FAILURE)
-            return ChangeRefused(reservation, change.refusal or "")
+            return ChangeRefused(reservation, change.refusal or "", still_dark)
         fresh = _fresh(reservation.layout, change.target)
         self._settle(reservation, change.target, _E.CONFIRMED)
         return Changed(reservation, change, fresh)
@@ -289,8 +361,17 @@ class Reservations:
         surplus = reservation.elements - layout.elements
         reservation.layout, reservation.change = layout, None
         reservation.take(event)
-        self._ledger.free(surplus)
+        self._give_back(surplus)
         self.touched[reservation.id] = "lit"
+
+    def _give_back(self, elements: set[str]) -> None:
+        """Free elements, or return them to who has handed them over and is not yet rid of its circuits on them."""
+        self._ledger.free(elements)
+        for lender in self.live.values():
+            if back := lender.handed_over & elements:
+                lender.handed_over -= back
+                self._ledger.take(back, lender.id)
+                self.touched[lender.id] = "releasing"
 
     # ------------------------------------------------------------------------------------------ reconcile
 
@@ -305,7 +386,8 @@ class Reservations:
             if reservation.id not in rules and _is_stranger_to(reservation, seen.device):
                 continue
             ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
-            present = Holding(tuple(c for c in ours if c in seen.circuits), rules.pop(reservation.id, {}))
+            still = seen.circuits - self._taken_from(reservation)
+            present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
             step = step_between(present, reservation.wanted.on(seen.device))
             if step.devices and seen.device not in reservation.waiting:
                 found.append((reservation.id, step))
@@ -374,6 +456,13 @@ def _coming(reservation: Reservation) -> tuple[Leaf, ...]:
 def _fresh(before: Layout, after: Layout) -> tuple[Leaf, ...]:
     old = before.tree.leaves if before.tree else ()
     return tuple(leaf for leaf in (after.tree.leaves if after.tree else ()) if leaf not in old)
+
+
+def _moved(before: Layout, after: Layout) -> set[int]:
+    """The switch outputs of leaves that get their light from elsewhere."""
+    feeds = {leaf.port.output: leaf.feed for leaf in before.tree.leaves} if before.tree else {}
+    leaves = after.tree.leaves if after.tree else ()
+    return {leaf.port.output for leaf in leaves if feeds.get(leaf.port.output, leaf.feed) != leaf.feed}
 
 
 def _leaves(reservation: Reservation) -> frozenset[int]:

@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 
+from algorithms.scheduling import DEFAULT
+
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """What one tenant may have: parts that wait, splitters held at once, seconds of lit trees within an hour."""
+    """What one tenant may have: parts that wait, splitters held at once, seconds of lit trees within an hour.
+
+    `share` is its part of the light relative to others', for policies that share by tenant.
+    """
 
     max_pending: int | None = None
     max_splitters: int | None = None
     max_light_seconds: float | None = None
+    share: float = 1.0
 
 
 UNLIMITED = TenantLimits()
@@ -24,11 +30,13 @@ class CoreSettings:
     """`most_splitters` is the paper's k (None: no limit); a lease is the estimated service time times
     `lease_factor`, at least `lease_minimum`; `reconcile_every` is how often devices are read again (None: never);
     a grant waits `link_wait` for the ports of its leaves, and a link may be lost for `flap_tolerance`;
-    a fibre is dead if no probe has come through it within `probe_wait`."""
+    a fibre is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
+    `keep_warm` if nobody needs a piece of it (0: is taken down at once); `optimise` is how long the optimiser may think
+    about a decision (0: it is not asked)."""
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
-    policy: str = "paper"
+    policy: str = DEFAULT
     most_splitters: int | None = None
     loop_leaf: bool = False
     lease_factor: float = 2.0
@@ -42,6 +50,8 @@ class CoreSettings:
     link_wait: float = 5.0
     flap_tolerance: float = 1.0
     probe_wait: float = 1.0
+    keep_warm: float = 0.0
+    optimise: float = 0.0
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
 
     def limits(self, tenant: str) -> TenantLimits:

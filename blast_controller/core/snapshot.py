@@ -18,12 +18,14 @@ from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import (
     EventKind,
     Grant,
+    LeafMargin,
     MulticastRequest,
     Part,
     Request,
     RequestEvent,
     RequestKey,
     Timings,
+    TransferReport,
 )
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationState
@@ -79,7 +81,12 @@ def _part_body(part: Part) -> Body:
         "failures": part.failures,
         "reason": part.reason,
         "extra_lease": part.extra_lease,
+        "reached": part.reached,
+        "chunk": part.chunk,
+        "slot": part.slot,
+        "slots": part.slots,
         "grant": _grant_body(part.grant),
+        "report": None if part.report is None else _fields_of(part.report),
     }
 
 
@@ -92,12 +99,24 @@ def _load_part(body: Body) -> Part:
         failures=body["failures"],
         reason=body["reason"],
         extra_lease=body["extra_lease"],
+        reached=body.get("reached", 0),
+        chunk=body.get("chunk"),
+        slot=body.get("slot", body["index"]),
+        slots=body.get("slots", 1),
         grant=_load_grant(body["grant"]),
+        report=_load_report(body.get("report")),
     )
 
 
+def _load_report(body: Body | None) -> TransferReport | None:
+    return None if body is None else TransferReport(**{**body, "failed_receivers": tuple(body["failed_receivers"])})
+
+
 def _grant_body(grant: Grant | None) -> Body | None:
-    return None if grant is None else {**_fields_of(grant), "timings": _fields_of(grant.timings)}
+    if grant is None:
+        return None
+    margins = [_fields_of(margin) for margin in grant.margins]
+    return {**_fields_of(grant), "timings": _fields_of(grant.timings), "margins": margins}
 
 
 def _load_grant(body: Body | None) -> Grant | None:
@@ -109,6 +128,7 @@ def _load_grant(body: Body | None) -> Grant | None:
             "receivers": tuple(body["receivers"]),
             "unserved": tuple(body["unserved"]),
             "timings": Timings(**body["timings"]),
+            "margins": tuple(LeafMargin(**margin) for margin in body.get("margins", ())),
         }
     )
 
@@ -145,6 +165,7 @@ def reservation_body(reservation: Reservation) -> Body:
         "state": reservation.state.value,
         "step": reservation.step,
         "layout": _layout_body(reservation.layout),
+        "handed_over": sorted(reservation.handed_over),
         "change": None
         if change is None
         else {
@@ -165,6 +186,7 @@ def load_reservation(body: Body, fabric: Fabric) -> Reservation:
     )
     reservation.state = ReservationState(body["state"])
     reservation.step = body["step"]
+    reservation.handed_over = set(body.get("handed_over", ()))
     if (change := body["change"]) is not None:
         reservation.change = Change(
             _load_layout(change["target"], fabric),

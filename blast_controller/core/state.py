@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from algorithms.scheduling.job import PartName
 from blast_controller.core.allocation import Allocator
 from blast_controller.core.auditor import Auditor
+from blast_controller.core.dispatcher import Dispatcher, Subject
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.ledger import Ledger
+from blast_controller.core.light_budget import LightBudget
 from blast_controller.core.light_doctor import LightDoctor
+from blast_controller.core.light_refusals import Light, LightRefusals
+from blast_controller.core.optimising import Optimising
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.probe_circuits import ProbeCircuits
 from blast_controller.core.quota import LOOK_AGAIN, Quota
 from blast_controller.core.records import Record
 from blast_controller.core.request_book import RequestBook
-from blast_controller.core.requests import Part, Request
+from blast_controller.core.requests import Part, Request, RequestKey
 from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import Reservations
 from blast_controller.core.settings import CoreSettings
 from blast_controller.core.timers import AuditDue, QuotaLook, Timers
+from blast_controller.core.warm_trees import WarmTrees
 
 
 class State:
     """Who asked, who holds what, what was dark, and what is to be done.
 
     `next_audit` is when devices are read again by themselves, `quota_look_due` whether it is arranged that those whose
-    light is used up are considered again, `written_id` the highest reservation number that is on disk.
+    light is used up are considered again, `written_id` the highest reservation number that is on disk and
+    `written_holdings` who holds what there. `leases_over` are parts that compete again at the next decision, `unplaced`
+    requests to be looked at again then.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
@@ -33,22 +42,39 @@ class State:
         self.next_audit: float | None = None
         self.quota_look_due = False
         self.written_id = 0
+        self.written_holdings: dict[int, frozenset[str]] = {}
         self.timers = Timers()
         self.outbox = Outbox()
         self.ledger = Ledger(fabric, settings.group_network, settings.most_splitters)
         self.book = RequestBook(settings, self.outbox, self.timers)
         self.reservations = Reservations(self.ledger, self.outbox)
-        self.allocator = Allocator(fabric, self.ledger, settings)
+        self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
+        self.budget = LightBudget(fabric)
+        self.refusals = LightRefusals(self.ledger, fabric.switches)
+        self.dispatcher = self._new_dispatcher()
+        self.leases_over: dict[PartName, Subject] = {}
+        self.unplaced: dict[RequestKey, None] = {}
+        self.warm = WarmTrees(self.ledger, self.reservations, self.timers, settings)
+        self.allocator = Allocator(fabric, self.ledger, settings, self.budget)
         self.quota = Quota(settings.limits)
         self.doctor = LightDoctor()
         self.probes = ProbeCircuits(fabric, self.ledger, self.outbox)
         self.auditor = Auditor(fabric, self.ledger, self.reservations, self.outbox, self.probes)
 
+    def _new_dispatcher(self) -> Dispatcher:
+        light = Light(self.budget, self.refusals)
+        return Dispatcher(self.fabric, self.ledger, self.settings, self.optimising, light)
+
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
         every_before = self.settings.reconcile_every
-        self.settings = self.book.settings = settings
-        self.allocator = Allocator(self.fabric, self.ledger, settings)
+        self.settings = self.book.settings = self.warm.settings = settings
+        self.allocator = Allocator(self.fabric, self.ledger, settings, self.budget)
+        self.refusals.clear()
+        self.optimising.budget = settings.optimise
+        self.dispatcher = self._new_dispatcher()
+        self.ledger.offered.tell_anew()
+        self.unplaced |= dict.fromkeys(self.book.requests)
         self.quota.limits = settings.limits
         self.book.decision_due = True
         if settings.reconcile_every != every_before:
@@ -67,19 +93,30 @@ class State:
             self.quota_look_due = True
             self.timers.add(now + LOOK_AGAIN, QuotaLook())
 
+    def subject(self, request: Request, part: Part) -> Subject:
+        """A part with what it holds."""
+        return Subject(request, part, self.reservations.live.get(part.reservation or 0))
+
     def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
         """Whom a reservation serves."""
         request = self.book.requests[reservation.request]
         return request, request.parts[reservation.part]
 
     def splitters_of(self, tenant: str) -> int:
-        """How many splitters a tenant holds."""
-        mine = [r for r in self.reservations.live.values() if r.request[0] == tenant]
-        return sum(element.startswith("splitter:") for r in mine for element in r.elements)
+        """How many splitters a tenant holds; what it has left behind is anybody's."""
+        live = self.reservations.live.values()
+        return sum(r.splitters for r in live if r.request[0] == tenant and r.state is not ReservationState.IDLE)
+
+    def splitters_leaving(self, tenant: str) -> int:
+        """How many of them it is about to give back."""
+        live = self.reservations.live.values()
+        return sum(r.splitters for r in live if r.request[0] == tenant and r.state is ReservationState.RELEASING)
 
     def quarantine(self, element: str, reason: str | None) -> None:
         """Take an element out of use for this reason, or (None) bring it back."""
         if reason is not None:
+            for number in self.ledger.lenders_of([element]):
+                self.warm.give_up(number)
             self.ledger.quarantine(element, reason)
             self.outbox.record(Record("element", element, {"reason": reason}, note="quarantined"))
         elif self.ledger.lift_quarantine(element):

@@ -87,6 +87,19 @@ class ClearAgain:
     switch: str
 
 
+@dataclass(frozen=True, slots=True)
+class Cool:
+    """A tree was to be kept until this moment for whoever asks for its group again."""
+
+    reservation: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OptimiserLate:
+    """A decision has been postponed for long enough."""
+
+
 Deadline = (
     LeaseEnd
     | PatienceEnd
@@ -99,6 +112,8 @@ Deadline = (
     | LeafDown
     | ProbeDue
     | ClearAgain
+    | Cool
+    | OptimiserLate
 )
 
 

@@ -39,6 +39,7 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.openflow.vocabulary import Event
+from blast_controller.tls import BadTlsFile, TlsSettings
 
 STDIN = 0
 
@@ -54,6 +55,7 @@ class Configuration:
     echo_interval: float = 3.0
     echo_unanswered: int = 5
     generation: int = 0
+    tls: TlsSettings | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     try:
         driver = _driver(options.listen, _CONFIGURATION.validate_json(options.config.read_bytes()))
-    except ValueError as error:  # a pydantic ValidationError is one
+    except (ValueError, BadTlsFile) as error:  # a pydantic ValidationError is a ValueError
         return _refuse(f"{options.config}: {error}", 2)
     except OSError as error:
         return _refuse(str(error), 1)
@@ -121,6 +123,7 @@ def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDr
         configuration.step_timeout,
         EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
         configuration.generation,
+        configuration.tls,
     )
 
 

@@ -31,6 +31,7 @@ from blast_controller.openflow.vocabulary import (
     Read,
     Transmit,
 )
+from blast_controller.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
 LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
@@ -54,8 +55,10 @@ class OpenFlowDriver:
     probe : how a silent ToR is noticed.
     generation : 0 to 2^64 - 1, larger in every later run on this fabric. A ToR that knows a controller of a larger one
         refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins.
+    tls : ToRs connect by TLS and nothing else; None: by plain TCP.
 
-    Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on.
+    Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on,
+    BadTlsFile if a certificate or key cannot be used.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a fact of the installation
@@ -69,6 +72,7 @@ class OpenFlowDriver:
         step_timeout: float = 2.0,
         probe: EchoProbe | None = None,
         generation: int = 0,
+        tls: TlsSettings | None = None,
     ) -> None:
         if not 0 <= generation <= LAST_GENERATION:
             raise ValueError(f"generation is {generation}, but must fit in 64 bits")
@@ -79,7 +83,7 @@ class OpenFlowDriver:
         self._inbox: deque[Input] = deque()
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._server = Server(listen, fatal, probe)
+        self._server = Server(listen, fatal, probe, tls)
 
     @property
     def port(self) -> int:
@@ -89,6 +93,10 @@ class OpenFlowDriver:
     def start(self) -> None:
         """Accept switches."""
         self._server.start(ForwardingApplication, self._heard)
+
+    def reload_certificate(self, tls: TlsSettings) -> None:
+        """Show ToRs that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
+        self._server.reload_certificate(tls)
 
     def apply(self, command: SetForwarding) -> None:
         """Begin a change and return at once; `on_event` gets one StepConfirmed or StepFailed per (reservation, step).
@@ -170,7 +178,8 @@ class OpenFlowDriver:
                 case Transmit(session):
                     self._transmit(session, effect)
                 case HangUp(session, reason):
-                    LOG.warning("closed a switch's connection: %s", reason)
+                    # The core is told why, and of the same reason only once; the ToR may be back every second.
+                    LOG.debug("closed a switch's connection: %s", reason)
                     self._close(session)
                 case event:
                     self._on_event(event)

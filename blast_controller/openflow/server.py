@@ -1,4 +1,4 @@
-"""Connections of switches: one thread, one loop, bytes in and out; their meaning is the framework's and the driver's."""
+"""Connections of switches: one thread, one loop, bytes in and out, whose meaning is told by framework and driver."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from blast_controller.openflow.framework import (
     ending_the_process,
     hear,
 )
+from blast_controller.openflow.screening import is_readable
+from blast_controller.tls import Door, TlsListener, TlsSettings
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -91,7 +93,10 @@ class Connection(Datapath):  # type: ignore[misc]
                 return
             message = bytes(self._unread[:length])
             del self._unread[:length]
-            hear(self, message)
+            if is_readable(message):
+                hear(self, message)
+            else:
+                LOG.warning("ignored a message of type %d from %s that cannot be read", message[1], self.address)
 
     def hang_up(self) -> None:
         """Close the connection; reported as dead at once."""
@@ -144,13 +149,17 @@ class Server:
 
     It listens from construction on (`port` is the real port when 0 was asked for) and accepts from `start` on. One
     server runs in a process at a time, because the frameworks register applications globally. Raises OSError if the
-    address cannot be listened on.
+    address cannot be listened on, BadTlsFile if a certificate or key cannot be used.
     """
 
-    def __init__(self, listen: tuple[str, int], fatal: Fatal, probe: EchoProbe | None = None) -> None:
+    def __init__(
+        self, listen: tuple[str, int], fatal: Fatal, probe: EchoProbe | None = None, tls: TlsSettings | None = None
+    ) -> None:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
         self.connections: set[Connection] = set()
+        door = Door(lambda: _Stream(self), _has_room, _handshake_failed)
+        self._tls = TlsListener(door, tls) if tls else None
         self._listener = socket.create_server(listen, backlog=BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self.loop = asyncio.new_event_loop()
@@ -163,6 +172,11 @@ class Server:
         self._applications = Applications(application, *arguments, self.fatal)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._accept(), self.loop).result()
+
+    def reload_certificate(self, tls: TlsSettings) -> None:
+        """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
+        if self._tls is not None:
+            self._tls.reload(tls)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Do `work` on the server's thread; nothing once it has stopped."""
@@ -185,12 +199,26 @@ class Server:
             self.loop.run_forever()
 
     async def _accept(self) -> None:
-        self._accepting = await self.loop.create_server(lambda: _Stream(self), sock=self._listener, backlog=BACKLOG)
+        if self._tls is not None:
+            self._tls.start(self._listener)
+        else:
+            self._accepting = await self.loop.create_server(lambda: _Stream(self), sock=self._listener, backlog=BACKLOG)
 
     async def _close(self) -> None:
+        if self._tls is not None:
+            await self._tls.close()
         if self._accepting is not None:
             self._accepting.close()
         for connection in list(self.connections):
             connection.hang_up()
-        # Closed streams report so in the loop's next turn.
-        await asyncio.sleep(0)
+        # Closed streams report so in one of the loop's next turns.
+        while self.connections:
+            await asyncio.sleep(0)
+
+
+def _has_room(at_handshake: int) -> bool:
+    return at_handshake < BACKLOG
+
+
+def _handshake_failed(address: str, reason: str) -> None:
+    LOG.warning("closed the connection from %s: TLS handshake failed: %s", address, reason)

@@ -256,7 +256,10 @@ class _SwitchSession:
                 self._fail((change,), refusal)
 
         try:
-            await self._disconnect(client, work.changes, answer)
+            stuck = await self._disconnect(client, work.changes, answer)
+            for change in work.changes:
+                if _key(change) in unanswered and not stuck.isdisjoint(change.after):
+                    answer(change, "what stands in its way could not be disconnected")
             connected = await self._connect(client, [c for c in work.changes if c.connect], unanswered, answer)
             for change, dark in await self._dark(client, connected):
                 del unanswered[_key(change)]
@@ -299,7 +302,8 @@ class _SwitchSession:
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
-    async def _disconnect(self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer) -> None:
+    async def _disconnect(self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer) -> set[int]:
+        """Returns the reservations of which something could not be disconnected."""
         doomed = [_circuit(c) for change in changes for c in change.disconnect]
         refusals: dict[Circuit, str] = {}
         if doomed:
@@ -307,10 +311,14 @@ class _SwitchSession:
                 await client.disconnect(doomed)
             except Denied:
                 refusals = await self._disconnect_singly(client, doomed)
+        stuck = set()
         for change in changes:
             refusal = next((refusals[_circuit(c)] for c in change.disconnect if _circuit(c) in refusals), None)
+            if refusal:
+                stuck.add(change.reservation)
             if refusal or not change.connect:
                 answer(change, refusal)
+        return stuck
 
     async def _disconnect_singly(self, client: SwitchClient, doomed: Sequence[Circuit]) -> dict[Circuit, str]:
         """What is not there counts as disconnected."""

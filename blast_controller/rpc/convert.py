@@ -12,6 +12,7 @@ from blast_api import ttypes
 from blast_controller.core import errors
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
+from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibre_check import FibreReport
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
@@ -19,24 +20,22 @@ from blast_controller.core.requests import (
     EventKind,
     Extension,
     Grant,
+    LeafMargin,
     MulticastRequest,
     Part,
     Request,
     RequestEvent,
     Timings,
+    TransferReport,
 )
 
 T = TypeVar("T")
 
-NOT_SERVED = {
-    "deadlineMs": "deadlines",
-    "priority": "priorities",
-    "maySplit": "splitting",
-    "mayPause": "pausing",
-}
 LARGEST_PAGE = 1000
-MOST_HOSTS_ON_A_PAGE = 5000
-"""A status names each receiver up to three times, and a reply must stay below the frame cap of 1 MiB."""
+MOST_HOSTS_ON_A_PAGE = 3700
+"""A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
+MOST_MARGINS = 500
+"""In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
 LONGEST_CURSOR = 18
 LARGEST_I64 = (1 << 63) - 1
 
@@ -44,14 +43,9 @@ LARGEST_I64 = (1 << 63) - 1
 
 
 def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest:
-    """The request that a client sent, for `tenant`. Raises Unsupported for fields that are not served, Rejected."""
+    """The request that a client sent, for `tenant`. Raises Rejected."""
     if struct is None:
         raise ttypes.Rejected("bad_request", "The request is missing.")
-    for field, feature in NOT_SERVED.items():
-        value = getattr(struct, field)
-        # By identity: a deadline or priority of 0 says something and equals False.
-        if not (value is None or value is False):
-            raise ttypes.Unsupported(feature, f"This server does not serve {feature}: leave the field {field} out.")
     return MulticastRequest(
         key=struct.key,
         tenant=tenant,
@@ -60,7 +54,20 @@ def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest
         bytes=struct.bytes,
         highest_rate=_optional_float(struct.highestBitsPerSecond),
         patience=None if struct.patienceMs is None else struct.patienceMs / 1000,
+        deadline=None if struct.deadlineMs is None else struct.deadlineMs / 1000,
+        priority=struct.priority or 0,
+        may_split=bool(struct.maySplit),
+        may_pause=bool(struct.mayPause),
     )
+
+
+def to_progress(struct: ttypes.Extension) -> tuple[int, int] | None:
+    """What an extension says of a sender's progress, as (part, byte); None where it says nothing. Raises Rejected."""
+    if struct is None or struct.reachedByte is None:
+        return None
+    if to_extension(struct) != Extension():
+        raise ttypes.Rejected("bad_extension", "reachedByte comes on its own: ask for changes in a call of their own.")
+    return struct.part or 0, struct.reachedByte
 
 
 def to_extension(struct: ttypes.Extension) -> Extension:
@@ -73,6 +80,20 @@ def to_extension(struct: ttypes.Extension) -> Extension:
         add_seconds=(struct.addMs or 0) / 1000,
         add_bytes=struct.addBytes or 0,
     )
+
+
+def to_transfer_report(struct: ttypes.TransferReport) -> TransferReport | None:
+    """What a client says of its transfer; None where it says nothing. A count below 0 says nothing."""
+    if struct is None:
+        return None
+    duration = _count(struct.durationMs)
+    report = TransferReport(
+        bytes_sent=_count(struct.bytesSent),
+        duration=None if duration is None else duration / 1000,
+        bytes_repaired=_count(struct.repairedBytes),
+        failed_receivers=tuple(struct.failedReceivers or ()),
+    )
+    return report if report != TransferReport() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +120,8 @@ def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant
 # -------------------------------------------------------------------------------------------------- to Thrift
 
 
-def grant(key: str, found: Grant) -> ttypes.Grant:
-    """A grant."""
+def grant(key: str, found: Grant, most_margins: int = MOST_MARGINS) -> ttypes.Grant:
+    """A grant, with so many of its margins at most."""
     return ttypes.Grant(
         key=key,
         part=found.part,
@@ -114,6 +135,19 @@ def grant(key: str, found: Grant) -> ttypes.Grant:
         receiversWithoutPart=list(found.unserved),
         reservation=found.reservation,
         timings=_timings(found.timings),
+        margins=[_margin(margin) for margin in found.margins[:most_margins]] or None,
+    )
+
+
+def _margin(found: LeafMargin) -> ttypes.LeafMargin:
+    return ttypes.LeafMargin(
+        rack=found.rack,
+        receivedDbm=found.received,
+        sensitivityMarginDb=found.sensitivity,
+        overloadMarginDb=found.overload,
+        leastDbm=found.least,
+        mostDbm=found.most,
+        binding=found.binding,
     )
 
 
@@ -143,8 +177,8 @@ def refuse_failed_change(found: RequestEvent) -> None:
         raise errors.Rejected("device_failed", f"The change was undone, the old state is in force: {found.reason}.")
 
 
-def status(core: Core, request: Request, now: float) -> ttypes.RequestStatus:
-    """All about a request."""
+def status(core: Core, request: Request, now: float, most_margins: int = MOST_MARGINS) -> ttypes.RequestStatus:
+    """All about a request, with so many margins of each part at most."""
     current = request.current
     return ttypes.RequestStatus(
         key=current.key,
@@ -154,19 +188,40 @@ def status(core: Core, request: Request, now: float) -> ttypes.RequestStatus:
         receivers=list(current.receivers),
         bytes=current.bytes,
         ageMs=round((now - request.received_at) * 1000),
-        parts=[_part(core, request, part, now) for part in request.parts],
+        parts=[_part(core, request, part, now, most_margins) for part in request.parts],
         latestSequence=len(request.events),
     )
 
 
-def _part(core: Core, request: Request, part: Part, now: float) -> ttypes.PartStatus:
+def _part(core: Core, request: Request, part: Part, now: float, most_margins: int) -> ttypes.PartStatus:
     return ttypes.PartStatus(
         part=part.index,
         state=_state(part.state),
         receivers=list(part.receivers),
-        grant=grant(request.current.key, part.grant) if part.grant else None,
+        grant=grant(request.current.key, part.grant, most_margins) if part.grant else None,
         reason=core.reason(request, part, now),
         leaseLeftMs=None if part.lease_end is None else max(0, _whole_ms(part.lease_end - now)),
+        report=_report(part.report) if part.report is not None else None,
+    )
+
+
+def _report(found: TransferReport) -> ttypes.TransferReport:
+    return ttypes.TransferReport(
+        bytesSent=found.bytes_sent,
+        durationMs=None if found.duration is None else _whole_ms(found.duration),
+        repairedBytes=found.bytes_repaired,
+        failedReceivers=list(found.failed_receivers) or None,
+    )
+
+
+def explanation(found: Explanation) -> ttypes.Explanation:
+    """Why a request is where it is."""
+    return ttypes.Explanation(
+        key=found.key,
+        sentence=found.sentence,
+        blockers=list(found.blockers) or None,
+        estimatedStartMs=None if found.start is None else _whole_ms(found.start),
+        smallestChange=found.smallest_change,
     )
 
 
@@ -179,8 +234,9 @@ def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
         if len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE:
             return ttypes.RequestPage(found, str(position))
         if request.state in query.states:
-            found.append(status(core, request, now))
-            hosts += len(request.current.receivers)
+            found.append(status(core, request, now, most_margins=1))
+            # A margin takes about as many bytes as a receiver.
+            hosts += len(request.current.receivers) + len(request.parts)
     return ttypes.RequestPage(found, None)
 
 
@@ -353,6 +409,10 @@ def _ms(seconds: float | None) -> float | None:
 
 def _whole_ms(seconds: float) -> int:
     return min(round(seconds * 1000), LARGEST_I64)
+
+
+def _count(number: int | None) -> int | None:
+    return number if number is not None and number >= 0 else None
 
 
 def _optional_float(value: int | None) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +21,10 @@ from thrift.Thrift import TApplicationException
 from blast_controller.rpc.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.served_connection import ServedConnection, ServerCounters, ServerLimits, Shared
-from blast_controller.rpc.tls import Door, TlsListener, TlsSettings, load_certificate, server_context
+from blast_controller.tls import Door, TlsListener, TlsSettings
 
 _log = logging.getLogger(__name__)
+_BACKLOG = 1024
 
 
 def _too_many_waits(sentence: str) -> Exception:
@@ -60,8 +62,8 @@ class FramedServer:
         if missing:
             raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
         security = security or Security()
-        self._tls = security.tls
-        self._tls_context = server_context(security.tls) if security.tls else None
+        door = Door(self._new_connection, self._has_room, self._handshake_failed)
+        self._tls = TlsListener(door, security.tls) if security.tls else None
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._loop = asyncio.new_event_loop()
         self._shared = Shared(codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop)
@@ -85,8 +87,8 @@ class FramedServer:
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises BadTlsFile."""
-        if self._tls_context is not None:
-            load_certificate(self._tls_context, tls)
+        if self._tls is not None:
+            self._tls.reload(tls)
 
     def stop(self, grace: float = 2.0) -> None:
         """Stop listening, let calls in progress end and their replies leave (`grace` seconds), close everything.
@@ -113,18 +115,19 @@ class FramedServer:
             self._loop.close()
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        listening = await self._loop.create_server(self._new_connection, host, port, backlog=1024)
+        listening = await self._loop.create_server(self._new_connection, host, port, backlog=_BACKLOG)
         self._listening = listening
         bound_host, bound_port = listening.sockets[0].getsockname()[:2]
         return str(bound_host), int(bound_port)
 
     async def _listen_with_tls(self, host: str, port: int) -> tuple[str, int]:
-        assert self._tls is not None and self._tls_context is not None
-        door = Door(self._new_connection, self._has_room, self._handshake_failed)
-        listening = TlsListener(door, self._tls_context, self._tls.handshake_seconds)
-        bound = await listening.start(host, port)
-        self._listening = listening
-        return bound
+        assert self._tls is not None
+        family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+        listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        self._tls.start(listening)
+        self._listening = self._tls
+        bound_host, bound_port = listening.getsockname()[:2]
+        return str(bound_host), int(bound_port)
 
     def _new_connection(self) -> ServedConnection:
         return ServedConnection(self._shared)

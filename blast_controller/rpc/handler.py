@@ -19,6 +19,7 @@ from blast_controller.core.events import (
     ElementReleased,
     ExtensionAsked,
     FinishAsked,
+    ProgressTold,
     RequestSubmitted,
     VerifyAsked,
     WithdrawAsked,
@@ -34,7 +35,23 @@ from blast_controller.runtime import Runtime, Turn
 T = TypeVar("T")
 
 PROTOCOL = 1
-FEATURES = ("drain", "elements", "extend", "fabric", "journal", "list", "quarantine", "reconcile", "verify", "withdraw")
+FEATURES = (
+    "deadlines",
+    "drain",
+    "elements",
+    "explain",
+    "extend",
+    "fabric",
+    "journal",
+    "list",
+    "pausing",
+    "priorities",
+    "quarantine",
+    "reconcile",
+    "splitting",
+    "verify",
+    "withdraw",
+)
 LONGEST_WAIT = 24 * 3600.0
 LONGEST_READING = 30.0
 LONGEST_PROBING = 3600.0
@@ -128,12 +145,15 @@ class BlastHandler:
 
     def extend(self, connection: Connection, key: str, extension: ttypes.Extension) -> Future[ttypes.RequestStatus]:
         """Change a request; answers when the change is in force."""
-        wanted = convert.to_extension(extension)
+        wanted, progress = convert.to_extension(extension), convert.to_progress(extension)
         client = self._gate.identity(connection)
 
         def work(turn: Turn) -> ttypes.RequestStatus | Future[ttypes.RequestStatus]:
             found = _find(turn, client, key)
             name, before = found.current.id, len(found.events)
+            if progress is not None:
+                turn.take(ProgressTold(name, *progress))
+                return _status(turn, name)
             turn.handle(ExtensionAsked(name, wanted))
             happened = turn.core.request(name).events[before:]
             if happened:
@@ -158,7 +178,8 @@ class BlastHandler:
         """The transfer is over."""
         if part is None:
             raise ttypes.Rejected("unknown_part", "Name the part that is finished; a request's first part is 0.")
-        return self._change(connection, key, lambda name: FinishAsked(name, part))
+        told = convert.to_transfer_report(report)
+        return self._change(connection, key, lambda name: FinishAsked(name, part, told))
 
     def withdraw(self, connection: Connection, key: str) -> Future[ttypes.RequestStatus]:
         """Give the request up."""
@@ -168,6 +189,15 @@ class BlastHandler:
         """What became of a request."""
         client = self._gate.identity(connection)
         return self._do(lambda turn: _status(turn, _name(turn, client, key)))
+
+    def explain(self, connection: Connection, key: str) -> Future[ttypes.Explanation]:
+        """What blocks a request, when it could start, and what would free it now."""
+        client = self._gate.identity(connection)
+
+        def work(turn: Turn) -> ttypes.Explanation:
+            return convert.explanation(turn.core.explain(_name(turn, client, key), client.only_tenant, turn.now))
+
+        return self._do(work)
 
     def listRequests(  # noqa: N802  Thrift's name
         self,
@@ -213,12 +243,6 @@ class BlastHandler:
         if "login" not in self._gate.policy.features:
             _unsupported("login")
         self._gate.login(connection, token or "")
-
-    # -------------------------------------------------------------------------------------- not served yet
-
-    def explain(self, connection: Connection, key: str) -> NoReturn:
-        """Not served."""
-        _unsupported("explain")
 
     def drain(self, connection: Connection, on: bool | None) -> Future[ttypes.DrainStatus]:
         """Admit nothing new, or admit again; left out: only tell. What is active goes on."""

@@ -22,12 +22,14 @@ __all__ = ["play", "write_json"]
 _ARCHIVE_BYTES = 9_000_000
 LEASE_MS = 60_000
 """Scenes wait for slow machines; a lease must outlive them."""
+POLICY = "paper"
+"""Scene (d) shows the paper's order."""
 
 
 def play(args: argparse.Namespace) -> Results:
     """Run every scene on one lab. Raises LabError, TransportError and what client calls raise."""
     plan = demo_plan(args.racks)
-    with Lab(plan, lease_minimum_ms=LEASE_MS) as lab, Client(lab.thrift) as client:
+    with Lab(plan, lease_minimum_ms=LEASE_MS, policy=POLICY) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.say(f"Blast demo: {plan.summary}\nlab {lab.id}; should this be killed: blast lab down {lab.id}")
         stage.wait_devices()

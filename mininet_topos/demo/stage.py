@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _SETTLE_SECONDS = 10.0
 _POLL_SECONDS = 0.002
+_IDLE = "idle"
 
 
 class Granted:
@@ -104,8 +105,10 @@ class Stage:
         )
 
     def wait_dark(self) -> None:
-        """Wait until no light tree is left. Raises DemoError."""
-        self.wait_for(lambda fabric: not fabric.lightTrees, "all light trees to be gone")
+        """Wait until no light tree serves anybody, or is at work. Raises DemoError."""
+        self.wait_for(
+            lambda fabric: all(tree.state == _IDLE for tree in fabric.lightTrees), "all light to be given back"
+        )
 
     def wait_for(self, wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
         """Wait until the fabric is as wanted. Raises DemoError."""

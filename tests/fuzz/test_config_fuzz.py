@@ -4,32 +4,182 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 import blast_controller
-from blast_controller.config import Config, ConfigError, parse
-from tests.support.fuzzing import inputs
+from blast_controller.config import Config, ConfigError, load, parse
+from tests.support.fuzzing import Decoder, fuzz, inputs
 
 TEXTS = inputs(20_000)
+SEEDS = 4
 
 EXAMPLE = (Path(blast_controller.__file__).parent / "example.toml").read_text()
 COMPACT = "\n".join(line.split("#")[0].rstrip() for line in EXAMPLE.splitlines() if line.split("#")[0].strip())
+SMALL = """
+[[optical_switch]]
+name = "o"
+address = "192.0.2.10:10033"
+inputs = 9
+outputs = 9
+[[rack]]
+name = "r1"
+datapath = "0000000000000001"
+optical_ports = [{ port = 49, optical_switch = "o", input = 1, output = 1 }]
+hosts = [{ name = "h1", port = 1, ip = "10.0.1.1" }]
+[[rack]]
+name = "r2"
+datapath = "0000000000000002"
+optical_ports = [{ port = 49, optical_switch = "o", input = 2, output = 2 }]
+hosts = [{ name = "h2", port = 1, ip = "10.0.2.1" }]
+[[splitter]]
+name = "s"
+optical_switch = "o"
+input = 5
+outputs = [5, 6]
+"""
+RACKS = SMALL[SMALL.index("[[rack]]") :].replace('"o"', '"nowhere"')
+STATIC = """
+[[rack]]
+name = "r1"
+datapath = "0000000000000001"
+hosts = [{ name = "h1", port = 1, ip = "10.0.1.1" }]
+[[rack]]
+name = "r2"
+datapath = "0000000000000002"
+hosts = [{ name = "h2", port = 1, ip = "10.0.2.1" }]
+[[static_tree]]
+name = "t"
+root = { rack = "r1", port = 60 }
+leaves = [{ rack = "r2", port = 60 }, { host = "h1" }]
+"""
+ACCESS = """
+[controller]
+thrift = "0.0.0.0:9090"
+[access]
+certificate = "c.pem"
+private_key = "k.pem"
+client_ca = "ca.pem"
+client_certificate = "optional"
+token_file = "tokens"
+[[access.client]]
+common_name = "spark"
+role = "user"
+tenant = "biology"
+[[access.client]]
+dns_name = "ops.example"
+uri = "urn:x"
+organizational_unit = "ops"
+role = "operator"
+[[tenant]]
+name = "biology"
+max_pending = 3
+max_splitters = 2
+max_light_seconds_per_hour = 60.5
+"""
+MUTUAL = (
+    """
+[controller]
+openflow = "0.0.0.0:6653"
+[openflow]
+certificate = "c.pem"
+private_key = "k.pem"
+switch_ca = "ca.pem"
+"""
+    + STATIC
+)
+DIALECTS = """
+[controller]
+openflow = "0.0.0.0:6653"
+openflow_trusts_network = true
+[policy]
+name = "paper"
+[[optical_switch]]
+name = "p"
+address = "192.0.2.10:3082"
+dialect = "polatis"
+inputs = 8
+outputs = 8
+dialect_settings = { tid = "ocs" }
+user = "u"
+password_file = "secret"
+[[optical_switch]]
+name = "c"
+address = "192.0.2.11:3082"
+dialect = "calient"
+inputs = 8
+outputs = 8
+light_check = "before_grant"
+dialect_settings = { names = ["1.1.1"], group = "G", polls = 3, keepalive = 5 }
+"""
+OPTICS = SMALL.replace("outputs = 9", "outputs = 9\npass_loss_db = [0.5, 1.0, 1.5]\nmost_input_dbm = 20").replace(
+    "outputs = [5, 6]",
+    "outputs = [5, 6]\ninsertion_loss_db = 3.5\nprice = 40.5\n"
+    "amplifier = { gain_db = 10, most_output_dbm = 10, most_input_dbm = 0.5 }",
+)
+OPTICS = """
+[fabric]
+launch_dbm = [-1, 0, 1]
+sensitivity_dbm = -18
+overload_dbm = 2
+""" + OPTICS.replace("output = 1 }", "output = 1, fibre_loss_db = 0.2, launch_dbm = 0, sensitivity_dbm = -9.5 }")
+WHOLE = [COMPACT, SMALL, STATIC, ACCESS + SMALL, DIALECTS + STATIC, RACKS, OPTICS, MUTUAL]
+WHOLE += [OPTICS.replace("-18", "18"), OPTICS.replace("[-1, 0, 1]", "[1, 0, -1]")]
+"""Most are right; the last ones, and one before, lack a little."""
 SNIPPETS = [
     "[[rack]]", "[rack]", "[[splitter]]", "[controller]", "[fabric]", "[openflow]", "name = ", "optical_ports = ",
     "hosts = [{", "}]", "= 1", "= -1", "= 0", "= 1e400", "= nan", "= -inf", "= true", "= ''", '= """', "= 1979-05-27",
     "= 07:32:00", "= [[[[", "= 0xffffffffffffffffffff", "dscp = ", "group_network = '239.0.0.0/8'", "\u00e9", "\x00",
     "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "light_rate_gbps", "{}", ",", "\t", "\r\n",
+    "[openflow]\ngroup_network = '10.0.0.0/8'", "[openflow]\npriority = 2\nguard_priority = 2", "dialect = 'calient'",
+    "[openflow]\ngroup_network = '239.1.1.1/32'", "thrift = '0.0.0.0:1'", "thrift = '[::1]:1'",
+    "thrift = 'localhost:1'",
+    "openflow = '0.0.0.0:1'", "openflow = 'x'", "[access]", "[[access.client]]", "role = 'user'", "tenant = 'nobody'",
+    "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]", "name = 'r1'",
+    "client_certificate = 'optional'", "user = 'u'", "password_file = 'p'", "dialect_settings = { tid = 1 }", "{}]",
+    "[[static_tree]]", "root = { host = 'h1' }", "leaves = [{ host = 'h2' }]", "leaves = [{ rack = 'r2', port = 60 }]",
+    "root = { rack = 'r9', port = 1 }", "outputs = [5, 5]", "input = 99", "datapath = 'x'",
+    "datapath = '0000000000000001'",
+    "pass_loss_db = 1", "launch_dbm = 0", "launch_dbm = [3, 2, 1]", "fibre_loss_db = -1", "overload_dbm = -30",
+    "insertion_loss_db = [1, 2]", "sensitivity_dbm = 5.5", "price = -1", "amplifier = { gain_db = 1 }",
+    "switch_ca = 'x'", "[access]\ntoken_file = 't'", "[access]\nclient_ca = 'c'\ncertificate = 'c'\nprivate_key = 'k'",
+    "[access]\nclient_certificate = 'optional'\nclient_ca = 'c'\ncertificate = 'c'\nprivate_key = 'k'\n"
+    "[[access.client]]\nrole = 'user'\nuri = 'x'", "root = { rack = 'r1', port = 60, host = 'h1' }",
+    "[access]\nclient_ca = 'c'\ntoken_file = 't'", "[access]\ntoken_file = 't'\n[[access.client]]\nrole = 'user'",
+    "[openflow]\nswitch_ca = 'x'", "[openflow]\ncertificate = 'x'", "[access]\ncertificate = 'c'",
+    "controller = { thrift = '0.0.0.0:1' }\naccess = { token_file = 't' }", "controller = { thrift = '0.0.0.0:1' }",
+    "dialect_settings = { names = [1] }", "dialect_settings = { keepalive = 'x' }", "dialect_settings = { no = 1 }",
+    "dialect_settings = { names = ['1.1.1', '1.1.2'] }", "sensitivity_dbm = 9", "launch_dbm = [1, 2]",
+    "launch_dbm = true",
+    "pass_loss_db = 'x'", "outputs = [5, 6, 7, 8]\ninsertion_loss_db = 7", "loop_leaf = true", "keep_warm_ms = 0",
+    "ip = '10.0.1.1'", "dscp = false", "dscp = true", "name = 'no such policy'", "group_network = 239",
 ]  # fmt: skip
-LINES = COMPACT.splitlines()
+CLIENT = "[[access.client]]\nrole = 'user'\nuri = 'u'\n"
+KEYS = "certificate = 'c'\nprivate_key = 'k'\n"
+HEADS = [
+    "[controller]\nthrift = '0.0.0.0:1'\n[access]\ntoken_file = 't'\n",
+    "[access]\n",
+    "[access]\nclient_ca = 'c'\n",
+    "[access]\nclient_certificate = 'optional'\nclient_ca = 'c'\n"
+    + KEYS
+    + "[[access.client]]\nrole = 'user'\nuri = 'u'\n",
+    "[access]\nclient_ca = 'c'\n" + KEYS + "[[access.client]]\nrole = 'user'\n",
+    "[access]\ntoken_file = 't'\n" + CLIENT,
+    "[access]\nclient_ca = 'c'\n" + KEYS + CLIENT + "tenant = 'nobody'\n",
+    "[openflow]\nswitch_ca = 'x'\n",
+    "[openflow]\npriority = 2\nguard_priority = 2\n",
+]
+"""Beginnings that are refused for what belongs together, in front of something that is right."""
+LINES = [line for text in WHOLE for line in text.splitlines()]
 
 
-def mutation(rng: random.Random) -> str:
-    """The example with a few characters, words or lines changed."""
-    lines = list(LINES)
-    for _ in range(rng.randint(1, 4)):
+def mutation(rng: random.Random, text: str) -> str:
+    """A configuration with a few characters, words or lines changed."""
+    lines = text.splitlines() or [""]
+    for _ in range(rng.choice([1, 1, 1, 2, 2, 4])):
         at = rng.randrange(len(lines))
-        match rng.randrange(6):
+        match rng.choice([0, 1, 2, 2, 3, 4, 5, 6, 6]):
             case 0:
                 del lines[at]
             case 1:
@@ -43,39 +193,64 @@ def mutation(rng: random.Random) -> str:
                 lines[at] = lines[at][:cut] + rng.choice(SNIPPETS) + lines[at][cut:]
             case 4:
                 cut = rng.randint(0, len(lines[at]))
-                lines[at] = (
-                    lines[at][:cut]
-                    + chr(rng.choice([0, 10, 34, 39, 44, 61, 91, 93, 125, 0x2028]))
-                    + lines[at][cut + 1 :]
-                )
+                changed = chr(rng.choice([0, 10, 34, 39, 44, 61, 91, 93, 125, 0x2028]))
+                lines[at] = lines[at][:cut] + changed + lines[at][cut + 1 :]
             case 5:
                 lines[at] = lines[at].replace("=", "= " + rng.choice(SNIPPETS[10:20]).lstrip("= ") + " #", 1)
+            case 6:
+                lines.insert(at, rng.choice(SNIPPETS))
         if not lines:
             break
-    return "\n".join(lines)
+    return "\n".join(lines)[:20_000]
 
 
 def garbage(rng: random.Random) -> str:
     """Pieces of TOML in any order, or any characters."""
-    if rng.random() < 0.5:
-        return "\n".join(rng.choice(SNIPPETS + LINES) for _ in range(rng.randint(0, 12)))
+    if rng.random() < 0.01:
+        return "x = " + rng.choice(["[", "{ y = ", "1"]) * rng.choice([10, 5000])
+    if rng.random() < 0.1:
+        return rng.choice(HEADS) + mutation(rng, SMALL)
+    if rng.random() < 0.7:
+        return "\n".join(rng.choice(SNIPPETS + LINES + LINES) for _ in range(rng.randint(0, 12)))
     return "".join(chr(rng.choice([rng.randrange(32, 127), rng.randrange(0xD800)])) for _ in range(rng.randint(0, 60)))
 
 
-@pytest.mark.parametrize("kind", [mutation, garbage])
-@pytest.mark.parametrize("seed", range(4))
-def test_only_configurations_and_config_errors(kind, seed):
-    rng = random.Random(f"{kind.__name__}/{seed}")
-    accepted = 0
-    for _ in range(TEXTS // 8):
-        text = kind(rng)
-        try:
-            config = parse(text)
-        except ConfigError as error:
-            assert str(error).strip()
-        else:
-            assert isinstance(config, Config)
-            config.build_fabric()
-            config.core_settings()
-            accepted += 1
-    assert accepted or kind is garbage, "mutations are mild enough that some are still configurations"
+def check(rng: random.Random, text: str) -> str:
+    """A configuration that can be used, or one sentence."""
+    try:
+        config = parse(text) if rng.random() > 0.01 else from_file(rng, text)
+    except ConfigError as error:
+        assert str(error).strip()
+        return "refused: not TOML" if "not TOML" in str(error) else "refused: a sentence on a key"
+    assert isinstance(config, Config)
+    config.build_fabric()
+    config.core_settings()
+    config.rule_settings(epoch=1)
+    config.optical_ports()
+    return "a configuration"
+
+
+def from_file(rng: random.Random, text: str) -> Config:
+    """The same from a file, which may be none, or no text."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "blast.toml"
+        if rng.random() < 0.9:
+            path.write_text(text, encoding="utf-16" if rng.random() < 0.1 else "utf-8", errors="replace", newline="")
+        return load(path)
+
+
+CONFIG = Decoder(
+    "config",
+    WHOLE,
+    mutation,
+    garbage,
+    check,
+    ("/config.py", "/config_access.py", "/config_section.py", "/config_openflow.py", "/config_optics.py"),
+)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_only_configurations_and_config_errors(seed):
+    run = fuzz(CONFIG, TEXTS // SEEDS, seed)
+    assert min(run.outcomes[name] for name in ("a configuration", "refused: a sentence on a key")) > run.inputs // 100
+    assert run.mutated * 2 == run.inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from ipaddress import IPv4Address, IPv4Network
 
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
 from blast_controller.openflow.probe import MOST_BYTES, probe_frame, probe_payload
 from blast_controller.openflow.rules import Match, Rule, Stray
+from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.openflow_entries import entry
 
 rules = st.builds(
@@ -38,31 +40,52 @@ def test_every_rule_is_read_back(rule: Rule) -> None:
     assert decode_entry(entry(rule)) == rule
 
 
-@settings(max_examples=1000)
-@given(st.binary(max_size=200))
-def test_any_bytes(data: bytes) -> None:
-    _reads(data)
+def seeds() -> list[bytes]:
+    """Rules with and without each part."""
+    matches = [
+        Match(3, IPv4Address("10.0.0.1"), IPv4Network("239.77.0.1/32")),
+        Match(None, None, IPv4Network("239.77.0.0/16")),
+        Match(7, ethertype=0x88B5),
+        Match(7),
+        Match(),
+    ]
+    return [
+        entry(Rule(0, 40_000, 0xB1A5 << 48, match, outputs, dscp, queue))
+        for match in matches
+        for outputs in ((1,), (1, 2, 50))
+        for dscp, queue in ((None, None), (46, None), (0, 3))
+    ]
 
 
-@settings(max_examples=2000)
-@given(rules, st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=4), st.integers(-8, 0))
-def test_almost_valid_bytes(rule: Rule, changes: list[tuple[int, int]], cut: int) -> None:
-    data = bytearray(entry(rule))
-    for place, value in changes:
-        data[place % len(data)] = value
-    _reads(bytes(data[: len(data) + cut]))
+def changed(rng: random.Random, data: bytes) -> bytes:
+    """One to four bytes changed, and sometimes the end missing."""
+    entry_ = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        entry_[rng.randrange(len(entry_))] = rng.choice([0, 1, 4, 8, 0xFF, rng.randrange(256)])
+    return bytes(entry_[: len(entry_) - rng.choice([0, 0, 0, rng.randrange(9)])]) or b"\0"
 
 
-def _reads(data: bytes) -> None:
+def check(_rng: random.Random, data: bytes) -> str:
     try:
         read = decode_entry(data)
     except MalformedEntry:
-        return
+        return "refused"
     if isinstance(read, Stray):
         assert len(read.match) >= 4
         assert read.match in data
-    else:
-        assert isinstance(read, Rule)
+        return "a stray"
+    assert isinstance(read, Rule)
+    return "a rule"
+
+
+ENTRIES = Decoder(
+    "openflow rules", seeds(), changed, lambda rng: rng.randbytes(rng.randrange(1, 200)), check, ("/flow_stats.py",)
+)
+
+
+def test_any_bytes_and_almost_valid_ones() -> None:
+    run = fuzz(ENTRIES, inputs(20_000))
+    assert min(run.outcomes[name] for name in ("refused", "a stray", "a rule")) > run.inputs // 100, run.outcomes
 
 
 @given(st.binary(max_size=MOST_BYTES), st.binary(max_size=40))

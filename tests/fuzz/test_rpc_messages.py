@@ -8,58 +8,113 @@ from __future__ import annotations
 import logging
 import random
 import struct
+from collections import Counter
 
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.Thrift import TMessageType
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import BlastOperator
-from blast_api.ttypes import Extension, MulticastRequest, PartState, RequestFilter, TransferReport
+from blast_api.ttypes import (
+    Extension,
+    Grant,
+    MulticastRequest,
+    PartState,
+    Rejected,
+    RequestFilter,
+    RequestStatus,
+    TransferReport,
+    Unsupported,
+)
+from blast_controller.core.requests import Extension as CoreExtension
+from blast_controller.core.requests import MulticastRequest as CoreRequest
+from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.convert import PageQuery, to_extension, to_page_query, to_request
 from blast_controller.rpc.dispatch import Deferred, Reply, answer
-from blast_controller.rpc.errors import CallRefused, ClientFault, MalformedMessage
+from blast_controller.rpc.errors import CallRefused, ClientFault, HandlerFault, MalformedMessage
 from blast_controller.rpc.frames import FrameDecoder, encode_frame
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.messages import Call, ServiceCodec
-from tests.support.fuzzing import inputs
-from tests.support.memory_controller import MemoryController
+from tests.support.core import World, make_fabric
+from tests.support.direct_runtime import DirectRuntime
+from tests.support.fuzzing import Decoder, fuzz, inputs
 
 BODIES = inputs(24_000)
-STREAMS = 4_000
+STREAMS = inputs(20_000)
+ANSWERS = 6000
+FRAME_BYTES = 64
 
-REQUEST = MulticastRequest("key", "h11", ["h21", "h31", "h41"], 3 * 10**8, "default", patienceMs=5000, maySplit=True)
+REQUEST = MulticastRequest("key", "r1h1", ["r2h1", "r3h1", "r4h1"], 3 * 10**8, "default", patienceMs=5000)
+FULL = MulticastRequest("key", "r1h1", ["r2h1"], 1, "default", 10**9, 5, 1, 5000, maySplit=True, mayPause=False)
 CALLS = [
     ("submit", REQUEST),
+    ("submit", FULL),
+    ("submit", MulticastRequest("b", "r1h1", ["r2h1"], 5)),
+    ("submit", MulticastRequest("key", "r1h1", ["r2h1"], 5)),
+    ("request", MulticastRequest("c", "r2h1", ["r3h1"], 5), 1000),
+    ("withdraw", "b"),
+    ("explain", "key"),
+    ("elements",),
+    ("reconcile", True),
+    ("verifyFabric",),
+    ("releaseElement", "splitter:s1"),
+    ("journal", 0, 10),
+    ("version",),
+    ("login", "token"),
     ("awaitEvent", "key", 3, 1000),
     ("request", REQUEST, 1000),
-    ("extend", "key", Extension(["h22"], ["h21"], 5000, 10**9)),
-    ("finish", "key", 0, TransferReport(10**9, 5000, 17, ["h31"])),
+    ("extend", "key", Extension(["r2h2"], ["r2h1"], 5000, 10**9)),
+    ("finish", "key", 0, TransferReport(10**9, 5000, 17, ["r3h1"])),
     ("status", "key"),
-    ("listRequests", RequestFilter("default", [PartState.ACTIVE, PartState.PENDING]), 100, ""),
+    ("listRequests", RequestFilter("default", [PartState.ACTIVE, PartState.PENDING]), 100, "17"),
+    ("listRequests", RequestFilter(), 0, "not a cursor"),
     ("fabric",),
     ("ping",),
     ("quarantine", "splitter:s1", "dirty connector"),
     ("drain", True),
 ]
+SIZES = (-1, 0, 1 << 20, (1 << 31) - 1, 70_000)
+PROTOCOLS = (TBinaryProtocolAccelerated, TCompactProtocolAccelerated)
 
 
 def valid_bodies() -> list[bytes]:
-    bodies = []
-    for protocol in (TBinaryProtocolAccelerated, TCompactProtocolAccelerated):
-        for method, *arguments in CALLS:
-            buffer = TMemoryBuffer()
-            client = BlastOperator.Client(protocol(buffer))
-            client._seqid = 7
-            getattr(client, f"send_{method}")(*arguments)
-            bodies.append(buffer.getvalue())
-    return bodies
+    return [body_of(protocol, method, *arguments) for protocol in PROTOCOLS for method, *arguments in CALLS]
+
+
+def body_of(protocol, method: str, *arguments: object) -> bytes:
+    buffer = TMemoryBuffer()
+    client = BlastOperator.Client(protocol(buffer))
+    client._seqid = 7
+    getattr(client, f"send_{method}")(*arguments)
+    return buffer.getvalue()
+
+
+def empty_bodies() -> list[bytes]:
+    """Calls that leave out every argument."""
+    return [empty_body(protocol, name) for protocol in PROTOCOLS for name, *_ in CALLS]
+
+
+def empty_body(protocol, method: str) -> bytes:
+    buffer = TMemoryBuffer()
+    writer = protocol(buffer)
+    writer.writeMessageBegin(method, TMessageType.CALL, 7)
+    writer.writeStructBegin(method)
+    writer.writeFieldStop()
+    writer.writeStructEnd()
+    writer.writeMessageEnd()
+    return buffer.getvalue()
 
 
 def damaged(chance: random.Random, body: bytes) -> bytes:
     data = bytearray(body)
-    for _ in range(chance.choice((1, 1, 2, 5))):
+    for _ in range(chance.choice((1, 1, 1, 2, 5))):
         place = chance.randrange(len(data)) if data else 0
-        match chance.randrange(6):
+        match chance.choice((0, 0, 1, 1, 1, 2, 3, 4, 5)):
             case 0 if data:
                 data[place] ^= 1 << chance.randrange(8)
             case 1 if data:
@@ -69,7 +124,7 @@ def damaged(chance: random.Random, body: bytes) -> bytes:
             case 3:
                 del data[place : place + chance.randrange(1, 9)]
             case 4:
-                data[place : place + 4] = struct.pack("!i", chance.choice((-1, 0, 1 << 20, (1 << 31) - 1, 70_000)))
+                data[place : place + 4] = struct.pack("!i", chance.choice(SIZES))
             case _:
                 del data[place:]
     return bytes(data)
@@ -82,65 +137,154 @@ def random_body(chance: random.Random) -> bytes:
     return head + chance.randbytes(chance.randrange(200))
 
 
-@pytest.fixture(scope="module")
-def codec() -> ServiceCodec:
-    return ServiceCodec(BlastOperator)
+CODEC = ServiceCodec(BlastOperator)
 
 
-def test_valid_bodies_decode(codec):
-    for body in valid_bodies():
-        assert isinstance(codec.read_call(codec.read_header(body), body), Call)
+def check_body(chance: random.Random, body: bytes) -> str:
+    """A call, whose arguments the handler can take over or refuse, or an error that says whose fault it is."""
+    try:
+        call = CODEC.read_call(CODEC.read_header(body), body)
+    except (MalformedMessage, CallRefused) as error:
+        return type(error).__name__
+    assert isinstance(call, Call)
+    try:
+        check_arguments(call)
+    except (Rejected, Unsupported) as error:
+        return f"call, {type(error).__name__}"
+    return "call"
 
 
-def test_bodies_from_chance_give_calls_or_typed_errors(codec):
-    chance, valid = random.Random(20261120), valid_bodies()
-    outcomes: dict[str, int] = {}
-    for number in range(BODIES):
-        body = damaged(chance, chance.choice(valid)) if number % 2 else random_body(chance)
+def check_arguments(call: Call) -> None:
+    match call.header.name, call.arguments:
+        case (("submit" | "request"), (struct_, *_)):
+            assert isinstance(to_request(struct_, "default"), CoreRequest)
+        case "extend", (_, struct_):
+            assert isinstance(to_extension(struct_), CoreExtension)
+        case "listRequests", (filter_, limit, cursor):
+            assert isinstance(to_page_query(filter_, limit, cursor, None), PageQuery)
+
+
+def random_stream(chance: random.Random) -> bytes:
+    return chance.randbytes(chance.choice((0, 3, 4, 5, 40)))
+
+
+def valid_streams() -> list[bytes]:
+    chance = random.Random(42)
+    bodies = [[chance.randbytes(chance.randrange(1, 60)) for _ in range(chance.randrange(1, 5))] for _ in range(50)]
+    return [b"".join(map(encode_frame, some)) for some in bodies]
+
+
+def check_stream(chance: random.Random, stream: bytes) -> str:
+    """However it is cut, the same frames, then none, more to come, or a typed error that stays."""
+    whole = frames_of(chance, stream, len(stream))
+    assert whole == frames_of(chance, stream, 40)
+    frames, refused = whole
+    assert all(0 < len(frame) <= FRAME_BYTES for frame in frames)
+    assert stream.startswith(b"".join(map(encode_frame, frames)))
+    return refused or ("whole frames" if sum(4 + len(frame) for frame in frames) == len(stream) else "more to come")
+
+
+def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[bytes], str | None]:
+    decoder, out = FrameDecoder(FRAME_BYTES), []
+    try:
+        while stream:
+            cut = most if most >= len(stream) else chance.randrange(1, most)
+            decoder.receive(stream[:cut])
+            stream = stream[cut:]
+            out += iter(decoder.next_frame, None)
+    except ClientFault as error:
+        with pytest.raises(type(error)):
+            decoder.next_frame()
+        return out, type(error).__name__
+    return out, None
+
+
+class Desk:
+    """The real handler over a small fabric; begun anew now and then, so that it does not fill up."""
+
+    PERIOD = 400
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def answered(self, chance: random.Random, body: bytes) -> str:
+        """A reply, now or later, or a message that cannot be answered."""
+        if self.calls % self.PERIOD == 0:
+            world = World(make_fabric(4, [4, 2]), CoreSettings(tenants={"default": TenantLimits(max_pending=20)}))
+            self.handler = BlastHandler(DirectRuntime(world), "os-ken", lambda after, limit: [], Gate(OPEN_POLICY))
+            self.connection = Connection(1, "192.0.2.1:5")
+            self.handler.submit(self.connection, REQUEST)
+        self.calls += 1
         try:
-            outcome = type(codec.read_call(codec.read_header(body), body)).__name__
-        except (MalformedMessage, CallRefused) as error:
-            outcome = type(error).__name__
-        except Exception as error:
-            raise AssertionError(f"{error!r} from {body.hex()}") from error
-        outcomes[outcome] = outcomes.get(outcome, 0) + 1
-    # The inputs are worth something only if they reach every way out.
-    assert min(outcomes.get(name, 0) for name in ("Call", "CallRefused", "MalformedMessage")) > 200, outcomes
-
-
-def test_damaged_calls_with_a_handler_behind_them_are_answered_or_refused(codec, caplog):
-    caplog.set_level(logging.CRITICAL)
-    chance, valid = random.Random(7), valid_bodies()
-    connection, handler = Connection(1, "test"), MemoryController()
-    for _ in range(2000):
-        body = damaged(chance, chance.choice(valid))
-        try:
-            outcome = answer(codec, handler, connection, body)
+            outcome = answer(CODEC, self.handler, self.connection, body)
         except MalformedMessage:
-            continue
-        assert isinstance(outcome, Reply | Deferred), body.hex()
+            return "MalformedMessage"
+        assert isinstance(outcome, Reply | Deferred)
         if isinstance(outcome, Deferred):
             outcome.future.cancel()
+        return "answered"
+
+
+ANSWERED = Decoder(
+    "thrift calls with the handler behind them",
+    valid_bodies(),
+    damaged,
+    lambda chance: damaged(chance, chance.choice(valid_bodies()[: len(CALLS)])),
+    Desk().answered,
+    ("/rpc/convert.py", "/rpc/handler.py"),
+)
+BODY = Decoder(
+    "thrift bodies",
+    [*valid_bodies(), *empty_bodies()],
+    damaged,
+    random_body,
+    check_body,
+    ("/rpc/messages.py", "/rpc/convert.py"),
+)
+STREAM = Decoder("thrift frames", valid_streams(), damaged, random_stream, check_stream, ("/rpc/frames.py",))
+
+
+def test_valid_bodies_decode():
+    for body in valid_bodies():
+        assert isinstance(CODEC.read_call(CODEC.read_header(body), body), Call)
+
+
+def test_bodies_from_chance_give_calls_or_typed_errors():
+    run = fuzz(BODY, BODIES)
+    # The inputs are worth something only if they reach every way out.
+    ways = ("call", "call, Rejected", "CallRefused", "MalformedMessage")
+    assert min(run.outcomes[name] for name in ways) > 30, run.outcomes
 
 
 def test_streams_from_chance_give_frames_or_a_typed_error():
-    chance = random.Random(42)
-    refused = 0
-    for number in range(STREAMS):
-        bodies = [chance.randbytes(chance.randrange(1, 60)) for _ in range(chance.randrange(1, 5))]
-        stream = b"".join(encode_frame(body) for body in bodies)
-        is_damaged = number % 2 == 1
-        stream = damaged(chance, stream) if is_damaged else stream
-        decoder, out = FrameDecoder(frame_bytes=64), []
+    run = fuzz(STREAM, STREAMS)
+    ways = ("whole frames", "more to come", "FrameTooLarge", "FrameLengthInvalid")
+    assert min(run.outcomes[name] for name in ways) > STREAMS // 100, run.outcomes
+
+
+def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(caplog):
+    caplog.set_level(logging.CRITICAL)
+    run = fuzz(ANSWERED, ANSWERS)
+    assert min(run.outcomes[name] for name in ("answered", "MalformedMessage")) > run.inputs // 10, run.outcomes
+
+
+def test_what_a_handler_must_not_return_is_its_own_fault():
+    """Whatever it gives back becomes a reply that can be read, or a fault that says so."""
+    chance, calls = random.Random(11), [CODEC.read_call(CODEC.read_header(body), body) for body in valid_bodies()]
+    small = ServiceCodec(BlastOperator, frame_bytes=200)
+    values = [None, 5, "text", b"\xff", True, 1 << 80, [], [5], RequestStatus(), Grant(), "x" * 1000, object()]
+    outcomes = Counter[str]()
+    for _ in range(3000):
+        call, value = chance.choice(calls), chance.choice(values)
         try:
-            while stream:
-                cut = chance.randrange(1, 40)
-                decoder.receive(stream[:cut])
-                stream = stream[cut:]
-                out += iter(decoder.next_frame, None)
-        except ClientFault:
-            refused += 1
-            assert is_damaged
-        assert is_damaged or out == bodies
-        assert all(0 < len(frame) <= 64 for frame in out)
-    assert refused > STREAMS // 8
+            reply = chance.choice([CODEC, small]).returned(call, value)
+        except HandlerFault:
+            outcomes["fault"] += 1
+            continue
+        decoder = FrameDecoder()
+        decoder.receive(reply)
+        assert decoder.next_frame()
+        outcomes["reply"] += 1
+    assert min(outcomes["fault"], outcomes["reply"]) > 50, outcomes
+    assert CODEC.raised(calls[0], ValueError("not declared")) is None
+    assert CODEC.raised(calls[0], Rejected("code", "sentence"))

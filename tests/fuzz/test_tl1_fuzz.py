@@ -1,30 +1,25 @@
-"""Random bytes and mutated transcripts, whole and byte by byte: the same messages, and no untyped exception.
+"""Random bytes and mutated transcripts, whole and in pieces: the same messages, and no untyped exception.
 
 Half of the inputs are mutations of valid messages. Beside the decoder itself: the session above it, the rows that
-dialects read, and the emulated switch's reader of commands. A longer run, with its counts, and the branches reached:
-
-    BLAST_FUZZ_INPUTS=1000000 python -m tests.fuzz.test_tl1_fuzz
-    coverage run --branch --include='tl1_driver/*' -m tests.fuzz.test_tl1_fuzz
-    coverage report --include='tl1_driver/codec.py,tl1_driver/scanner.py,tl1_driver/messages.py,tl1_driver/payload.py'
+dialects read, and the emulated switch's reader of commands.
 """
 
 from __future__ import annotations
 
-import logging
 import random
 import re
-import sys
-import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 
-from tests.support.fuzzing import inputs
+from tests.support.fuzzing import Decoder as Fuzzed
+from tests.support.fuzzing import fuzz, inputs
+from tl1_driver.alarms import Row, read_rows
 from tl1_driver.codec import Decoder, encode_command
-from tl1_driver.dialects import DIALECTS, Polatis
+from tl1_driver.dialects import DIALECTS, Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.crossbar import Refusal
 from tl1_driver.emulator.languages import LANGUAGES
@@ -32,11 +27,13 @@ from tl1_driver.emulator.requests import RequestReader
 from tl1_driver.errors import InvalidCommand, MalformedAnswer
 from tl1_driver.messages import Autonomous, Command, Message, Response, Unparsed
 from tl1_driver.payload import parameters, quote, split_blocks, unquote
+from tl1_driver.procedure import Procedure
 from tl1_driver.session import Answered, Failed, Session
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
-SEEDS = 20
-USUAL = 40_000
+SEEDS = 8
+LONGEST = 2000
+USUAL = 24_000
 LIMITS = [10, 50, 300, 1 << 20]
 ALPHABET = b'\r\n;><"\\/* M1:,=AIPOK\x1b[\xff09-'
 COMMANDS = [
@@ -49,9 +46,12 @@ COMMANDS = [
     b"ENT-PATCH::1,6:10;DLT-PATCH::1&2:11;RTRV-PORT-POWER::1&&7:12;RTRV-EQPT::SYSTEM:13:::PARAMETER=SIZE;",
 ]
 UNFINISHED = re.compile(rb"(?<=;\r\n)(?=<|\r\n| )")
+PORTS = ("1.1.1", "1.1.2", "1.1.3", "1.2.5", "1.2.1", "2.1.1")
+SETTINGS = {"polatis": [{"inputs": 8, "outputs": 8, "tid": "ocs"}, {}], "calient": [{"names": PORTS}, {}]}
 SPOKEN = [
-    replace(dialect, inputs=8, outputs=8, tid="ocs") if isinstance(dialect, Polatis) else dialect
-    for dialect in DIALECTS.values()
+    replace(dialect, **settings)
+    for name, dialect in DIALECTS.items()
+    for settings in SETTINGS.get(name.partition("-")[0], [{}])
 ]
 
 
@@ -59,11 +59,17 @@ def transcripts() -> list[bytes]:
     """Pieces of golden transcripts, short enough to be fed byte by byte many times."""
     texts = [path.read_bytes().replace(b"\n", b"\r\n") for path in sorted(DATA.glob("*.txt"))]
     pieces = [piece for text in texts for piece in UNFINISHED.split(text)]
-    return [piece for piece in pieces if 20 < len(piece) < 600]
+    return [piece for piece in (*pieces, *texts) if 20 < len(piece) < LONGEST]
 
 
-def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
-    data = bytearray(b"".join(rng.choices(seeds, k=rng.randint(1, 2))))
+def mutated_transcript(rng: random.Random, seed: bytes) -> bytes:
+    if rng.random() < 0.01:
+        return unfinished(rng)
+    return mutated(rng, seed + rng.choice(PIECES) if rng.random() < 0.3 else seed)
+
+
+def mutated(rng: random.Random, seed: bytes) -> bytes:
+    data = bytearray(seed)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data) + 1)
         kind = rng.randrange(4)
@@ -75,7 +81,7 @@ def mutated(rng: random.Random, seeds: list[bytes]) -> bytes:
             data[at] = rng.randrange(256)
         else:
             data[at:at] = data[rng.randrange(len(data) + 1) :][: rng.randint(1, 40)]
-    return bytes(data)
+    return bytes(data[:LONGEST])
 
 
 def unfinished(rng: random.Random) -> bytes:
@@ -93,14 +99,23 @@ def described(message: Message) -> object:
     return (message.text, type(message.error)) if isinstance(message, Unparsed) else message
 
 
-def check_decoder(data: bytes, limit: int) -> list[Message]:
+def check_decoder(rng: random.Random, data: bytes, limit: int) -> list[Message]:
     whole = Decoder(limit)
     messages = whole.feed(data)
     decoder = Decoder(limit)
-    single = [message for at in range(len(data)) for message in decoder.feed(data[at : at + 1])]
-    messages, single = messages + whole.finish(), single + decoder.finish()
-    assert [described(m) for m in messages] == [described(m) for m in single]
+    most = 1 if rng.random() < 0.1 else 60
+    pieces = [message for piece in cut(rng, data, most) for message in decoder.feed(piece)]
+    messages, pieces = messages + whole.finish(), pieces + decoder.finish()
+    assert [described(m) for m in messages] == [described(m) for m in pieces]
     return messages
+
+
+def cut(rng: random.Random, data: bytes, most: int) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        end = at + rng.randint(1, most)
+        yield data[at:end]
+        at = end
 
 
 def check_session(data: bytes) -> None:
@@ -115,7 +130,7 @@ def check_session(data: bytes) -> None:
     assert session.next_timer() is None
 
 
-def check_rows(messages: list[Message]) -> None:
+def check_rows(rng: random.Random, messages: list[Message]) -> None:
     for message in messages:
         if isinstance(message, Autonomous):
             for dialect in SPOKEN:
@@ -124,31 +139,39 @@ def check_rows(messages: list[Message]) -> None:
             assert message.error_code.isascii()
             assert isinstance(message.error_text, str)
             assert all(isinstance(parameters(line), dict) and split_blocks(unquote(line)) for line in message.lines)
-            for dialect in SPOKEN:
-                for procedure in (dialect.circuits(), dialect.powers()):
-                    check_reading(procedure, message)
+    responses = [message for message in messages if isinstance(message, Response)]
+    first = rng.randrange(len(responses)) if responses else 0
+    for dialect in SPOKEN if responses else ():
+        for procedure in (dialect.circuits(), dialect.powers(), dialect.introduce()):
+            check_reading(procedure, responses[first:])
 
 
-def check_reading(procedure, answer: Response) -> None:
-    """A reading procedure that gets this answer to whatever it asks ends with a list, or with a typed error."""
+def check_reading(procedure: Procedure, answers: list[Response]) -> None:
+    """A reading procedure that gets these answers to whatever it asks ends with a value, or with a typed error."""
     try:
         next(procedure)
-        while True:
+        for answer in islice(cycle(answers), 50):
             procedure.send(replace(answer, code="COMPLD"))
     except MalformedAnswer:
         return
     except StopIteration as end:
-        assert all(one.number >= 1 for one in end.value if isinstance(end.value, dict))
-        assert all(one.input >= 1 and one.output >= 1 for one in end.value if isinstance(end.value, list))
+        if isinstance(end.value, dict):
+            assert all(port.number >= 1 for port in end.value)
+        elif isinstance(end.value, list):
+            assert all(one.input >= 1 and one.output >= 1 for one in end.value)
+        else:
+            assert isinstance(end.value, Dialect)
+        return
+    raise AssertionError(f"{procedure} asks for ever")
 
 
 async def nothing(_removed, _added) -> None:
     pass
 
 
-def check_requests(data: bytes) -> None:
+def check_requests(rng: random.Random, data: bytes) -> bool:
     reader = RequestReader()
-    single = [request for at in range(len(data)) for request in reader.feed(data[at : at + 1])]
+    single = [request for piece in cut(rng, data, 5) for request in reader.feed(piece)]
     assert list(RequestReader().feed(data)) == single
     for name in LANGUAGES if single else ():
         language = EmulatedSwitch(4, 3, apply=nothing, dialect=name)._language
@@ -161,6 +184,7 @@ def check_requests(data: bytes) -> None:
                     handler(request)
             except Refusal:
                 continue
+    return bool(single)
 
 
 def check_encoding(rng: random.Random) -> None:
@@ -177,60 +201,62 @@ def check_encoding(rng: random.Random) -> None:
     assert [block.strip() for block in request.payload] == [(fields[1] or "x").strip()], wire
 
 
-def fuzz_transcripts(rng: random.Random, seeds: list[bytes], counts: Counter[str]) -> None:
-    data = mutated(rng, seeds if rng.random() < 0.99 else [unfinished(rng)])
-    messages = check_decoder(data, rng.choice(LIMITS))
-    check_rows(messages)
+def check_transcript(rng: random.Random, data: bytes) -> str:
+    messages = check_decoder(rng, data, rng.choice(LIMITS))
+    check_rows(rng, messages)
     if rng.random() < 0.1:
         check_session(data)
-    counts["mutated transcripts"] += 1
-    counts["... understood at least in part"] += any(not isinstance(message, Unparsed) for message in messages)
+    if not messages:
+        return "nothing whole"
+    understood = any(not isinstance(message, Unparsed) for message in messages)
+    return "understood, at least in part" if understood else "unparsed"
 
 
-def fuzz_noise(rng: random.Random, _seeds: list[bytes], counts: Counter[str]) -> None:
-    data = noise(rng)
-    check_rows(check_decoder(data, rng.choice(LIMITS)))
-    check_requests(data)
-    counts["noise"] += 1
-
-
-def fuzz_commands(rng: random.Random, _seeds: list[bytes], counts: Counter[str]) -> None:
-    check_requests(mutated(rng, COMMANDS))
+def check_command(rng: random.Random, data: bytes) -> str:
+    understood = check_requests(rng, data)
     check_encoding(rng)
-    counts["mutated commands"] += 1
+    return "understood, at least in part" if understood else "nothing whole"
 
 
-Fuzz = Callable[[random.Random, list[bytes], Counter[str]], None]
-KINDS: dict[Fuzz, float] = {fuzz_transcripts: 0.5, fuzz_noise: 0.5, fuzz_commands: 0.1}
-"""What part of the inputs each kind gets; commands, which only the emulated switch decodes, come on top."""
+PIECES = transcripts()
+TRANSCRIPTS = Fuzzed(
+    "tl1 messages",
+    PIECES,
+    mutated_transcript,
+    noise,
+    check_transcript,
+    (
+        "/codec.py",
+        "/scanner.py",
+        "/messages.py",
+        "/payload.py",
+        "/base.py",
+        "/calient.py",
+        "/glimmerglass.py",
+        "/polatis.py",
+    ),
+)
+TYPED = Fuzzed(
+    "tl1 commands",
+    COMMANDS,
+    mutated,
+    noise,
+    check_command,
+    ("/tl1_driver/codec.py", "/emulator/requests.py", "/emulator/languages.py"),
+)
 
 
-def run(fuzz: Fuzz, seed: int, rounds: int) -> Counter[str]:
-    rng, seeds, counts = random.Random(f"{fuzz.__name__}/{seed}"), transcripts(), Counter[str]()
-    for _ in range(rounds):
-        fuzz(rng, seeds, counts)
-    return counts
+def test_an_alarm_that_names_no_condition_is_none() -> None:
+    assert read_rows(['"1.1.1:CR,,11-20,10-01-35"', '"1.1.2:CR, LOS"']) == [Row("1.1.2", "CR", "LOS")]
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-@pytest.mark.parametrize("fuzz", KINDS)
-def test_fuzz(fuzz: Fuzz, seed: int) -> None:
-    rounds = round(inputs(USUAL) * KINDS[fuzz] / SEEDS)
-    counts = run(fuzz, seed, rounds)
-    assert max(counts.values()) == rounds
-    assert fuzz is not fuzz_transcripts or counts["... understood at least in part"] > rounds / 4
+def test_messages(seed: int) -> None:
+    run = fuzz(TRANSCRIPTS, inputs(USUAL) // SEEDS, seed)
+    assert run.outcomes["understood, at least in part"] > run.inputs / 5, run.outcomes
+    assert run.outcomes["unparsed"] > run.inputs / 50, run.outcomes
 
 
-def main() -> None:
-    logging.disable(logging.WARNING)
-    began, total = time.monotonic(), Counter[str]()
-    for fuzz, share in KINDS.items():
-        for seed in range(SEEDS):
-            total += run(fuzz, seed, round(inputs(USUAL) * share / SEEDS))
-    for name, count in total.items():
-        print(f"{count:10d} {name}")
-    print(f"{time.monotonic() - began:10.1f} s, no untyped exception", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()
+def test_commands() -> None:
+    run = fuzz(TYPED, USUAL // 10)
+    assert run.outcomes["understood, at least in part"] > run.inputs / 5, run.outcomes

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import cast
 
 from blast_transport.connection import ControlConnection
-from blast_transport.control import Decoder, EndOfData, Fin, Hello, Message, Nack, Progress, Ready, Repair, encode
+from blast_transport.control import Decoder, EndOfData, Fin, Hello, Message, Nack, Progress, Ready, Repair, Tune, encode
 from blast_transport.datagram import HEADER
 from blast_transport.errors import LocalProtocolError, RemoteProtocolError, UnsafeNameError
 from blast_transport.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.receiver_session import Channel, Client, Session
 from blast_transport.sender_core import SenderCore
 from blast_transport.store import TargetFile, new_hash, plain_name
+from tests.support.fuzzing import inputs
 
-INPUTS = 20_000
+INPUTS = inputs(20_000)
 SAMPLES: list[Message] = [
     Hello(1, "name", 1000, 100, "239.1.2.3", 5000),
     Ready(1),
@@ -27,6 +28,7 @@ SAMPLES: list[Message] = [
     Progress(1, 12),
     EndOfData(1, bytes(32)),
     Fin(1, bytes(32), "reason", 12.5, 100, 2),
+    Tune(1, "239.1.2.3", 5000),
 ]
 
 
@@ -106,6 +108,8 @@ def test_sender_core_survives_any_conversation() -> None:
             for name in "ab":
                 segment = core.take_repair(name)
                 assert segment is None or segment < hello.segments
+            if core.sending and chance.random() < 0.2:
+                core.tune("239.0.0.2", 80, now)
             if core.sending and chance.random() < 0.2:
                 core.end_of_data(bytes(32), now)
             core.tick(now)

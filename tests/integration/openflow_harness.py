@@ -11,6 +11,7 @@ import re
 import select
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -53,13 +54,16 @@ class ControllerProcess:
     def __init__(self, framework: str, config: Path, content: Mapping[str, Any], listen: str = "127.0.0.1:0") -> None:
         config.write_text(json.dumps({"group_network": GROUPS, **content}))
         arguments = ["-m", "blast_controller.openflow", "--listen", listen, "--config", str(config)]
-        self.process = subprocess.Popen(
-            [interpreter(framework), "-W", "ignore", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "BLAST_OPENFLOW_FRAMEWORK": framework},
-        )
+        self._log = config.with_suffix(".log")
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [interpreter(framework), "-W", "ignore", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=ROOT,
+                env={**os.environ, "BLAST_OPENFLOW_FRAMEWORK": framework},
+            )
         self._events: queue.Queue[Event] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -69,6 +73,10 @@ class ControllerProcess:
         except BaseException:
             self.close()
             raise
+
+    def logged(self) -> list[str]:
+        """The lines of its log so far."""
+        return self._log.read_text().splitlines()
 
     def ask(self, **command: Any) -> None:
         self.write(json.dumps(command))
@@ -119,6 +127,7 @@ class ControllerProcess:
             self.process.wait()
             self._reader.join(DEADLINE)
             self.process.stdout.close()
+            sys.stderr.write(self._log.read_text())
 
     def _read(self) -> None:
         assert self.process.stdout
@@ -179,6 +188,8 @@ class Bridge:
     sockets: dict[int, socket.socket] = field(default_factory=dict)
     rundir: Path | None = None
     """Of a private Open vSwitch; None for the machine's."""
+    protocol: str = "tcp"
+    """How it reaches its controller: tcp or ssl."""
 
     @property
     def name(self) -> str:
@@ -202,7 +213,7 @@ class Bridge:
         datapath = "netdev" if self.rundir is None else "dummy"
         command += [f"datapath_type={datapath}", "fail_mode=secure", "protocols=OpenFlow13"]
         command += [f"other-config:datapath-id={self.datapath:016x}", "other-config:disable-in-band=true"]
-        target = f'target="tcp:127.0.0.1:{self.controller_port}"'
+        target = f'target="{self.protocol}:127.0.0.1:{self.controller_port}"'
         command += ["--", "--id=@c", "create", "Controller", target, "max_backoff=1000", "connection_mode=out-of-band"]
         command += ["--", "set", "Bridge", self.name, "controller=@c"]
         for n in range(1, self.ports + 1):
@@ -360,6 +371,10 @@ class PrivateSwitch:
             self._stop(name)
         self._folder.cleanup()
 
+    def set_ssl(self, key: Path, certificate: Path, ca: Path) -> None:
+        """Who its bridges say that they are, and who may say that it is their controller."""
+        _run("ovs-vsctl", "--timeout=30", "set-ssl", str(key), str(certificate), str(ca), rundir=self.rundir)
+
     def start(self) -> None:
         self._start("ovs-vswitchd", f"unix:{self.rundir}/db.sock", "--enable-dummy")
 
@@ -422,7 +437,8 @@ def _checksum(data: bytes) -> int:
 
 # ----------------------------------------------------------------------------------------------------- a fake switch
 
-HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY, PORT_STATUS = 0, 1, 2, 3, 5, 6, 12
+HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
+PACKET_IN, PORT_STATUS = 10, 12
 FLOW_MOD, MULTIPART_REQUEST, MULTIPART_REPLY, BARRIER_REQUEST, BARRIER_REPLY = 14, 18, 19, 20, 21
 ROLE_REQUEST, ROLE_REPLY = 24, 25
 FLOW_STATS, AGGREGATE, PORT_DESCRIPTIONS = 1, 2, 13
@@ -445,12 +461,15 @@ class FakeSwitch:
         foreign: int = 0,
         ports: bytes = b"",
         role_error: bytes | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.datapath = datapath
         self.answers_echo = answers_echo
         self.rules, self.foreign, self.ports, self.role_error = rules, foreign, ports, role_error
         self.generation: int | None = None
         self.stream = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
+        if tls is not None:
+            self.stream = tls.wrap_socket(self.stream, server_hostname="127.0.0.1")
         self._rest = b""
         self.send(HELLO, 1)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from blast_api.ttypes import FabricStatus
+from blast_api.ttypes import FabricStatus, Unsupported
 from blast_client import Client
 from mininet_topos.plan import LabPlan
 
@@ -103,11 +103,25 @@ def test_no_controller_there() -> None:
 
 def test_what_is_not_served_says_so(controller: str) -> None:
     with Client(controller) as client:
-        assert "explain" not in client.version().features
-        from blast_api.ttypes import Unsupported
-
+        assert "login" not in client.version().features
         with pytest.raises(Unsupported):
-            client.explain("k1")
+            client.login("token")
+
+
+def test_explain_names_who_is_in_the_way(controller: str) -> None:
+    at = ("--controller", controller)
+    first = blast("request", "--from", "r2h1", "--to", "r3h1,r4h1", "--bytes", "3GB", "--key", "in the way", *at)
+    assert first.returncode == 0, first.stderr
+    try:
+        late = ("--from", "r5h1", "--to", "r4h1,r6h1", "--bytes", "3MB", "--key", "late")
+        assert blast("request", *late, "--no-wait", *at).returncode == 0
+        told = json.loads(blast("explain", "late", "--json", *at).stdout)
+        assert any("default/in the way" in blocker for blocker in told["blockers"])
+        assert told["estimatedStartMs"] > 0 and "--remove r4h1" in told["smallestChange"]
+        assert "blocked by" in blast("explain", "late", *at).stdout
+    finally:
+        assert blast("finish", "in the way", *at).returncode == 0
+        blast("withdraw", "late", *at)
 
 
 def test_an_absent_device_is_status_1(lab: Lab, controller: str) -> None:

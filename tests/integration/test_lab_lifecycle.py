@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -211,6 +212,31 @@ def test_a_taken_tl1_address_is_told():
         with pytest.raises(ProcessFault, match="cannot listen"):
             lab.start()
     assert remains(lab.id) == []
+
+
+def test_a_dead_controller_is_told_and_ends_the_lab():
+    blast = str(Path(sys.executable).with_name("blast"))
+    up = subprocess.Popen(
+        [blast, "lab", "up", "--racks", "2", "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lab = json.loads(up.stdout.readline())["lab"]
+        (controller,) = (
+            pid for pid in marked_processes(lab) if b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        )
+        os.kill(controller, signal.SIGKILL)
+        assert up.wait(20) == 1
+        assert up.stderr.read().startswith("blast lab: the controller ended with status -9")
+        assert remains(lab) == []
+    finally:
+        up.kill()
+        up.communicate()
+        for left in registry.labs_built_by(up.pid):
+            down(left)
 
 
 def test_links_refuse_what_needs_netem(make_lab):

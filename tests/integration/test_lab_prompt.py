@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -78,6 +79,24 @@ def test_what_is_typed_is_answered_and_exit_removes_the_lab(terminal: Terminal, 
     os.write(terminal._master, b"exit\n")
     assert terminal.process.wait(20) == 0
     assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
+
+
+def test_a_dead_optical_switch_is_told_at_the_prompt_and_ends_the_lab(terminal: Terminal) -> None:
+    terminal.read_to(PROMPT)
+    (lab,) = registry.labs_built_by(terminal.process.pid)
+    os.kill(_agent(lab), signal.SIGKILL)
+    assert "blast lab: the TL1 agent ended with status -9" in terminal.read_to(b"\n")
+    assert terminal.process.wait(20) == 1
+    assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
+
+
+def _agent(lab: str) -> int:
+    (agent,) = (
+        pid
+        for pid in marked_processes(lab)
+        if b"mininet_topos.optical_switch" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    return agent
 
 
 def test_a_terminal_that_is_closed_takes_the_lab_with_it(terminal: Terminal) -> None:

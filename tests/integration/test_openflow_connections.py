@@ -20,9 +20,14 @@ from tests.integration.openflow_harness import (
     ECHO_REQUEST,
     ERROR,
     FLOW_MOD,
+    FLOW_STATS,
     FRAMEWORKS,
     GROUPS,
+    HELLO,
+    MULTIPART_REPLY,
     MULTIPART_REQUEST,
+    PACKET_IN,
+    PORT_STATUS,
     ControllerProcess,
     FakeSwitch,
     change,
@@ -156,15 +161,43 @@ def test_nonsense_harms_nobody_else(process: ControllerProcess, tor: int, nonsen
         process.expect(event="StepConfirmed", device=tor, reservation=7)
 
 
-def test_nonsense_from_a_prepared_switch_ends_only_its_connection(process: ControllerProcess, tor: int) -> None:
+UNREADABLE = {
+    "an unknown type": (99, b"\0" * 8),
+    "an unknown statistic": (MULTIPART_REPLY, b"\x7f\xff\0\0\0\0\0\0"),
+    "flow statistics cut short": (MULTIPART_REPLY, struct.pack("!HH4xB", FLOW_STATS, 0, 1)),
+    "a port cut short": (PORT_STATUS, b"\0" * 9),
+    # The framework's own parsers would never end with these.
+    "groups of length 0": (MULTIPART_REPLY, struct.pack("!HH4x", 7, 0) + bytes(32)),
+    "an element of length 0": (HELLO, bytes(4)),
+}
+
+
+@pytest.mark.parametrize(("kind", "body"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_message_that_cannot_be_read_is_one_line_and_no_more(
+    process: ControllerProcess, tor: int, kind: int, body: bytes
+) -> None:
     with FakeSwitch(process.port, tor) as switch:
         switch.prepare()
         process.expect(event="DeviceUp", device=tor)
-        switch.send(19, 5, b"\x00\x00\x00\x00\x00\x00\x00\x00\x01")  # a flow statistics reply cut short
-        process.expect(event="DeviceDown", device=tor)
+        before = len(process.logged())
+        switch.send(kind, 5, body)
+        process.apply(tor, STEP)
+        _, barrier = switch.until_barrier()
+        switch.send(BARRIER_REPLY, barrier)
+        process.expect(event="StepConfirmed", device=tor, reservation=7)
+        lines = process.logged()[before:]
+        assert len(lines) == 1 and f"type {kind}" in lines[0] and "cannot be read" in lines[0], lines
+
+
+def test_a_frame_whose_match_is_cut_short_ends_its_connection(process: ControllerProcess, tor: int) -> None:
     with FakeSwitch(process.port, tor) as switch:
         switch.prepare()
         process.expect(event="DeviceUp", device=tor)
+        before = len(process.logged())
+        switch.send(PACKET_IN, 5, struct.pack("!IHBBQ", 0, 0, 0, 0, 0) + struct.pack("!HHI", 1, 60, 0x80000004))
+        assert process.expect(event="DeviceDown", device=tor)["reason"] == "its connection was closed"
+        lines = process.logged()[before:]
+        assert len(lines) == 1 and "does not speak OpenFlow 1.3" in lines[0], lines
 
 
 def test_an_entry_that_contradicts_itself_ends_only_its_connection(process: ControllerProcess, tor: int) -> None:

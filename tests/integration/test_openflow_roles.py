@@ -57,6 +57,7 @@ def test_a_controller_of_a_lower_generation_is_refused_and_writes_nothing(framew
         late.apply(tor.datapath, STEP)
         assert "is not connected" in late.expect(event="StepFailed", reservation=7)["reason"]
         late.expect_none(2.5, device=tor.datapath)
+        assert not [line for line in late.logged() if "WARNING" in line], "not a line for every time it comes back"
         assert tor.rules() == rules
         master.confirm(tor.datapath, change(7, 2, remove=STEP["add"]))
         master.expect_none(0.0, event="DeviceDown")

@@ -7,7 +7,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.plan import LabPlan
 
-pytest.importorskip("mininet")
+if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    pytest.importorskip("mininet")
 
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.transfers import Job
@@ -35,6 +37,8 @@ FLOODERS = ("r3h1", "r3h2", "r3h3", "r3h4")
 DATAGRAM = 8000
 FILE_BYTES = 10_000_000
 LEAST_OF_LIGHT, LARGEST_CHANGE = 0.9, 0.02
+LEAST_OF_FLOOD = 0.85
+"""Of what it should be; below, the machine was too busy to send it."""
 WINDOW_SECONDS = 1.2
 ATTEMPTS = 5
 
@@ -76,14 +80,30 @@ def flood(stage: Stage, senders: Sequence[str], receiver: str) -> Iterator[None]
 def _send_until(sock: socket.socket, target: tuple[str, int], ended: threading.Event) -> None:
     payload = bytes(DATAGRAM)
     while not ended.is_set():
-        sock.sendto(payload, target)
+        with suppress(TimeoutError):
+            sock.sendto(payload, target)
+
+
+@dataclass
+class Rate:
+    """Mbit/s, known when the block is over."""
+
+    mbps: float = 0.0
+
+
+@contextmanager
+def measured_core(stage: Stage, rack: int) -> Iterator[Rate]:
+    """What comes out of the packet core into a rack meanwhile."""
+    rate, before, began = Rate(), stage.lab.counters.uplink(rack).received_bytes, time.monotonic()
+    yield rate
+    rate.mbps = (stage.lab.counters.uplink(rack).received_bytes - before) * 8e-6 / (time.monotonic() - began)
 
 
 def core_rate(stage: Stage, rack: int, seconds: float) -> float:
     """Mbit/s that come out of the packet core into a rack."""
-    before, began = stage.lab.counters.uplink(rack).received_bytes, time.monotonic()
-    time.sleep(seconds)
-    return (stage.lab.counters.uplink(rack).received_bytes - before) * 8e-6 / (time.monotonic() - began)
+    with measured_core(stage, rack) as rate:
+        time.sleep(seconds)
+    return rate.mbps
 
 
 def await_light(stage: Stage, rack: int) -> None:
@@ -105,23 +125,26 @@ def file(tmp_path: Path) -> Path:
 def test_a_flood_on_a_receivers_access_link_costs_light_nothing(stage: Stage, file: Path, times: int) -> None:
     """The flood is `times` the rate of the access link, of which it fills what light leaves."""
     request = stage.new_request(SENDER, [FLOODED, OTHER], FILE_BYTES, "priority")
-    best = 0.0
+    rates: list[float] = []
     with (
         stage.granted(request) as grant,
         Receivers(stage, [FLOODED, OTHER]) as receivers,
         Job(stage, receivers, SENDER, [FLOODED, OTHER], file) as job,
         flood(stage, FLOODERS[:times], FLOODED),
     ):
-        arriving = core_rate(stage, 2, 0.5)
-        assert arriving > 0.85 * times * RATE_MBPS, f"the flood is only {arriving:.1f} Mbit/s"
+        time.sleep(0.5)
         for _ in range(ATTEMPTS):
-            transfer = job.under_grant("priority", grant)
+            with measured_core(stage, 2) as arriving:
+                transfer = job.under_grant("priority", grant)
             assert transfer.hashes_equal, "every receiver has every byte"
-            print(f"{transfer.payload_mbps:.2f} Mbit/s beside a flood of {arriving:.1f}")
-            best = max(best, transfer.payload_mbps)
-            if best >= LEAST_OF_LIGHT * RATE_MBPS:
+            told = f"{transfer.payload_mbps:.2f} Mbit/s beside a flood of {arriving.mbps:.1f}"
+            print(told)
+            if arriving.mbps > LEAST_OF_FLOOD * times * RATE_MBPS:
+                rates.append(transfer.payload_mbps)
+            if rates and rates[-1] >= LEAST_OF_LIGHT * RATE_MBPS:
                 break
-    assert best >= LEAST_OF_LIGHT * RATE_MBPS, f"{best:.1f} of {RATE_MBPS:g} Mbit/s beside a flood of {arriving:.1f}"
+    assert rates, f"the flood was never {times} times the link's rate: {told}"
+    assert rates[-1] >= LEAST_OF_LIGHT * RATE_MBPS, told
 
 
 def test_light_leaves_a_saturated_packet_core_as_it_is(stage: Stage, file: Path) -> None:
@@ -145,8 +168,11 @@ def test_light_leaves_a_saturated_packet_core_as_it_is(stage: Stage, file: Path)
             lit = stage.lab.counters.optical(2).received_bytes - lit
             sending.join()
             assert lit * 8e-6 / WINDOW_SECONDS > 0.5 * RATE_MBPS, "there was light during the measurement"
-            assert without > 0.85 * len(FLOODERS) * RATE_MBPS, f"the core was not saturated: {without:.1f} Mbit/s"
+            assert without > LEAST_OF_FLOOD * len(FLOODERS) * RATE_MBPS, (
+                f"the core was not saturated: {without:.1f} Mbit/s"
+            )
             ratios.append(beside / without)
+            print(f"core: {beside:.2f} of {without:.2f} Mbit/s beside light, {ratios[-1] - 1:+.2%}")
             if abs(ratios[-1] - 1) <= LARGEST_CHANGE:
                 break
     assert min(abs(ratio - 1) for ratio in ratios) <= LARGEST_CHANGE, ratios

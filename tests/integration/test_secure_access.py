@@ -30,7 +30,7 @@ from blast_client import (
 )
 from blast_client.calls import TlsFailed
 from blast_client.command import main
-from blast_controller.rpc import tls
+from blast_controller import tls
 from blast_controller.rpc.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.tokens import new_token, token_line
+from tests.integration.openflow_harness import FakeSwitch, eventually
 from tests.support.certificates import Authority
 
 BLAST = str(Path(sys.executable).with_name("blast"))
@@ -48,7 +50,7 @@ class Controller:
         tls = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\n'
         self.config.write_text(f'{FABRIC}\n[access]\n{tls}token_file = "{self.tokens}"\n')
         self.process: subprocess.Popen[str] | None = None
-        self.address = ""
+        self.address = self.openflow = ""
 
     def allow(self, *pairs: tuple[str, Identity]) -> None:
         self.tokens.write_text("".join(token_line(*pair) + "\n" for pair in pairs))
@@ -61,7 +63,7 @@ class Controller:
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
         assert said, self.log.read_text()
-        self.address = json.loads(said)["thrift"]
+        self.address, self.openflow = json.loads(said)["thrift"], json.loads(said)["openflow"]
 
     def client(self, token: str | None) -> Client:
         return Client(self.address, tls=TlsSettings(self.authority.cert), token=token)
@@ -121,6 +123,37 @@ def test_a_reload_takes_a_token_away_from_open_connections_too(controller: Contr
                 user.fabric()
                 time.sleep(0.02)
         operator.fabric()
+
+
+def test_switches_connect_by_tls_and_a_reload_shows_them_a_new_certificate(controller: Controller) -> None:
+    first, second = (controller.authority.issue("/CN=controller", "IP:127.0.0.1") for _ in range(2))
+    tor = controller.authority.issue("/CN=tor")
+    text = controller.config.read_text()
+    tls = f'[openflow]\nprivate_key = "{first.key}"\nswitch_ca = "{controller.authority.cert}"\n'
+    controller.config.write_text(f'{text}\n{tls}certificate = "{first.cert}"\n')
+    controller.start()
+    port = int(controller.openflow.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=str(controller.authority.cert))
+    context.load_cert_chain(tor.cert, tor.key)
+    with FakeSwitch(port, 1, tls=context) as switch:
+        switch.prepare()
+        with controller.client(controller.operator) as operator:
+            assert eventually(lambda: operator.fabric().racks[0].connected)
+        assert _shown(switch) == first.cert.read_text()
+    first.cert.write_text(second.cert.read_text())
+    first.key.write_text(second.key.read_text())
+    controller.reload()
+    assert eventually(lambda: _certificate_at(port, context) == second.cert.read_text())
+
+
+def _certificate_at(port: int, context: ssl.SSLContext) -> str:
+    with FakeSwitch(port, 1, tls=context) as switch:
+        return _shown(switch)
+
+
+def _shown(switch: FakeSwitch) -> str:
+    assert isinstance(switch.stream, ssl.SSLSocket)
+    return ssl.DER_cert_to_PEM_cert(switch.stream.getpeercert(binary_form=True) or b"")
 
 
 def test_a_controller_whose_secrets_everybody_may_read_does_not_start(controller: Controller) -> None:

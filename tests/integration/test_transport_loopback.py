@@ -24,6 +24,7 @@ from blast_transport.control import Hello, Ready, encode
 from blast_transport.datagram import HEADER
 from blast_transport.errors import SourceChangedError, WrongInputError
 from blast_transport.interface import open_group_socket, open_sender_socket
+from blast_transport.light import Beam, Light
 from blast_transport.receiver import GroupOpener, Receiver, ReceiverSettings
 from blast_transport.receiver_core import ReceiverTimings
 from blast_transport.report import Failed, Listening, Received, ReceiverEvent, TransferResult
@@ -443,3 +444,79 @@ def test_the_command_end_to_end(tmp_path: Path, file: Path, content: bytes) -> N
         assert subprocess.run([*command, "--rate-mbps", "400"], capture_output=True, check=False).returncode == 3
         first.terminate()
         assert first.wait(PATIENCE) == 0
+
+
+# -------------------------------------------------------------------------------------------- light that pauses
+
+
+@contextmanager
+def transmitting(running: list[Running], file: Path, beam: Beam) -> Iterator[list[TransferResult]]:
+    """A transfer in a thread of its own; its result when the block has ended."""
+    results: list[TransferResult] = []
+
+    def transmit() -> None:
+        with Sender([one.address for one in running], interface_address=LOOPBACK, mtu=MTU) as sender:
+            results.append(sender.transmit(file, beam))
+
+    thread = threading.Thread(target=transmit)
+    thread.start()
+    try:
+        yield results
+    finally:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def until_dark(beam: Beam) -> int:
+    """How far the transfer is when it has stopped."""
+    reached = -1
+    while reached != beam.reached:
+        reached = beam.reached
+        time.sleep(0.05)
+    return reached
+
+
+def test_it_stops_in_time_and_goes_on_at_another_group(tmp_path: Path, file: Path, content: bytes) -> None:
+    """Half a second of light in all, in three pieces, without a byte sent twice or repaired."""
+    with receiving(tmp_path / "a") as first, receiving(tmp_path / "b") as second:
+        beam = Beam(Light(*random_group(), 150e6, time.monotonic() + 0.15))
+        with transmitting([first, second], file, beam) as results:
+            time.sleep(0.2)
+            reached = until_dark(beam)
+            assert 0 < reached <= 0.16 * 150e6 / 8
+            beam.shine(Light(*random_group(), 150e6, time.monotonic() + 0.15))
+            time.sleep(0.2)
+            further = until_dark(beam)
+            assert reached < further <= reached + 0.16 * 150e6 / 8
+            beam.shine(Light(*random_group(), 400e6))
+        (result,) = results
+        assert (result.complete, result.repaired_bytes, beam.reached) == (2, 0, SIZE)
+        assert result.datagrams == -(-SIZE // 8956)
+        assert only_file(first.directory) == only_file(second.directory) == content
+
+
+def test_losses_before_and_after_a_pause_are_repaired(tmp_path: Path, file: Path, content: bytes) -> None:
+    lossy = Lossy(0.1, 5)
+    with receiving(tmp_path / "a", lossy) as running:
+        beam = Beam(Light(*random_group(), 150e6, time.monotonic() + 0.15))
+        with transmitting([running], file, beam) as results:
+            time.sleep(0.2)
+            beam.shine(Light(*random_group(), 400e6))
+        assert results[0].complete == 1 and results[0].repaired_bytes > 0
+        assert only_file(running.directory) == content
+
+
+def test_darkness_stops_it_at_once_and_giving_up_ends_it(tmp_path: Path, file: Path) -> None:
+    with receiving(tmp_path / "a") as running:
+        beam = Beam(Light(*random_group(), 50e6))
+        with transmitting([running], file, beam) as results:
+            time.sleep(0.1)
+            beam.darken()
+            time.sleep(0.05)
+            reached = beam.reached
+            time.sleep(0.2)
+            assert beam.reached == reached < SIZE
+            beam.give_up("the request was withdrawn")
+        assert results[0].receivers[0].reason == "the request was withdrawn"
+        assert isinstance(running.next_event(), Failed)
+        assert list(running.directory.iterdir()) == []

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import resource
+import signal
 import sys
 import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
 
-from tests.support.core_machine import ACTIONS, OFTEN, CoreMachine
+from tests.support.core_machine import ACTIONS, OFTEN, TROUBLES, CoreMachine
 from tests.support.dice import SeededDice
 
 STEPS = 60
+MOST_BYTES = 2 << 30
+MOST_SECONDS = 120
+"""What an episode may take; usually it is a tenth of a second."""
 Counts = Counter[tuple[str, str]]
 
 
@@ -31,6 +36,9 @@ def episode(seed: int, counts: Counts, steps: int = STEPS, trace: bool = False) 
     actions = [action for action in (*ACTIONS, *OFTEN) if dice.number(0, 5) >= left_out]
     for _ in range(steps):
         possible = [action for action in actions if machine.enabled(action)]
+        if machine.in_transition and (machine.is_repairing or dice.number(0, 1)):
+            # Phases that soon pass meet enough faults only if some come at once.
+            possible = [action for action in TROUBLES if machine.enabled(action)]
         action = dice.pick(possible or ["connect_all" if machine.world.running else "start"])
         if trace:
             print(action, flush=True)
@@ -51,11 +59,28 @@ class Played:
 def play(seed: int) -> Played:
     """An episode whose failure is kept for the report."""
     counts: Counts = Counter()
+    signal.alarm(MOST_SECONDS)
     try:
         episode(seed, counts)
     except Exception:  # noqa: BLE001 every failure is wanted, not only the first
         return Played(seed, counts, traceback.format_exc())
+    finally:
+        signal.alarm(0)
     return Played(seed, counts)
+
+
+class Endless(Exception):
+    """An episode takes so long that the controller must be going round in circles."""
+
+
+def bound_episodes() -> None:
+    """Let an episode that has no end fail by itself, before it takes the machine with it."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    signal.signal(signal.SIGALRM, _ring)
+
+
+def _ring(_number: int, _frame: object) -> None:
+    raise Endless
 
 
 def table(counts: Counts) -> str:
@@ -83,7 +108,7 @@ def main() -> int:
     counts: Counts = Counter()
     started, done, failures = time.monotonic(), 0, 0
     seeds = range(options.seed, options.seed + -(-options.steps // STEPS))
-    with multiprocessing.Pool(options.jobs) as pool:
+    with multiprocessing.Pool(options.jobs, bound_episodes) as pool:
         for played in pool.imap_unordered(play, seeds, chunksize=10):
             done += STEPS
             counts += played.counts
@@ -91,6 +116,8 @@ def main() -> int:
                 failures += 1
                 print(played.failure)
                 print(f"failed: python -m tests.property.long_run --trace --seed {played.seed}", flush=True)
+            if done % (500 * STEPS) == 0:
+                print(f"{done} steps, {failures} failures", file=sys.stderr, flush=True)
             if time.monotonic() - started > options.seconds:
                 break
     print(f"{done} steps in episodes of {STEPS}, {time.monotonic() - started:.0f} s, {failures} failures")

@@ -34,7 +34,7 @@ names = keys | st.builds("{}/{}".format, st.sampled_from([*TENANTS, "default", "
 tenants_asked = st.none() | st.sampled_from([*TENANTS, "default", "nobody"])
 calls = st.one_of(
     st.tuples(st.sampled_from(["submit", "request"]), names, tenants_asked, st.integers(1, 2)),
-    st.tuples(st.sampled_from(["status", "withdraw", "finish", "extend", "awaitEvent"]), names),
+    st.tuples(st.sampled_from(["status", "explain", "withdraw", "finish", "extend", "awaitEvent"]), names),
     st.tuples(st.just("listRequests"), tenants_asked),
     st.tuples(st.just("fabric")),
     st.tuples(st.sampled_from(OPERATORS)),
@@ -90,6 +90,7 @@ def arguments_of(method: str, name: str | None = None, asked: str | None = None,
         "awaitEvent": (name, 0, 1000),
         "listRequests": (ttypes.RequestFilter(tenant=name), 100, ""),
         "status": (name,),
+        "explain": (name,),
         "withdraw": (name,),
         "fabric": (),
         "drain": (True,),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.bitmap import Bitmap
-from blast_transport.control import Decoder, EndOfData, Hello, Message, Nack, Progress, Repair, encode
+from blast_transport.control import Decoder, EndOfData, Hello, Message, Nack, Progress, Repair, Tune, encode
 from blast_transport.pacing import Pacer
 from blast_transport.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.sender_core import PeerState, SenderCore
@@ -22,7 +22,7 @@ from blast_transport.store import new_hash
 SPACING = 0.001
 CONTROL_DELAY = 0.002
 LIGHT_DELAY = 0.0005
-LONGEST = 60.0
+LONGEST = 200.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Host:
     stored: bytearray = field(default_factory=bytearray)
     frozen_at: float = float("inf")
     nacks: int = 0
+    group: str = "239.0.0.1"
 
 
 class Network:
@@ -153,6 +154,7 @@ class Network:
             return
         if isinstance(message, Hello):
             host.core = ReceiverCore(message, self.now)
+            host.group = message.group
             host.stored = bytearray(message.size)
         assert host.core is not None
         if isinstance(message, EndOfData):
@@ -163,6 +165,9 @@ class Network:
                 self._store(host, message.segment, message.data)
         elif isinstance(message, Progress):
             host.core.progress(self.now)
+        elif isinstance(message, Tune):
+            host.group = message.group
+            host.core.tuned(self.now)
 
     def _up(self, name: str, message: Message) -> None:
         self.sender.receive(name, message, self.now)
@@ -180,6 +185,35 @@ class Network:
         self.sender.tick(self.now)
         for core in live:
             core.tick(self.now)
+
+
+class Interrupted(Network):
+    """The light goes off for a while after some of the segments, and on again at the same group or at another one.
+
+    Whoever does not listen to the group of a datagram does not get it, and what goes out in the dark nobody does.
+    """
+
+    def __init__(self, content: bytes, size: int, faults: Faults, seed: int, pauses: dict[int, float]) -> None:
+        super().__init__(content, size, 3, faults, seed)
+        self._pauses = dict(pauses)
+        self._dark_until = 0.0
+        self._group = self.hello.group
+
+    def _send_light(self) -> None:
+        if not self.sender.sending:
+            return
+        pause = self._pauses.pop(self.sender.next_segment, None)
+        if pause is not None:
+            self._dark_until = self._next_send = self.now + pause
+            if self.random.random() < 0.7:
+                self._group = f"239.0.1.{len(self._pauses)}"
+                self.sender.tune(self._group, 80, self.now)
+        if self.now >= self._dark_until:
+            super()._send_light()
+
+    def _expose(self, host: Host, segment: int) -> None:
+        if host.group == self._group:
+            super()._expose(host, segment)
 
 
 # Drawn by length, because Hypothesis rarely draws long byte strings.
@@ -232,6 +266,21 @@ def test_a_frozen_receiver_harms_no_other(content: bytes, size: int, faults: Fau
         assert network.hosts[name].stored == content
     frozen = network.sender.peers["h1"]
     assert frozen.reason or network.hosts["h1"].stored == content
+
+
+@settings(max_examples=100, deadline=None)
+@given(contents, sizes, fault_sets, st.integers(), st.dictionaries(st.integers(0, 100), st.floats(0, 30), max_size=4))
+def test_pauses_of_any_length_cost_no_byte_and_no_question(
+    content: bytes, size: int, faults: Faults, seed: int, pauses: dict[int, float]
+) -> None:
+    network = Interrupted(content, size, faults, seed, pauses)
+    network.run()
+    for name, host in network.hosts.items():
+        peer = network.sender.peers[name]
+        assert peer.state is PeerState.COMPLETE, peer.reason
+        assert host.stored == content
+        if faults in (Faults(), Faults(duplication=faults.duplication)):
+            assert (host.nacks, peer.repairs) == (0, 0)
 
 
 @settings(max_examples=100, deadline=None)

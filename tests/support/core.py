@@ -5,14 +5,21 @@ The oracles here (who gets a packet) know nothing of the core's own bookkeeping.
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
+from algorithms.b_matching.budget import Steps
+from algorithms.scheduling.choosing import choose
 from blast_controller.core.commands import (
     Announce,
+    CircuitChange,
     Command,
+    ForwardingChange,
+    Optimise,
     Publish,
     ReadDevice,
     SetCircuits,
@@ -26,6 +33,7 @@ from blast_controller.core.events import (
     DeviceEvent,
     DeviceUp,
     Event,
+    Optimised,
     RequestSubmitted,
     StepConfirmed,
     StepFailed,
@@ -40,6 +48,8 @@ from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
 
 LIGHT_RATE = 10e9
 TENANT = "default"
+MOST_ROUNDS = 300
+"""How often devices and controller may take turns, with time standing still."""
 
 
 # ------------------------------------------------------------------------------------------------- builders
@@ -82,6 +92,15 @@ def make_fabric(
     return Fabric(wired, people, hung, names, LIGHT_RATE)
 
 
+def by_sides(fabric: Fabric) -> Fabric:
+    """The same fabric with each port's fibres on their own."""
+    racks = {
+        name: replace(rack, optical_ports=tuple(side for port in rack.optical_ports for side in port.sides()))
+        for name, rack in fabric.racks.items()
+    }
+    return replace(fabric, racks=racks)
+
+
 def multicast(
     key: str,
     sender: str,
@@ -112,15 +131,18 @@ class World:
         self.tors = {rack.datapath: FakeTor(rack.datapath) for rack in fabric.racks.values()}
         self.inbox: deque[Callable[[], None]] = deque()
         self.late: deque[DeviceEvent] = deque()
+        self.questions: deque[Optimise] = deque()
         self.published: list[Publish] = []
         self.commands: list[Command] = []
         self.announced: dict[int, object] = {}
         self.running = True
+        self.undecided = False
+        self.together = False
         self.crash_after: int | None = None
         self.after_operation: Callable[[], None] = lambda: None
         self.on_publish: Callable[[Publish], None] = lambda publish: None
         self.on_command: Callable[[SetCircuits | SetForwarding], None] = lambda command: None
-        self.on_delivered: Callable[[DeviceEvent], None] = lambda event: None
+        self.on_delivered: Callable[[DeviceEvent | Optimised], None] = lambda event: None
         self.on_crash: Callable[[], None] = lambda: None
         self.store = MemoryStore()
         self.epoch = self.store.open().epoch
@@ -136,13 +158,22 @@ class World:
     @property
     def quiet(self) -> bool:
         """Whether nobody has anything to do."""
-        return not self.inbox and not any(self.device(name).queue for name in self.devices)
+        busy = self.inbox or self.questions
+        return not busy and not any(self.device(name).queue for name in self.devices)
 
     # -------------------------------------------------------------------------------- events and commands
 
     def handle(self, event: Event) -> list[Command]:
         """Give the core an event; its commands go to the devices. Raises what the core raises."""
-        return self._carry_out(self.core.handle(event, self.now)) if self.running else []
+        if not self.running:
+            return []
+        self.core.take(event, self.now)
+        return self.conclude()
+
+    def conclude(self) -> list[Command]:
+        """Let the core decide on all that it was told of; its commands go to the devices."""
+        self.undecided = False
+        return self._carry_out(self.core.conclude(self.now))
 
     def _carry_out(self, commands: list[Command]) -> list[Command]:
         check_rounds(commands)
@@ -178,6 +209,8 @@ class World:
                 self._send(deed)
             case ReadDevice():
                 self._send_read(deed.device)
+            case Optimise():
+                self.questions.append(deed)
             case Announce():
                 self.announced[deed.topic] = deed.content
 
@@ -206,10 +239,11 @@ class World:
 
     def crash(self) -> None:
         """The controller's process dies; devices keep what they hold, and what is on the wire may still arrive."""
-        self.running = False
+        self.running = self.undecided = False
         self.crash_after = None
         self.inbox.clear()
         self.late.clear()
+        self.questions.clear()
         for name in self.devices:
             self.device(name).hang_up(self.epoch)
         self.store.close()
@@ -235,13 +269,17 @@ class World:
         for change in command.changes:
             self.post(StepFailed(name, change.reservation, change.step, reason))
 
-    def post(self, event: DeviceEvent) -> None:
-        """A device tells the core something; it hears of it at `deliver`."""
+    def post(self, event: DeviceEvent | Optimised) -> None:
+        """A device, or the optimiser, tells the core something; it hears of it at `deliver`."""
         if not self.running:
             return
 
         def tell() -> None:
-            self.handle(event)
+            if self.together:
+                self.core.take(event, self.now)
+                self.undecided = True
+            else:
+                self.handle(event)
             if self.running:
                 self.on_delivered(event)
 
@@ -252,6 +290,14 @@ class World:
         while self.inbox and count != 0:
             self.inbox.popleft()()
             count = None if count is None else count - 1
+
+    def deliver_together(self, count: int) -> None:
+        """Let the core hear of the next events before it decides on those of devices, as if all had come at once."""
+        self.together = True
+        self.deliver(count)
+        if self.undecided:
+            self.conclude()
+        self.together = False
 
     # ------------------------------------------------------------------------------------------- devices
 
@@ -276,12 +322,7 @@ class World:
         self._answer(name, command, refusals, reply)
 
     def _answer(self, name: Device, command: SetCircuits | SetForwarding, refusals: dict[int, str], reply: str) -> None:
-        answers: list[DeviceEvent] = [
-            StepFailed(name, change.reservation, change.step, f"denied: {refusals[position]}")
-            if refusals.get(position)
-            else StepConfirmed(name, change.reservation, change.step, 0.01)
-            for position, change in enumerate(command.changes)
-        ]
+        answers = [self._verdict(name, c, refusals.get(position)) for position, c in enumerate(command.changes)]
         if reply in ("lost", "late"):
             self._fail(name, command, "no answer in time")
         else:
@@ -289,6 +330,12 @@ class World:
                 self.post(answer)
         if reply in ("late", "twice"):
             self.late += answers
+
+    def _verdict(self, name: Device, change: CircuitChange | ForwardingChange, refusal: str | None) -> DeviceEvent:
+        """What a device says of one reservation's share of a command that it has done."""
+        if refusal:
+            return StepFailed(name, change.reservation, change.step, f"denied: {refusal}")
+        return StepConfirmed(name, change.reservation, change.step, 0.01)
 
     def write_late(self, name: Device) -> bool:
         """Let what an ended session has left on the wire arrive at a device; whether the device has obeyed."""
@@ -312,6 +359,12 @@ class World:
         last = {position: n for n, (position, _) in enumerate(deeds)}
         done = 0
         for n, (position, operation) in enumerate(deeds):
+            change = command.changes[position]
+            if isinstance(change, CircuitChange):
+                stuck = {command.changes[other].reservation for other in refusals}
+                if not stuck.isdisjoint(change.after):
+                    refusals[position] = "something is in its way"
+                    continue
             if position in denied and last[position] == n:
                 refusals[position] = "no reason"
                 continue
@@ -353,12 +406,23 @@ class World:
         self.deliver()
 
     def settle(self) -> None:
-        """Let everyone do all that there is to do."""
-        while not self.quiet:
+        """Let everyone do all that there is to do, which must have an end."""
+        for _ in range(MOST_ROUNDS):
+            if self.quiet:
+                return
             self.deliver()
             for name in self.devices:
                 while self.device(name).queue:
                     self.work(name)
+            while self.questions:
+                self.think()
+        raise AssertionError("the controller and its devices keep each other busy for ever")
+
+    def think(self, steps: int = 300) -> None:
+        """Let the optimiser answer the question that is out."""
+        question = self.questions.popleft()
+        chosen = choose(question.contention, Steps(steps), random.Random(question.revision))
+        self.post(Optimised(question.revision, chosen))
 
     # ------------------------------------------------------------------------------------------- oracles
 
@@ -372,12 +436,18 @@ class World:
         rack = self.fabric.racks[sender.rack]
         for port in self._outputs(rack.datapath, sender.port, sender.ip, group):
             arrived |= self._behind(rack.datapath, port)
-            for optical in self._optical(rack.datapath, port):
-                for far_rack, far_port in self.reached(optical):
-                    far = self.fabric.racks[far_rack].datapath
-                    for out in self._outputs(far, far_port, sender.ip, group):
-                        arrived |= self._behind(far, out)
+            arrived |= self.arrived_by(self._beyond(rack.datapath, port), sender, group)
         return arrived
+
+    def arrived_by(self, places: Iterable[tuple[int, int]], sender: Host, group: str) -> set[str]:
+        """The hosts that get a packet that has come in by these ports of ToRs."""
+        found = ((datapath, self._outputs(datapath, port, sender.ip, group)) for datapath, port in places)
+        return {host for datapath, outputs in found for port in outputs for host in self._behind(datapath, port)}
+
+    def _beyond(self, datapath: int, port: int) -> list[tuple[int, int]]:
+        """The ports of ToRs, as (datapath, port), that light from a port of a ToR comes in by."""
+        reached = [place for optical in self._optical(datapath, port) for place in self.reached(optical)]
+        return [(self.fabric.racks[rack].datapath, far) for rack, far in reached]
 
     def _outputs(self, datapath: int, port: int, source: str, group: str) -> tuple[int, ...]:
         return self.tors[datapath].rules.get((port, source, group), ((), 0))[0]
@@ -388,7 +458,7 @@ class World:
 
     def _optical(self, datapath: int, port: int) -> list[OpticalPort]:
         racks = [rack for rack in self.fabric.racks.values() if rack.datapath == datapath]
-        return [p for rack in racks for p in rack.optical_ports if p.port == port]
+        return [p for rack in racks for p in rack.optical_ports if p.port == port and p.input]
 
     # ------------------------------------------------------------------------------------- short-hands
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from blast_controller.core.commands import ReadDevice
-from blast_controller.core.events import (
-    Device,
-)
+from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.part_states import PartState
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.probe_circuits import PROBER
+from blast_controller.core.reservation import ChangePhase, Reservation
+from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.snapshot import request_key
 from tests.support.core_invariants import Invariants
 from tests.support.dice import Dice
@@ -26,10 +27,28 @@ class DeviceFaults(Invariants):
     def note(self, fault: str, reservations: Iterable[Reservation] = (), parts: Iterable[PartState] = ()) -> None:
         """Count a fault for the phase of each reservation and part that it meets."""
         for reservation in reservations:
-            phase = reservation.change.phase.value if reservation.change else reservation.state.value
-            self.counts["reservation " + phase, fault] += 1
+            self.counts["reservation " + phase_of(reservation), fault] += 1
         for state in parts:
             self.counts["part " + ("ended" if state.final else state.value), fault] += 1
+
+    def note_device(self, fault: str, name: Device) -> None:
+        """Count a fault of a device for every reservation, and the check of fibres, that has a share in it."""
+        self.note(fault, self.on(name))
+        bench = self.bench()
+        if bench is not None and (name == bench.switch or not isinstance(name, str)):
+            self.counts["check " + bench.phase.value, fault] += 1
+
+    def note_command(self, fault: str, command: object) -> None:
+        """Count a fault of a command for every reservation, and the check of fibres, that it names."""
+        self.note(fault, self.of(command))
+        bench = self.bench()
+        if bench is not None and any(change.reservation == PROBER for change in getattr(command, "changes", ())):
+            self.counts["check " + bench.phase.value, fault] += 1
+
+    def bench(self) -> Any:
+        """The switch whose fibres are being checked, with the phase of that."""
+        run = self.core._fibres._run if self.world.running else None
+        return run.bench if run else None
 
     def on(self, name: Device) -> list[Reservation]:
         """The reservations that have a share on a device."""
@@ -46,7 +65,12 @@ class DeviceFaults(Invariants):
     # -------------------------------------------------------------------------------------------- devices
 
     def deliver(self, dice: Dice) -> None:
-        self.world.deliver(dice.number(1, 4))
+        count = dice.number(1, 4)
+        if dice.number(0, 2):
+            self.world.deliver(count)
+        else:
+            self.note("several events at once", self.reservations())
+            self.world.deliver_together(count)
 
     def work(self, dice: Dice) -> None:
         for _ in range(dice.number(1, 8)):
@@ -80,7 +104,7 @@ class DeviceFaults(Invariants):
             "late": "answer late",
             "twice": "answer duplicated",
         }
-        self.note(faults[trouble], self.of(command))
+        self.note_command(faults[trouble], command)
         positions = range(len(command.changes))
         if trouble == "denied":
             self.world.work(name, positions)
@@ -101,27 +125,50 @@ class DeviceFaults(Invariants):
         """What an ended session, maybe of a controller of an older epoch, had sent arrives at a device."""
         names = [name for name in self.world.devices if self.world.device(name).in_flight]
         if names:
-            name = dice.pick(names)
+            passing = [n for n in names if any(map(is_passing, self.of(self.world.device(n).in_flight[0][1])))]
+            if not passing and dice.number(0, 2):
+                return
+            name = dice.pick(passing or names)
             epoch, command = self.world.device(name).in_flight[0]
-            self.note("late write" if epoch == self.world.epoch else "write of an older epoch", self.of(command))
+            self.note_command("late write" if epoch == self.world.epoch else "write of an older epoch", command)
             self.world.write_late(name)
 
     def lose(self, dice: Dice) -> None:
         up = [name for name in self.world.devices if self.world.device(name).up]
         if up and dice.number(0, 1):
-            name = dice.pick(up)
-            self.note("session lost", self.on(name))
+            at_work = [name for name in up if self.world.device(name).queue]
+            concerned = [name for name in at_work if self.in_transition_on(name)]
+            name = dice.pick(up if dice.rarely() else concerned or at_work or up)
+            self.note_device("session lost", name)
             self.world.lose(name)
 
     def come_back(self, dice: Dice) -> None:
         away = [name for name in self.world.devices if not self.world.device(name).up]
         if not away or not self.world.running:
             return
-        name = dice.pick(away)
+        self.bring_back(dice.pick(away), dice)
+
+    def reboot(self, dice: Dice) -> None:
+        """A device is away for so short a time that it is back before the core hears of anything."""
+        up = [name for name in self.world.devices if self.world.device(name).up]
+        if up and self.world.running:
+            concerned = [name for name in up if self.in_transition_on(name)]
+            name = dice.pick(concerned or up)
+            self.note_device("session lost", name)
+            self.world.lose(name)
+            self.bring_back(name, dice)
+
+    def in_transition_on(self, name: Device) -> bool:
+        """Whether anything on a device is in a phase that soon passes."""
+        bench = self.bench()
+        return any(map(is_passing, self.on(name))) or (bench is not None and bench.switch == name)
+
+    def bring_back(self, name: Device, dice: Dice) -> None:
+        """A device connects, with all, some or none of what it held."""
         memory = dice.pick(["everything", "everything", "nothing", "a part", "its past"])
         faults = {"nothing": "rebooted empty", "a part": "lost a part", "its past": "rebooted into its past"}
         if memory in faults:
-            self.note(faults[memory], self.on(name))
+            self.note_device(faults[memory], name)
         salt = dice.number(0, 9)
         forgets: dict[str, Callable[[object], bool]] = {
             "nothing": lambda _: True,
@@ -180,14 +227,16 @@ class DeviceFaults(Invariants):
         tor.rules = dict(self.saved[name])
         live = {r.id: r for r in self.reservations()}
         surplus = frozenset(item for item in tor.held - now)
-        self.stale[name] = surplus
+        self.stale[name] = self.stale.get(name, frozenset()) | surplus
         for number, _ in surplus:
             if number in live:
                 self.harmed.setdefault(number, set()).add(name)
+                self.disturbed.add((number, name))
 
     def tamper(self, dice: Dice) -> None:
         """Somebody works on a device by hand, behind the controller's back."""
-        name = dice.pick(self.world.devices)
+        concerned = [name for name in self.world.devices if self.in_transition_on(name)]
+        name = dice.pick(self.world.devices if dice.rarely() else concerned or self.world.devices)
         device = self.world.device(name)
         if isinstance(device, FakeSwitch):
             how = dice.pick(["foreign on free ports", "foreign on ours", "ours deleted", "foreign gone"])
@@ -203,13 +252,15 @@ class DeviceFaults(Invariants):
                 "foreign rules": lambda: setattr(device, "foreign_rules", dice.number(0, 3)),
                 "rule deleted": lambda: self.delete_rule(device, dice),
             }
-        self.note(how, self.on(name))
+        self.note_device(how, name)
         self.silent.add(name)
         self.disturb(name, deeds[how])
+        self.world.look_at_links()
 
     def connect_by_hand(self, switch: FakeSwitch, dice: Dice, ours: bool) -> None:
         fabric = self.world.fabric
         holders = {element for reservation in self.reservations() for element in reservation.elements}
+        holders |= self.core.ledger.holder.keys()
         ports = [p for p in fabric.ports_on(switch.name) if (p.element in holders) == ours]
         splitters = [s for s in fabric.splitters.values() if s.switch == switch.name and (s.element in holders) == ours]
         inputs = [p.input for p in ports] + [leg for s in splitters for leg in s.outputs]
@@ -217,7 +268,7 @@ class DeviceFaults(Invariants):
         if not inputs or not outputs:
             return
         circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
-        if circuit in {c for r in self.reservations() for x in r.layouts for c in x.circuits}:
+        if circuit in {c for r in self.reservations() for x in r.layouts for c in x.circuits} | self.probe_circuits():
             return
         rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
         if rivals & switch.foreign:
@@ -256,6 +307,9 @@ class DeviceFaults(Invariants):
 
     def crashed(self) -> None:
         self.note("crash", self.journalled(), self.part_states())
+        bench = self.core._fibres._run.bench if self.core._fibres._run else None
+        if bench is not None:
+            self.counts["check " + bench.phase.value, "crash"] += 1
         remember = self.core.settings.remember_ended
         known = self.rows("request")
         for key in [key for key, over in self.ended_at.items() if self.world.now >= over + remember]:
@@ -283,3 +337,19 @@ class DeviceFaults(Invariants):
                     self.leases[key] = self.world.now + part.grant.lease
             # Whatever the journal has was promised.
             self.accepted.add(key)
+
+
+def is_passing(reservation: Reservation) -> bool:
+    """Whether it is in a phase that soon passes."""
+    return reservation.state in (ReservationState.CONFIGURING, ReservationState.CHANGING)
+
+
+def phase_of(reservation: Reservation) -> str:
+    """Its state, or how far a change of it is; leading a dark leaf to another leg is a phase of its own."""
+    change = reservation.change
+    if change is None:
+        return reservation.state.value
+    is_repair = (
+        change.target.receivers == reservation.layout.receivers and change.target.tree != reservation.layout.tree
+    )
+    return "repairing" if is_repair and change.phase is ChangePhase.ADDING else change.phase.value

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import IPv4Network
 
+from algorithms.scheduling.contention import Chosen
 from blast_controller.core.commands import Publish
 from blast_controller.core.errors import KeyReused, RequestError
 from blast_controller.core.events import (
@@ -25,35 +26,67 @@ from blast_controller.core.events import (
     Event,
     ExtensionAsked,
     FinishAsked,
+    Optimised,
+    ProgressTold,
     RequestSubmitted,
     SettingsChanged,
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.fabric import Fabric
+from blast_controller.core.fabric import Fabric, StaticTree
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind, Extension, MulticastRequest, RequestKey
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.settings import CoreSettings, TenantLimits
-from tests.support.core import World, make_fabric
+from blast_controller.core.static_tree import StaticLight
+from tests.support.core import by_sides, make_fabric
 from tests.support.core_checks import audited, image
-from tests.support.core_faults import DeviceFaults
+from tests.support.core_faults import is_passing, phase_of
+from tests.support.core_fibre_faults import FibreFaults
+from tests.support.core_light import LightWorld
+from tests.support.core_power import with_optics
 from tests.support.dice import Dice
 
 FEW_ADDRESSES = IPv4Network("239.77.0.0/29")
 POOR = {"default": TenantLimits(max_pending=3, max_splitters=1), "biology": TenantLimits(max_light_seconds=30.0)}
+FIXED = (
+    StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h2"})),
+    StaticTree("t2", None, 0, "r1h2", {"r2": 62, "r1": 63}, frozenset({"r3h2"})),
+)
 SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings()),
+    "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0)),
+    "directional": (by_sides(make_fabric(5, [4, 2])), CoreSettings(keep_warm=15.0)),
+    "kept warm, paper": (make_fabric(5, [4, 4, 2], ports=2), CoreSettings(keep_warm=60.0, policy="paper")),
     "two ports, shared datapaths": (make_fabric(4, [4, 4, 2], ports=2, shared=2), CoreSettings()),
     "two switches": (make_fabric(5, [4, 4, 2, 2], switches=2), CoreSettings(reconcile_every=7.0)),
     "loop leaf": (make_fabric(5, [4, 4]), CoreSettings(loop_leaf=True)),
     "at most two splitters": (make_fabric(6, [4, 2, 2, 2]), CoreSettings(most_splitters=2)),
     "paper's testbed": (make_fabric(4, [4, 4], shared=4), CoreSettings(group_network=FEW_ADDRESSES)),
+    "static trees": (
+        replace(make_fabric(4, [2, 2]), static_trees={tree.name: tree for tree in FIXED}),
+        CoreSettings(link_wait=2.0),
+    ),
+    # Nobody gets light over a 1:2 below a 1:4; r5 only over one 1:2 at most, r2 only over at least a 1:4 or two 1:2.
+    "power budget": (
+        with_optics(make_fabric(6, [4, 2, 2, 2]), {"r5": 5.0, "r6": 3.0}, overload={"r2": -5.0}),
+        CoreSettings(keep_warm=15.0),
+    ),
+    "power budget, two ports": (
+        with_optics(make_fabric(4, [4, 2, 2], ports=2, switches=2), {"r3": 5.0, "r4": 3.0}, overload={"r2": -5.0}),
+        CoreSettings(most_splitters=2),
+    ),
+    "optimised": (make_fabric(6, [4, 2, 2]), CoreSettings(optimise=0.5)),
+    "optimised, two switches": (
+        make_fabric(5, [4, 4, 2, 2], switches=2),
+        CoreSettings(optimise=0.5, keep_warm=15.0, policy="smith", tenants={"biology": TenantLimits(max_splitters=1)}),
+    ),
     "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
 }
 TENANTS = ("default", "biology")
 
 
-class CoreMachine(DeviceFaults):
+class CoreMachine(FibreFaults):
     """One world and what happens to it. `counts` collects how often each fault met each phase."""
 
     def __init__(self, dice: Dice, counts: Counter[tuple[str, str]] | None = None) -> None:
@@ -62,7 +95,8 @@ class CoreMachine(DeviceFaults):
         fabric, chosen = SCENES[dice.pick(sorted(SCENES))]
         self.hosts = sorted(fabric.hosts)
         self.saved: dict[Device, dict] = {}
-        self.world = World(fabric, chosen)
+        self.world = LightWorld(fabric, chosen, measures=dice.pick([False, True]), sees_links=dice.pick([False, True]))
+        self.world.on_dark = self.dark_leaf
         self.world.on_publish = self.check_publish
         self.world.on_command = self.check_command
         self.world.on_crash = self.crashed
@@ -81,16 +115,28 @@ class CoreMachine(DeviceFaults):
                 return not self.world.running
             case "late_writes":
                 return any(device.in_flight for device in devices)
+            case "think":
+                return bool(self.world.questions)
             case "late_answers":
                 return bool(self.world.late)
             case "come_back" | "connect_all":
                 return self.world.running and not all(device.up for device in devices)
             case "lose":
                 return any(device.up for device in devices)
-            case "tamper":
+            case "tamper" | "break_fibre" | "links":
                 return True
             case _:
                 return self.world.running
+
+    @property
+    def in_transition(self) -> bool:
+        """Whether anything is in a phase that soon passes."""
+        return self.bench() is not None or any(map(is_passing, self.reservations()))
+
+    @property
+    def is_repairing(self) -> bool:
+        """Whether a dark leaf is being led elsewhere, which is rarest."""
+        return any(phase_of(r) == "repairing" for r in self.reservations())
 
     # -------------------------------------------------------------------------------------- applications
 
@@ -102,18 +148,20 @@ class CoreMachine(DeviceFaults):
                 # Who was forgotten until now was forgotten by the old settings.
                 self.i5_answers_stay()
             before = "" if isinstance(event, Tick) else image(self.core)
+            # What came just before may not have been decided on yet.
+            alone = not self.world.undecided
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
             try:
                 commands = self.world.handle(event)
             except RequestError as error:
                 assert image(self.core) == before
-                assert not self.core._outbox.drain()
+                assert not alone or not self.core._outbox.drain()
                 if known is not None and isinstance(event, RequestSubmitted):
                     assert isinstance(error, KeyReused) == (known.content != event.request)
                 return
             if isinstance(event, RequestSubmitted) and self.world.running:
-                self.admitted(event.request, known.content if known else None, commands, pending)
+                self.admitted(event.request, known.content if known else None, commands if alone else [], pending)
             if isinstance(event, Tick) and self.world.running:
                 self.ticked_at = self.world.now
 
@@ -148,6 +196,8 @@ class CoreMachine(DeviceFaults):
             tuple(receivers),
             dice.pick([10**6, 10**9, 10**11]),
             patience=dice.pick([None, None, None, 5.0]),
+            may_split=dice.rarely(),
+            may_pause=dice.rarely(),
         )
         self.contents[wanted.id] = wanted
         self.ask(RequestSubmitted(wanted, attached=dice.rarely()))
@@ -179,6 +229,14 @@ class CoreMachine(DeviceFaults):
         alive = [key for key, request in self.core.requests.items() if not request.state.final]
         return dice.pick(sorted(self.contents) if dice.rarely() else sorted(alive or self.contents))
 
+    def progress(self, dice: Dice) -> None:
+        """A sender says how far it is; often more than it has, or less than before."""
+        key = self.some_key(dice)
+        part = dice.number(0, 1)
+        size = self.contents[key].bytes
+        self.ask(ProgressTold(key, part, dice.pick([0, size // 4, size // 2, size - 1, size, size + 1])))
+        self.go_on(dice)
+
     def extend(self, dice: Dice) -> None:
         active = [key for key, request in self.core.requests.items() if request.state is PartState.ACTIVE]
         key = dice.pick(sorted(active)) if active and not dice.rarely() else self.some_key(dice)
@@ -209,6 +267,20 @@ class CoreMachine(DeviceFaults):
         if how == "finished twice":
             self.ask(event)
         self.go_on(dice)
+
+    def think(self, dice: Dice) -> None:
+        """The optimiser answers: well, with nobody, or with what nobody could do."""
+        how = dice.pick(["well", "well", "nobody", "nonsense"])
+        if how == "well":
+            self.world.think()
+            return
+        question = self.world.questions.popleft()
+        names = [(key, dice.number(0, 2)) for key in self.contents] if how == "nonsense" else []
+        switches = [*self.world.switches, "nowhere"]
+        chosen = tuple(Chosen(n, dice.pick(switches), dice.pick([(), (4,), (2, 2), (7,)])) for n in names)
+        self.world.post(Optimised(dice.pick([question.revision, question.revision, 0]), chosen))
+        if how == "nonsense":
+            self.world.post(Optimised(question.revision))
 
     def wait(self, dice: Dice) -> None:
         self.world.now += dice.pick([0.1, 1.0, 1.0, 3.0, 3.0, 20.0])
@@ -267,7 +339,7 @@ class CoreMachine(DeviceFaults):
 
     # -------------------------------------------------------------------------------------------- moments
 
-    def heard(self, event: DeviceEvent) -> None:
+    def heard(self, event: DeviceEvent | Optimised) -> None:
         if isinstance(event, DeviceUp):
             self.unheard[event.device] -= 1
 
@@ -283,10 +355,13 @@ class CoreMachine(DeviceFaults):
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
             before = [e.grant for e in self.core.requests[key].events[: event.sequence - 1] if e.grant]
             end_before = self.leases.get(key, self.world.now + before[-1].lease)
-            self.leases[key] = end_before + event.grant.lease - before[-1].lease
+            self.leases[key] = end_before + max(0.0, event.grant.lease - before[-1].lease)
+            if self.contents[key].may_pause:
+                # Another lease may have begun.
+                self.leases[key] = max(self.leases[key], self.world.now + event.grant.lease)
         elif event.kind in (EventKind.REVOKED, EventKind.ENDED):
             end = self.leases.pop(key, None)
-            if event.state is PartState.EXPIRED and end is not None:
+            if event.state is PartState.EXPIRED and end is not None and not self.contents[key].may_pause:
                 assert end <= self.world.now, "the lease ended early"
         if event.grant is not None and event.reason is None:
             self.check_granted(publish)
@@ -300,10 +375,26 @@ class CoreMachine(DeviceFaults):
         assert reservation.layout.receivers == publish.event.grant.receivers
         if any(not self.has_heard(name) for name in self.harmed.get(reservation.id, ())):
             return
-        if publish.event.kind is EventKind.CHANGED and self.is_harmed(reservation):
+        # What the client has asked for is there, also where a leaf that has gone dark meanwhile is being moved already.
+        if publish.event.kind is EventKind.CHANGED and (self.is_harmed(reservation) or reservation.change is not None):
             return
         for name in reservation.layout.holding.devices:
             assert self.holds_all(reservation, name), f"{name} has not done its share of {reservation.id}"
+        if publish.event.kind is EventKind.GRANTED and not self.world.together:
+            self.check_lit(reservation)
+
+    def check_lit(self, reservation: Reservation) -> None:
+        """No leaf is known to be dark when a grant leaves."""
+        tree = reservation.layout.tree
+        dark = self.world.dark_answers.get((reservation.id, reservation.asked.get(tree.switch, 0))) if tree else None
+        assert not dark, f"granted, and no light at {dark}"
+        for leaf in tree.leaves if tree else ():
+            place = (self.world.fabric.racks[leaf.port.rack].datapath, leaf.port.port)
+            if place in self.core.ledger.without_link:
+                # The fibres of a static tree are fixed: to wait would help nobody, but it is said.
+                assert isinstance(tree, StaticLight), f"granted, and {place} has no link"
+                reason = self.core.requests[reservation.request].parts[reservation.part].reason
+                assert reason is not None and reason.startswith("no light"), reason
 
     # ------------------------------------------------------------------------------------------------ end
 
@@ -314,12 +405,14 @@ class CoreMachine(DeviceFaults):
             self.begin_anew(self.world.now)
         self.reconnect()
         self.world.deliver()
+        self.mend_everything()
+        self.finish_check()
         for key in list(self.core.requests):
             if not self.core.requests[key].state.final:
                 self.world.handle(WithdrawAsked(key))
-        for _ in range(5):
+        for pause in (self.core.settings.keep_warm, *[self.core.settings.retry_after] * 5):
             self.world.settle()
-            self.world.now += self.core.settings.retry_after
+            self.world.now += pause
             self.world.handle(Tick())
         assert not self.core._reservations.live
         assert self.core.ledger.holder == {}
@@ -332,12 +425,16 @@ class CoreMachine(DeviceFaults):
         self.world.handle(Tick())
         self.world.settle()
         assert not self.core.requests
+        self.checked_fibres()
+        self.world.now += 60.0
+        self.world.handle(Tick())
         assert self.core.next_timer() is None
 
 
 ACTIONS = (
     "submit",
     "repeat",
+    "progress",
     "extend",
     "let_go",
     "wait",
@@ -347,15 +444,47 @@ ACTIONS = (
     "work",
     "late_answers",
     "late_writes",
+    "think",
     "lose",
     "come_back",
+    "reboot",
     "connect_all",
     "tamper",
+    "break_fibre",
+    "links",
+    "alarm",
+    "verify",
     "arm",
     "crash",
     "start",
 )
 """What can happen next, by the names of the methods."""
 
-OFTEN = ("submit", "extend", "extend", "extend", "connect_all", "start")
+OFTEN = ("submit", "extend", "extend", "extend", "connect_all", "start", "alarm", "alarm", "links", "verify")
 """What brings reservations into the rarer phases: more of it makes a long run meet more pairs."""
+
+TROUBLES = (
+    "repeat",
+    "repeat",
+    "let_go",
+    "let_go",
+    "wait",
+    "operate",
+    "operate",
+    "operate",
+    "late_answers",
+    "late_writes",
+    "late_writes",
+    "lose",
+    "come_back",
+    "reboot",
+    "reboot",
+    "tamper",
+    "tamper",
+    "break_fibre",
+    "links",
+    "alarm",
+    "verify",
+    "work",
+)
+"""What can go wrong while something is being changed."""

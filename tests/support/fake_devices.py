@@ -71,7 +71,8 @@ class FakeSwitch(FakeDevice):
         if self.circuits.get(circuit.input) == circuit.output:
             return None
         rivals = {c for c in self.held if c.input == circuit.input or c.output == circuit.output}
-        assert rivals <= self.foreign, f"{circuit} is to be made while our own {rivals - self.foreign} is there"
+        ours = rivals - self.foreign
+        assert not ours, f"{circuit} is to be made while our own {ours} is there"
         if rivals:
             return f"busy with {rivals}"
         self.circuits[circuit.input] = circuit.output

@@ -20,7 +20,7 @@ class Wiring:
 
     def __init__(self, fabric: Fabric, switch: str = "ocs1") -> None:
         self.switch = switch
-        self.ports = fabric.ports_on(switch)
+        self.ports = fabric.whole_ports_on(switch)
         self.splitters = [splitter for splitter in fabric.splitters.values() if splitter.switch == switch]
         self.at_input: dict[int, End] = {port.input: port for port in self.ports}
         self.at_input |= {leg: s.name for s in self.splitters for leg in s.outputs}

@@ -26,7 +26,9 @@ class FibreWorld(World):
         self.losing = 0
         self.on_their_way: list[ProbeSeen] | None = None
         self._port_at = {
-            (rack.datapath, port.port): port for rack in fabric.racks.values() for port in rack.optical_ports
+            (fabric.racks[port.rack].datapath, port.port): port
+            for switch in fabric.switches
+            for port in fabric.whole_ports_on(switch)
         }
 
     @property

@@ -19,6 +19,7 @@ from blast_api.ttypes import (
     Ended,
     Event,
     EventKind,
+    Explanation,
     FabricStatus,
     Grant,
     KeyReused,
@@ -114,7 +115,13 @@ class MemoryController:
             return RequestPage([r.status() for r in wanted[start:end]], str(end) if end < len(wanted) else None)
 
     def explain(self, connection, key):
-        raise Unsupported("explain", "this server does not explain")
+        with self._lock:
+            request = self._find(key)
+            if request.state != PartState.PENDING:
+                return Explanation(key, f"The request {key} does not wait.")
+            lit = [r for r in self.requests.values() if r.state == PartState.ACTIVE]
+            holders = [f"splitter:s{r.splitter} is held by {r.content.key}" for r in lit]
+            return Explanation(key, f"The request {key} waits: {request.reason}.", holders, 60_000, "Wait a minute.")
 
     def fabric(self, connection):
         with self._lock:

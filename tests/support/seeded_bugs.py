@@ -6,21 +6,22 @@ what devices are left with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
-from blast_controller.core import controller, durable
+from blast_controller.core import controller, durable, probe_circuits
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.commands import Command, SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
-from blast_controller.core.events import StepConfirmed, StepFailed
+from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.layout import NOTHING, Holding, Step, everything
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.probe_circuits import ProbeCircuits
 from blast_controller.core.records import Record
 from blast_controller.core.request_book import RequestBook
 from blast_controller.core.requests import MulticastRequest, Request
@@ -296,6 +297,50 @@ def quota_ignored(patch: Patch) -> None:
     patch.setattr(Core, "_allowance", lambda self, now: {})
 
 
+def dark_counts_as_lit(patch: Patch) -> None:
+    """A switch that sees no light at a leaf counts as having lit it."""
+    answered = Reservations.answered
+
+    def blind(self: Reservations, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
+        if isinstance(event, StepDark):
+            event = StepConfirmed(event.device, event.reservation, event.step, 0.0)
+        return answered(self, event)
+
+    patch.setattr(Reservations, "answered", blind)
+
+
+def link_not_awaited(patch: Patch) -> None:
+    """A grant leaves although a leaf's port has no link."""
+    patch.setattr(Reservations, "_links_awaited", lambda self, reservation, step: set())
+
+
+def probes_not_journalled(patch: Patch) -> None:
+    """The circuits of a fibre check are made without a record."""
+    record = Outbox.record
+
+    def forgetful(self: Outbox, entry: Record) -> None:
+        if entry.kind != probe_circuits.KIND:
+            record(self, entry)
+
+    patch.setattr(Outbox, "record", forgetful)
+
+
+def probes_left_after_restart(patch: Patch) -> None:
+    """A restart takes over a fibre check's circuits in its books, and does not remove them."""
+    patch.setattr(ProbeCircuits, "back", lambda self, switch, circuits: False)
+
+
+def static_tree_shared(patch: Patch) -> None:
+    """Two groups get one static tree."""
+    patch.setattr(Ledger, "free_static", Ledger.usable_static)
+    take = Ledger.take
+
+    def careless(self: Ledger, elements: Iterable[str], reservation: int) -> None:
+        take(self, [e for e in elements if not e.startswith("static:") or e not in self.holder], reservation)
+
+    patch.setattr(Ledger, "take", careless)
+
+
 BUGS: dict[str, Callable[[Patch], None]] = {
     bug.__name__: bug
     for bug in (
@@ -320,6 +365,11 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         removal_forgotten,
         address_given_back_early,
         quota_ignored,
+        dark_counts_as_lit,
+        link_not_awaited,
+        probes_not_journalled,
+        probes_left_after_restart,
+        static_tree_shared,
     )
 }
 

@@ -21,13 +21,13 @@ from blast_controller.rpc.access import (
     name_request,
     refusal,
 )
+from blast_controller.rpc.certificates import certificate_names
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.dispatch import answer
 from blast_controller.rpc.gate import LONGEST_REST, Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.messages import ServiceCodec
-from blast_controller.rpc.tls import certificate_names
 from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
 
 METHODS = ServiceCodec(BlastOperator).methods

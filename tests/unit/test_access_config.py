@@ -9,9 +9,9 @@ from textwrap import dedent
 import pytest
 
 from blast_client.command import main
-from blast_controller.access_files import check_access_files, read_policy, read_secret, tls_settings
+from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
 from blast_controller.config import Config, ConfigError, parse
-from blast_controller.config_access import is_loopback
+from blast_controller.config_section import is_loopback
 from blast_controller.core.settings import TenantLimits
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.identity import Identity, Role
@@ -28,6 +28,7 @@ OUTSIDE = '[controller]\nthrift = "192.0.2.1:9090"\n'
 TLS = 'certificate = "/c"\nprivate_key = "/k"\n'
 RULES = 'client_ca = "/ca"\nclient = [{ common_name = "a", role = "user" }]\n'
 TOKENS = 'token_file = "/t"\n'
+SWITCHES_OUTSIDE = '[controller]\nopenflow = "192.0.2.1:6653"\n'
 
 
 def config(text: str) -> Config:
@@ -65,6 +66,10 @@ def test_what_only_this_machine_reaches(address, expected):
         f'{OUTSIDE}[access]\n{TLS}{TOKENS}client_ca = "/ca"\n',
         f'[access]\n{TLS}client_ca = "/ca"\n'
         'client = [{ organizational_unit = "p", tenant = "physics", role = "viewer" }]\n[[tenant]]\nname = "physics"\n',
+        f"[openflow]\n{TLS}",
+        f'{SWITCHES_OUTSIDE}[openflow]\n{TLS}switch_ca = "/ca"\n',
+        f"{SWITCHES_OUTSIDE}openflow_trusts_network = true\n",
+        f"{SWITCHES_OUTSIDE}openflow_trusts_network = true\n[openflow]\n{TLS}",
     ],
 )
 def test_good_ways_to_be_protected(text):
@@ -89,6 +94,11 @@ def test_good_ways_to_be_protected(text):
         ("[access]\n" + TLS + RULES.replace("role", 'tenant = "x", role'), "no [[tenant]] declares"),
         (f"[access]\n{TLS}{RULES.replace('user', 'root')}", "access.client[1].role"),
         (f"[access]\n{TLS}{RULES}common_name = 'a'\n", "unknown key access.common_name"),
+        (SWITCHES_OUTSIDE, "reached from other machines, and whoever connects could say that it is a ToR"),
+        (f"{SWITCHES_OUTSIDE}[openflow]\n{TLS}", "give openflow.switch_ca"),
+        ('[openflow]\ncertificate = "/c"\n', "openflow.certificate and openflow.private_key belong together"),
+        ('[openflow]\nprivate_key = "/k"\n', "belong together"),
+        ('[openflow]\nswitch_ca = "/ca"\n', "openflow.switch_ca needs TLS"),
         ('[[tenant]]\nname = "a/b"\n', "tenant[1].name"),
         ('[[tenant]]\nname = "a"\n[[tenant]]\nname = "a"\n', "the tenant a is used twice"),
         ('[[tenant]]\nname = "a"\nmax_pending = -1\n', "max_pending"),
@@ -198,6 +208,21 @@ def test_files_that_are_not_there_or_do_not_fit_together(protected, authority, t
         with pytest.raises(ConfigError) as error:
             check_access_files(config(text.replace(f'"{old}"', f'"{new}"')))
         assert str(new) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_files_that_openflow_names_are_checked_as_those_of_access(authority, tmp_path):
+    pair, nothing = authority.issue("/CN=controller"), tmp_path / "nothing"
+    text = f'[openflow]\ncertificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nswitch_ca = "{authority.cert}"\n'
+    check_access_files(config(text))
+    settings = switch_tls(config(text).openflow)
+    assert (settings.certificate, settings.client_ca, settings.required) == (pair.cert, authority.cert, True)
+    assert switch_tls(config("").openflow) is None
+    for old in (pair.cert, pair.key, authority.cert):
+        with pytest.raises(ConfigError, match=str(nothing)):
+            check_access_files(config(text.replace(f'"{old}"', f'"{nothing}"')))
+    pair.key.chmod(0o644)
+    with pytest.raises(ConfigError, match=f"chmod o= {pair.key}"):
+        check_access_files(config(text))
 
 
 def test_reading_a_secret(tmp_path):

@@ -78,9 +78,20 @@ def test_operator_calls(client):
     assert client.fabric().splitters[0].unusable is None
     assert [e.name for e in client.elements()] == ["splitter:s1"]
     assert client.drain(True).draining
-    for call in (client.reconcile, client.verify_fabric, client.journal, lambda: client.explain("k")):
+    for call in (client.reconcile, client.verify_fabric, client.journal):
         with pytest.raises(Unsupported):
             call()
+
+
+def test_what_blocks_a_request(client):
+    for key in ("a", "late"):
+        client.submit(request(key))
+    told = client.explain("late")
+    assert told.blockers == ["splitter:s1 is held by a"]
+    assert told.estimatedStartMs == 60_000
+    assert client.explain("a").blockers is None
+    with pytest.raises(UnknownRequest):
+        client.explain("other")
 
 
 def test_typed_exceptions_come_through(client):

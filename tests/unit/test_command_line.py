@@ -64,12 +64,12 @@ def test_version(blast):
 def test_help_names_every_command_and_gives_examples(blast):
     status, out, _ = blast("--help")
     assert status == 0
-    for name in ("request", "extend", "withdraw", "finish", "status", "top", "fabric", "lab"):
+    for name in ("request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric", "lab"):
         assert name in out
     assert "examples:\n  blast controller run --config fabric.toml\n" in out
 
 
-@pytest.mark.parametrize("name", ["request", "extend", "withdraw", "finish", "status", "top", "fabric"])
+@pytest.mark.parametrize("name", ["request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric"])
 def test_every_command_s_help_has_an_example(blast, name):
     status, out, _ = blast(name, "--help")
     assert status == 0 and f"\n  blast {name}" in out
@@ -233,6 +233,23 @@ def test_extend_finish_withdraw(controller, blast):
 def test_extend_by_nothing_is_wrong_use(controller, blast):
     status, _, err = blast("extend", "k")
     assert status == 2 and "nothing to change" in err
+
+
+def test_explain(controller, blast):
+    for key in ("a", "late"):
+        blast(*REQUEST, "--key", key, "--no-wait")
+    status, out, err = blast("explain", "late")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "The request late waits: no splitter is free.",
+        "  blocked by  splitter:s1 is held by a",
+        "  to start    Wait a minute.",
+    ]
+    told = json.loads(blast("explain", "late", "--json")[1])
+    assert told["estimatedStartMs"] == 60_000 and len(told["blockers"]) == 1
+    assert blast("explain", "a")[1] == "The request a does not wait.\n"
+    status, _, err = blast("explain", "other")
+    assert status == 2 and one_sentence(err) and "'other'" in err
 
 
 def test_status_of_one_and_of_all(controller, blast):

@@ -124,7 +124,7 @@ def test_a_configuration_cannot_be_changed():
         ("rack = []\n", "rack: tuple should have at least 1 item after validation, not 0 (found [])."),
         ("[controller]\nthrift = '9090'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found '9090')."),
         ("[controller]\nthrift = 'h:99999'\n" + GOOD, "controller.thrift: must be \"ADDRESS:PORT\" (found 'h:99999')."),
-        ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of paper (found 'best')."),
+        ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of edf, fair-share, hrrn, las-lease, paper, smith, srpt-lease (found 'best')."),
         (with_change('"ocs1"\naddress', '"ocs1"\ndialect = "klingon"\naddress'), "optical_switch[1].dialect: must be one of"),
         (with_change("0000000000000001", "1"), "rack[1].datapath: must be 16 hexadecimal digits, not all zero (found '1')."),
         (with_change("0000000000000001", "0" * 16), "rack[1].datapath: must be 16 hexadecimal digits, not all zero"),

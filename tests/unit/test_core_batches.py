@@ -8,6 +8,7 @@ from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
 from blast_controller.core.errors import Rejected
 from blast_controller.core.events import FinishAsked, RequestSubmitted, StepConfirmed
 from blast_controller.core.part_states import PartState
+from blast_controller.core.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 
@@ -24,7 +25,7 @@ def test_one_decision_is_one_command_to_the_optical_switch():
 
 def test_what_two_releases_free_is_given_out_in_one_decision():
     """The wider group needs what both give back; decided on one by one, the narrow one would have gone first."""
-    world = ready_world(make_fabric(racks=6, splitters=(4, 4)))
+    world = ready_world(make_fabric(racks=6, splitters=(4, 4)), CoreSettings(policy="paper"))
     for key, sender, receivers in (("a", "r1h1", ["r2h1", "r3h1"]), ("b", "r4h1", ["r5h1", "r6h1"])):
         world.granted(multicast(key, sender, receivers))
     world.submit(multicast("narrow", "r1h1", ["r2h1", "r3h1"], size=1))

@@ -286,3 +286,10 @@ def test_a_rack_whose_tor_is_away_cannot_join(world):
     assert refusal.value.code == "device_away"
     world.handle(DeviceUp(5))
     extend(world, add_receivers=("r5h1",))
+
+
+def test_a_rack_that_needs_an_optical_switch_that_is_away_says_so(world):
+    world.handle(DeviceDown("ocs1", "its session ended"))
+    with pytest.raises(Rejected, match=r"ocs1 is away \(its session ended\)") as refusal:
+        extend(world, add_receivers=("r5h1",))
+    assert refusal.value.code == "device_away"

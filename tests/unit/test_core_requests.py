@@ -202,8 +202,11 @@ def test_an_ended_request_is_forgotten_in_time(world):
 # ------------------------------------------------------------------------------------------------ contention
 
 
-def test_who_waits_is_served_in_the_papers_order_as_resources_return():
-    world = ready_world(make_fabric(12, [4]))
+@pytest.mark.parametrize(
+    ("policy", "order"), [("paper", ["large", "middle", "small"]), ("srpt-lease", ["small", "middle", "large"])]
+)
+def test_who_waits_is_served_in_the_policys_order_as_resources_return(policy, order):
+    world = ready_world(make_fabric(12, [4]), CoreSettings(policy=policy))
 
     def group(key, first, size):
         return multicast(key, f"r{first}h1", [f"r{first + 1}h1", f"r{first + 2}h1"], size)
@@ -212,7 +215,7 @@ def test_who_waits_is_served_in_the_papers_order_as_resources_return():
     for key, first, size in (("small", 4, 10**9), ("large", 7, 10**11), ("middle", 10, 10**10)):
         part = world.submit(group(key, first, size)).parts[0]
         assert world.core.reason(world.core.request(key_of(key)), part, world.now) == "Waiting for free splitters."
-    for running, following in (("running", "large"), ("large", "middle"), ("middle", "small")):
+    for running, following in zip(["running", *order], order, strict=False):
         world.handle(FinishAsked(key_of(running), 0))
         world.settle()
         active = [r.current.key for r in world.core.requests.values() if r.state is PartState.ACTIVE]

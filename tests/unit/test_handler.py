@@ -10,10 +10,11 @@ import pytest
 from blast_api import ttypes
 from blast_controller.core.events import DeviceDown, DeviceUp
 from blast_controller.core.settings import CoreSettings
-from blast_controller.rpc.access import OPEN_POLICY
+from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.identity import Identity, Role
 from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
@@ -183,6 +184,25 @@ def test_extend_is_answered_when_the_request_ends_meanwhile(lab):
         now(future)
 
 
+def test_what_a_sender_tells_of_its_transfer_is_in_status_and_journal(lab):
+    granted(lab)
+    told = ttypes.TransferReport(10**9, 1500, 0, ["r3h1", "nobody"])
+    report = now(lab.handler.finish(CLIENT, "a", 0, told)).parts[0].report
+    assert report == ttypes.TransferReport(10**9, 1500, 0, ["r3h1"])
+    again = now(lab.handler.finish(CLIENT, "a", 0, ttypes.TransferReport(5)))
+    assert again.parts[0].report == report, "the first one counts"
+    bodies = [body for _, kind, body in read_page(lab.store.journal, 0, 100) if kind == "request"]
+    assert '"duration": 1.5' in bodies[-1] or '"duration":1.5' in bodies[-1]
+
+
+@pytest.mark.parametrize(
+    "nothing", [None, ttypes.TransferReport(), ttypes.TransferReport(-1, -1, -1, []), ttypes.TransferReport(None)]
+)
+def test_a_report_that_says_nothing_is_none(lab, nothing):
+    granted(lab)
+    assert now(lab.handler.finish(CLIENT, "a", 0, nothing)).parts[0].report is None
+
+
 def test_extend_without_an_extension_is_rejected(lab):
     granted(lab)
     for nothing in (None, ttypes.Extension()):
@@ -227,12 +247,6 @@ def test_another_content_under_the_same_key(lab):
 @pytest.mark.parametrize(
     ("more", "feature"),
     [
-        ({"deadlineMs": 5}, "deadlines"),
-        ({"deadlineMs": 0}, "deadlines"),
-        ({"priority": 1}, "priorities"),
-        ({"priority": 0}, "priorities"),
-        ({"maySplit": True}, "splitting"),
-        ({"mayPause": True}, "pausing"),
         ({"tenant": "other"}, "tenants"),
     ],
 )
@@ -243,6 +257,21 @@ def test_fields_that_are_not_served_are_refused(lab, more, feature):
     assert feature not in lab.handler.version(CLIENT).features
 
 
+def test_how_a_request_may_be_served_reaches_the_core(lab):
+    now(lab.handler.submit(CLIENT, wanted(deadlineMs=1500, priority=3, maySplit=True, mayPause=True)))
+    (request,) = lab.look().requests.values()
+    asked = request.current
+    assert (asked.deadline, asked.priority, asked.may_split, asked.may_pause) == (1.5, 3, True, True)
+
+
+def test_progress_is_told_by_an_extension_of_its_own(lab):
+    granted(lab, mayPause=True)
+    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(reachedByte=5)))
+    assert next(iter(lab.look().requests.values())).parts[0].reached == 5
+    with pytest.raises(ttypes.Rejected, match="on its own"):
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(reachedByte=6, addMs=1)))
+
+
 def test_what_says_nothing_is_not_refused(lab):
     now(lab.handler.submit(CLIENT, wanted(maySplit=False, mayPause=False, tenant="default")))
 
@@ -250,7 +279,6 @@ def test_what_says_nothing_is_not_refused(lab):
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
-        ("explain", ("a",)),
         ("login", ("token",)),
     ],
 )
@@ -258,6 +286,38 @@ def test_methods_that_are_not_served_say_so(lab, method, arguments):
     with pytest.raises(ttypes.Unsupported) as refusal:
         getattr(lab.handler, method)(CLIENT, *arguments)
     assert refusal.value.feature not in lab.handler.version(CLIENT).features
+
+
+def test_explain_says_what_blocks_a_request(lab):
+    assert "explain" in lab.handler.version(CLIENT).features
+    granted(lab, "first")
+    now(lab.handler.submit(CLIENT, wanted("late", ["r2h1", "r4h1"], "r4h2")))
+    told = now(lab.handler.explain(CLIENT, "late"))
+    told.validate()
+    assert told.key == "late" and told.sentence.startswith("The request late waits for a free optical port of r2. It")
+    (blocker,) = told.blockers
+    assert blocker.startswith("port:r2/50 is held by default/first (reservation 1), whose lease ends in ")
+    assert 0 < told.estimatedStartMs <= 10_000
+    assert told.smallestChange == "Leave out the rack r2: `blast extend default/late --remove r2h1`."
+    told = now(lab.handler.explain(CLIENT, "first"))
+    assert told.sentence.startswith("The request first has light") and told.blockers is None
+    assert told.estimatedStartMs is None and told.smallestChange is None
+
+
+def test_explain_is_for_those_who_may_see_the_request(lab):
+    granted(lab, "first")
+    now(lab.handler.submit(CLIENT, wanted("late")))
+    tenants = frozenset({"default", "physics"})
+    for identity, sees in ((Identity("default", Role.VIEWER), "first"), (Identity("physics", Role.USER), None)):
+        gate = Gate(AccessPolicy(identity, tenants=tenants, features=frozenset({"tenants"})))
+        handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+        for name in ("late", "default/late"):
+            if sees is None:
+                with pytest.raises(ttypes.UnknownRequest):
+                    now(handler.explain(CLIENT, name))
+            else:
+                assert all(f"is held by {sees} (reservation 1)" in b or f"are held by {sees} (reservation 1)" in b
+                           for b in now(handler.explain(CLIENT, name)).blockers)  # fmt: skip
 
 
 def test_drain_admits_nothing_new_until_it_is_over(lab):

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from mininet_topos.controller_config import Endpoints, render
+from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.errors import PlanError
 from mininet_topos.names import Names, is_lab_id, owner
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
@@ -54,8 +54,8 @@ def test_uplink_is_divided_by_oversubscription():
 
 def test_configuration_is_what_the_controller_reads():
     config = tomllib.loads(render(preset("small"), ENDPOINTS))
-    assert config["controller"] == {"thrift": "127.0.0.1:9090", "openflow": "127.0.0.1:6653"}
-    assert config["policy"] == {"name": "paper"}
+    assert config["controller"] == {"thrift": "127.0.0.1:9090", "openflow": "127.0.0.1:6653", "keep_warm_ms": 0}
+    assert "policy" not in config, "the controller's default"
     assert config["openflow"] == {
         "group_network": "239.77.0.0/16",
         "group_port": 5001,
@@ -141,3 +141,10 @@ def test_what_is_no_lab_id(text):
     assert not is_lab_id(text)
     with pytest.raises(PlanError):
         Names(text)
+
+
+def test_what_is_asked_of_the_controller_is_in_its_configuration():
+    service = Service(lease_minimum_ms=5, policy="paper", keep_warm_ms=7)
+    config = tomllib.loads(render(preset("small"), ENDPOINTS, service))
+    assert config["policy"] == {"name": "paper"}
+    assert config["controller"]["lease_minimum_ms"] == 5 and config["controller"]["keep_warm_ms"] == 7

@@ -1,6 +1,7 @@
 """Processes of a lab: ready, failed, late, stopped; always with the mark and the log."""
 
 import os
+import queue
 import sys
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def test_ready_line_is_found_among_other_output(launch, tmp_path):
 def test_death_before_ready_is_told_with_the_last_words(launch):
     with pytest.raises(ProcessFault, match="status 3: no mirrors today"):
         launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(10)
+
+
+def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
+    told = queue.SimpleQueue()
+    process = launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)")
+    process.watch(told.put)
+    assert told.get(timeout=10) == "the thing ended with status 3: no mirrors today"
+    process.watch(told.put)
+    assert told.get(timeout=10).startswith("the thing ended"), "also when it is over already"
+    for end in (LabProcess.stop, LabProcess.kill):
+        process = launch(READY)
+        process.watch(told.put)
+        process.wait_ready(10)
+        end(process)
+        with pytest.raises(queue.Empty):
+            told.get(timeout=0.2)
 
 
 def test_silence_is_told_after_the_deadline(launch):

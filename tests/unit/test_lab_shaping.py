@@ -10,8 +10,16 @@ from mininet_topos.shaping import access_shaping, host_shaping, light_queue, lig
 def test_marked_packets_have_a_class_of_their_own():
     lines = access_shaping("x1", 100, 9000)
     assert any("match ip tos 0xb8 0xfc flowid 1:2" in line for line in lines)
+    assert any("protocol arp prio 2 u32 match u32 0 0 flowid 1:2" in line for line in lines)
     assert any("classid 1:2 htb prio 0 rate 98000kbit ceil 100000kbit" in line for line in lines)
     assert any("classid 1:3 htb prio 1 rate 2000kbit ceil 100000kbit" in line for line in lines)
+
+
+def test_a_full_queue_before_a_host_refuses_no_frame():
+    """Open vSwitch would drop what comes behind it, marked or not."""
+    (line,) = (line for line in access_shaping("x1", 20, 9000) if "parent 1:3 " in line)
+    assert line.endswith("pfifo_head_drop limit 4")
+    assert any("handle 3: pfifo_head_drop limit 82" in line for line in access_shaping("x1", 100, 1500))
 
 
 def test_single_queues_have_the_rate():

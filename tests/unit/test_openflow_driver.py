@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import queue
 import socket
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,8 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.vocabulary import Event
+from blast_controller.tls import BadTlsFile, TlsSettings
+from tests.support.certificates import Authority
 
 ANYWHERE = ("127.0.0.1", 0)
 NOTHING = SetForwarding(1, (ForwardingChange(7, 1), ForwardingChange(7, 1), ForwardingChange(8, 1)))
@@ -37,6 +41,35 @@ def test_it_starts_and_stops_again_in_one_process() -> None:
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", driver.port), timeout=5)
         assert events.empty()
+
+
+def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca")
+    first, second = (authority.issue("/CN=blast", "IP:127.0.0.1") for _ in range(2))
+    tor = authority.issue("/CN=tor")
+    context = ssl.create_default_context(cafile=str(authority.cert))
+    context.load_cert_chain(tor.cert, tor.key)
+    settings = TlsSettings(first.cert, first.key, authority.cert)
+    events: queue.Queue[Event] = queue.Queue()
+    driver = OpenFlowDriver(ANYWHERE, RuleSettings(), {}, "239.77.0.0/16", events.put, print, tls=settings)
+    driver.start()
+
+    def connect() -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", driver.port), timeout=5)
+        return context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def shown(stream: ssl.SSLSocket) -> str:
+        return ssl.DER_cert_to_PEM_cert(stream.getpeercert(binary_form=True) or b"")
+
+    with connect() as before:
+        assert shown(before) == first.cert.read_text()
+        with pytest.raises(BadTlsFile):
+            driver.reload_certificate(TlsSettings(tmp_path / "nothing", second.key))
+        driver.reload_certificate(TlsSettings(second.cert, second.key))
+        with connect() as after:
+            assert shown(after) == second.cert.read_text()
+        assert before.recv(1) == b"\x04", "the older connection lives"
+        driver.stop()
 
 
 def test_a_callback_that_fails_ends_the_process() -> None:
@@ -88,7 +121,10 @@ def test_an_unknown_framework_is_named() -> None:
 
 def test_a_wrong_configuration_is_exit_status_2(tmp_path: object) -> None:
     config = f"{tmp_path}/config.json"
-    for content in ("{}", "nonsense", '{"optical_ports": {}, "group_network": "10.0.0.0/8"}'):
+    bad_tls = (
+        '{"optical_ports": {}, "group_network": "239.77.0.0/16", "tls": {"certificate": "/x", "private_key": "/x"}}'
+    )
+    for content in ("{}", "nonsense", '{"optical_ports": {}, "group_network": "10.0.0.0/8"}', bad_tls):
         with open(config, "w") as file:  # noqa: PTH123 - a path in a string
             file.write(content)
         done = subprocess.run(

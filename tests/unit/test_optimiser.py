@@ -11,11 +11,12 @@ from algorithms.b_matching.annealing import annealed
 from algorithms.b_matching.branching import branched
 from algorithms.b_matching.budget import Steps
 from algorithms.b_matching.conflicts import independent
+from algorithms.b_matching.covers import covers
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
 from algorithms.b_matching.optimiser import optimise, warm_up
-from algorithms.b_matching.options import covers, options
+from algorithms.b_matching.options import options
 from algorithms.b_matching.packing import Packing
 from algorithms.b_matching.relaxation import Relaxation
 from algorithms.b_matching.rounding import core, open_options, questions, rounded

@@ -70,7 +70,7 @@ def test_what_touches_live_light_waits_and_each_key_is_named():
 
 def test_every_key_is_either_taken_up_or_refused_with_a_reason():
     """For each key by itself: a value that differs, whatever it is, ends in exactly one of the two."""
-    old = with_access()
+    old = with_access().model_copy(update={"openflow": parse(changed(OPENFLOW_TLS)).openflow})
     for key in keys(Config) | {f"access.{name}" for name in AccessSection.model_fields}:
         table, _, name = key.partition(".")
         if name:
@@ -95,6 +95,10 @@ client = [{ common_name = "spark", tenant = "physics", role = "user" }]
 [[tenant]]
 name = "physics"
 """
+OPENFLOW_TLS = (
+    "[openflow]\n",
+    '[openflow]\ncertificate = "/of.pem"\nprivate_key = "/of.key"\nswitch_ca = "/of-ca.pem"\n',
+)
 
 
 def with_access(*replacements: tuple[str, str]) -> Config:
@@ -127,6 +131,16 @@ def test_turning_tls_on_or_off_waits_and_so_does_what_belongs_to_it():
     plan = plan_reload(tokens_only, with_access())
     assert (plan.applied, plan.config) == ((), tokens_only)
     assert {key.partition(":")[0] for key in plan.refused} >= {"access.certificate", "access.client", "tenant"}
+
+
+def test_the_controller_s_certificate_for_switches_is_taken_up_but_not_their_ca():
+    old, other = parse(changed(OPENFLOW_TLS)), (OPENFLOW_TLS[0], OPENFLOW_TLS[1].replace("/of", "/new"))
+    plan = plan_reload(old, parse(changed(other)))
+    assert plan.applied == ("openflow.certificate", "openflow.private_key")
+    assert plan.refused == ("openflow.switch_ca: it is set when the controller starts",)
+    plan = plan_reload(parse(EXAMPLE), old)
+    assert plan.applied == () and len(plan.refused) == 3
+    assert plan_reload(old, parse(EXAMPLE)).config == old
 
 
 def test_a_key_that_waits_keeps_its_whole_table_waiting():

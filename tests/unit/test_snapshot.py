@@ -15,7 +15,16 @@ from blast_controller.core.fabric import StaticTree
 from blast_controller.core.layout import Layout
 from blast_controller.core.light_tree import build
 from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Grant, MulticastRequest, Part, Request, RequestEvent, Timings
+from blast_controller.core.requests import (
+    EventKind,
+    Grant,
+    MulticastRequest,
+    Part,
+    Request,
+    RequestEvent,
+    Timings,
+    TransferReport,
+)
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.snapshot import load_request, load_reservation, request_body, request_key, reservation_body
@@ -66,6 +75,14 @@ PARTS = st.builds(
     reason=st.none() | TEXT,
     extra_lease=NUMBER,
     grant=st.none() | GRANTS,
+    report=st.none()
+    | st.builds(
+        TransferReport,
+        bytes_sent=st.none() | st.integers(0, 1 << 62),
+        duration=st.none() | NUMBER,
+        bytes_repaired=st.none() | st.integers(0, 1 << 62),
+        failed_receivers=NAMES,
+    ),
 )
 EVENTS = st.builds(
     RequestEvent,
@@ -85,6 +102,13 @@ REQUESTS = st.builds(
     events=st.lists(EVENTS, max_size=4),
     attached=st.booleans(),
 )
+
+
+def test_a_request_of_a_journal_without_reports_is_read() -> None:
+    content = MulticastRequest("a", "default", "h1", ("h2",), 5)
+    body = json.loads(json.dumps(request_body(Request(content, content, NOW, [Part(0, ("h2",))]))))
+    del body["parts"][0]["report"]
+    assert load_request(body, NOW).parts[0].report is None
 
 
 @st.composite

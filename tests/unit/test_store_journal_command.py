@@ -98,6 +98,25 @@ def test_as_json_it_is_one_object_a_line(store, capsys):
     ]
 
 
+@pytest.mark.parametrize(
+    ("report", "told"),
+    [
+        (
+            {"bytes_sent": 10**9, "duration": 1.5, "bytes_repaired": 7, "failed_receivers": ["h1", "h2"]},
+            "done (1000000000 bytes sent, 1.5 s, 7 bytes sent again, not whole at h1 h2)",
+        ),
+        ({"bytes_sent": 5, "duration": None, "bytes_repaired": None, "failed_receivers": []}, "done (5 bytes sent)"),
+        (None, "done"),
+        ([1], "done"),
+    ],
+)
+def test_what_senders_told_stands_behind_the_end(store, capsys, report, told):
+    store.commit([Record("request", "default/j", {"parts": [{"report": report}]}, note="done")], at=0.0)
+    run("--file", store.path, "--after", 4)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(f"default/j  {told}")
+
+
 def test_a_key_cannot_steer_the_terminal(store, capsys):
     store.commit([Record("request", "default/\x1b[2Ja\nb\u202e", {}, note="é")], at=0.0)
     run("--file", store.path, "--after", 4)

@@ -13,6 +13,7 @@ from blast_transport.control import (
     Progress,
     Ready,
     Repair,
+    Tune,
     encode,
     repair_header,
 )
@@ -28,6 +29,7 @@ MESSAGES: list[Message] = [
     EndOfData(6, bytes(range(32))),
     Fin(7, bytes(32), "", 12.5, 100, 2),
     Fin(8, bytes(32), "disk full", None, 0, 0),
+    Tune(9, "239.1.2.4", 5001),
 ]
 
 
@@ -52,6 +54,7 @@ def test_golden_frames() -> None:
     assert hello.hex() == (
         "17000000" + "0100" + "0100" + "01000000" + "0500000000000000" + "04000000" + "ef000001" + "5000" + "66"
     )
+    assert encode(Tune(1, "239.0.0.1", 80)).hex() == "0a000000" + "0800" + "0100" + "01000000" + "ef000001" + "5000"
 
 
 def test_a_repair_may_be_sent_in_two_pieces() -> None:
@@ -86,6 +89,8 @@ def frame(number: int, body: bytes, version: int = 1, length: int | None = None)
         encode(Hello(1, "f", 5, 4, "239.0.0.1", 80))[:-1] + b"\xff",
         encode(Hello(1, "f", 5, 4, "10.0.0.1", 80)),
         encode(Hello(1, "f", 5, 4, "239.0.0.1", 0)),
+        encode(Tune(1, "10.0.0.1", 80)),
+        encode(Tune(1, "239.0.0.1", 0)),
         encode(Hello(1, "f", 1 << 60, 4, "239.0.0.1", 80)),
         encode(Hello(1, "f", 5, LARGEST_SEGMENT + 1, "239.0.0.1", 80)),
         b"GET / HTTP/1.1\r\n\r\n",
@@ -108,6 +113,7 @@ def test_an_oversized_frame_is_refused_at_its_header() -> None:
         Hello(1, "n" * 2000, 5, 4, "239.0.0.1", 80),
         Hello(1, "\udcff", 5, 4, "239.0.0.1", 80),
         Hello(1, "f", 5, 4, "nowhere", 80),
+        Tune(1, "", 80),
         Nack(1, ((0, 1),) * 1025),
         Repair(1, 0, bytes(LARGEST_SEGMENT + 1)),
     ],

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.control import EndOfData, Fin, Hello, Message, Nack, Progress, Ready, Repair
+from blast_transport.control import EndOfData, Fin, Hello, Message, Nack, Progress, Ready, Repair, Tune
+from blast_transport.errors import LocalProtocolError
 from blast_transport.sender_core import PeerState, SenderCore, SenderTimings
 
 HELLO = Hello(7, "f", 95, 10, "239.0.0.1", 80)
@@ -180,3 +181,58 @@ def test_unicast_owes_everything_from_the_start() -> None:
     core = new_core("a", hello=Hello(7, "f", 95, 10, "", 0))
     core.receive("a", Ready(7), 0.0)
     assert repairs(core, "a") == list(range(10))
+
+
+# ----------------------------------------------------------------------------------------------- another group
+
+
+def tuning(*names: str) -> SenderCore:
+    core = new_core(*names)
+    for name in names:
+        core.receive(name, Ready(7), 0.1)
+    assert core.take_segment() == 0
+    core.tune("239.0.0.2", 81, 5.0)
+    assert said(core) == [(name, Tune(7, "239.0.0.2", 81)) for name in names]
+    return core
+
+
+def test_data_goes_on_at_another_group_when_all_have_followed() -> None:
+    core = tuning("a", "b")
+    core.receive("a", Ready(7), 5.1)
+    assert not core.sending
+    core.receive("b", Ready(7), 5.2)
+    assert core.sending
+    assert core.take_segment() == 1
+
+
+def test_repairs_go_on_meanwhile() -> None:
+    core = tuning("a")
+    core.receive("a", Nack(7, ((0, 1),)), 5.1)
+    assert repairs(core, "a") == [0]
+    assert core.peers["a"].state is PeerState.TUNING
+
+
+def test_who_does_not_follow_is_left_behind() -> None:
+    core = tuning("a", "b")
+    core.receive("a", Ready(7), 5.1)
+    assert core.deadline() is not None
+    core.tick(8.0)
+    assert core.sending
+    assert "follow" in core.peers["b"].reason
+
+
+def test_a_pause_is_as_long_as_it_likes() -> None:
+    """Nothing is owed, so nobody can be late; the heartbeat goes on."""
+    core = new_core("a")
+    core.receive("a", Ready(7), 0.1)
+    core.take_segment()
+    for second in range(1, 100):
+        core.tick(float(second))
+        assert said(core) == [("a", Progress(7, 1))]
+    assert core.sending
+
+
+def test_nobody_is_led_away_before_or_after_the_data() -> None:
+    for core in (new_core("a"), at_end("a")):
+        with pytest.raises(LocalProtocolError):
+            core.tune("239.0.0.2", 81, 1.0)

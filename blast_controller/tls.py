@@ -1,4 +1,4 @@
-"""TLS for the server: its context, what a client's certificate says, and a listener that no silent client can block."""
+"""TLS for servers: the context, and a listener that no silent client can block."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from blast_controller.rpc.access import CertificateNames
 
 _log = logging.getLogger(__name__)
 
-_SUBJECT_KINDS = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
-_ALTERNATIVE_KINDS = {"DNS": "dns_name", "URI": "uri"}
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 1.0
 _SECONDS_TO_SAY_GOODBYE = 2.0
-_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +40,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     # Every connection proves anew who it is: no session survives the certificate that it was opened with.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     context.num_tickets = 0
-    load_certificate(context, settings)
+    _load_certificate(context, settings)
     if settings.client_ca is not None:
         try:
             context.load_verify_locations(cafile=settings.client_ca)
@@ -56,8 +50,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Give new connections of a context this certificate and key; open ones keep theirs. Raises BadTlsFile."""
+def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
     try:
         # Without a password of our own, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(settings.certificate, settings.private_key, password=lambda: "")
@@ -66,14 +59,6 @@ def load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
             f"the certificate {settings.certificate} and the key {settings.private_key} cannot be used: "
             f"{_reason(error)} (PEM, and the key without a password)."
         ) from error
-
-
-def certificate_names(certificate: Mapping[str, Any]) -> CertificateNames:
-    """What a verified certificate, as `ssl` decodes it, says of its owner."""
-    subject = [pair for group in certificate.get("subject", ()) for pair in group]
-    found = {(_SUBJECT_KINDS[kind], value) for kind, value in subject if kind in _SUBJECT_KINDS}
-    alternatives = certificate.get("subjectAltName", ())
-    return frozenset(found | {(_ALTERNATIVE_KINDS[kind], v) for kind, v in alternatives if kind in _ALTERNATIVE_KINDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +75,30 @@ class Door:
 class TlsListener:
     """Accepts clients; each is at its own handshake for a bounded time, and becomes a connection when it is done.
 
-    The listener of asyncio would do the same, but tells nobody when and why a handshake failed.
+    The listener of asyncio would do the same, but tells nobody when and why a handshake failed. Raises BadTlsFile.
     """
 
-    def __init__(self, door: Door, context: ssl.SSLContext, handshake_seconds: float) -> None:
+    def __init__(self, door: Door, settings: TlsSettings) -> None:
         self._door = door
-        self._context = context
-        self._handshake_seconds = handshake_seconds
+        self._handshake_seconds = settings.handshake_seconds
+        self.reload(settings)
         self._handshakes: set[asyncio.Task[None]] = set()
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; the address that is bound. Raises OSError."""
-        loop = asyncio.get_running_loop()
-        family, _, _, _, address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
-        listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    def reload(self, settings: TlsSettings) -> None:
+        """Meet new clients with what these files hold now; open connections go on. From any thread.
+
+        Raises BadTlsFile, and all stays as it was.
+        """
+        # A context of its own: one whose certificate and key are being changed fails the handshakes of that moment.
+        self._context = server_context(settings)
+
+    def start(self, listening: socket.socket) -> None:
+        """Accept from a listening socket, which is ours from now on; on the running loop."""
         listening.setblocking(False)
         self._socket = listening
         self._accepting = asyncio.create_task(self._accept(listening))
-        bound_host, bound_port = listening.getsockname()[:2]
-        return str(bound_host), int(bound_port)
 
     async def close(self) -> None:
         """Accept nobody further, and end the handshakes."""

@@ -1,0 +1,166 @@
+"""The scheduler with advice: before it serves, it says who is in contention, and it can wait for an answer to that.
+
+Between `gather` and `decide`, `contention` serves whoever is overdue and says whether there is a choice to make. Then
+either `decide` serves everybody, those who were `chosen` before others of their priority; or `postpone` serves nobody
+else for now. A part whose lease is over keeps its light meanwhile, and its lease is to be ended again before the next
+`decide`. What is never postponed is the turn of the overdue, so that the bound on waiting holds as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.scheduling.contention import Chosen, Contender, Contention, KnownTrees
+from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, kept_free, offer, with_pieces
+from algorithms.scheduling.job import Job, PartName
+from algorithms.scheduling.policy import Policy, State
+from algorithms.scheduling.queues import NEW, Rank, Token
+from algorithms.scheduling.scheduler import Scheduler, Waiting
+from algorithms.scheduling.selection import Start
+
+MOST_CONTENDERS = 512
+"""Parts that are looked at for one question, those of the best rank; the others are served when it is answered."""
+
+
+class AdvisedScheduler(Scheduler):
+    """A scheduler whose decisions can be postponed and advised. Raises what it raises."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        switches: Mapping[str, Feasibility],
+        state: State | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
+        """As for the scheduler."""
+        super().__init__(policy, switches, state, limits)
+        self._preferred: dict[PartName, Chosen] = {}
+
+    def contention(self, now: float) -> Contention | None:
+        """Serve who is overdue, and say who could start now if not all of those who wait with the best rank can."""
+        freed, self._gathered = self._gathered or [], []
+        self._kept_on += self._serve_urgent([*freed, NEW], now)
+        able = self._able()
+        for place in able:
+            self._queues.move(place, [NEW])
+        self._gathered.append(NEW)
+        contenders = self._contenders([offers for offers in able.values() if offers])
+        if len({contender.name for contender in contenders}) < 2:
+            return None
+        found = Contention(tuple(contenders), self._free_for(contenders), self._tenants_left(contenders))
+        return None if found.is_settled() else found
+
+    def postpone(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...], tuple[PartName, ...]]:
+        """Serve nobody else for now: who gets or keeps light all the same, who loses it, whose lease to end again."""
+        self._gathered = None
+        starts, self._kept_on = tuple(self._kept_on), []
+        over, self._over = self._over, []
+        ended = [name for name in over if self.waits(name)]
+        again = [name for name in ended if self._keeps_meanwhile(name, now)]
+        return starts, tuple(name for name in ended if name not in again), tuple(again)
+
+    def decide(self, now: float, chosen: Sequence[Chosen] = ()) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
+        """Serve after the events since `gather`, of each priority those who were chosen first, as far as they fit."""
+        self._preferred = {wanted.name: wanted for wanted in chosen if self.waits(wanted.name)}
+        for name in self._preferred:
+            place = self._places[name]
+            self._queues.put(place, self._rank(self._waiting[place].job, now), [NEW])
+        self._queues.start([NEW])
+        decided = super().decide(now)
+        unserved, self._preferred = [name for name in self._preferred if self.waits(name)], {}
+        for name in unserved:
+            place = self._places[name]
+            self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
+        return decided
+
+    # ------------------------------------------------------------------------------------------- looking
+
+    def _able(self) -> dict[int, list[Offer]]:
+        """Who could start now, best rank first, with what each switch offers; and (no offer) who is to be tried."""
+        able: dict[int, list[Offer]] = {}
+        while len(able) < MOST_CONTENDERS and (place := self._queues.next(self._is_open)) is not None:
+            waiting = self._waiting[place]
+            offers = self._offers(waiting)
+            if offers or waiting.light is not None:
+                able[place] = offers
+            elif isinstance(blockers := self._offer(waiting), list):
+                self._queues.move(place, blockers)
+        return able
+
+    def _offers(self, waiting: Waiting) -> list[Offer]:
+        if waiting.light is not None:
+            same = self._offer(waiting)
+            return [same] if isinstance(same, Offer) else []
+        hold = self._hold_against(waiting.job)
+        found = (offer(waiting.job, waiting.fewest, switch, hold) for switch in self._switches.values())
+        return [o for o in found if isinstance(o, Offer) and self._within_limit(o.job, o.pieces)]
+
+    def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
+        """Those of the highest priority: it goes before whatever others are worth. Two of them have to wait."""
+        highest = max((offers[0].job.priority for offers in able), default=0)
+        first = [offers for offers in able if offers[0].job.priority == highest]
+        if sum(not offers[0].job.continues for offers in first) < 2:
+            return []
+        return [
+            Contender(o.job.name, o.switch.name, replace(o.job.group, weight=self._worth(o.job)))
+            for offers in first
+            for o in offers
+        ]
+
+    def _worth(self, job: Job) -> float:
+        return self.policy.objective(job, self.state)
+
+    def _free_for(self, contenders: Sequence[Contender]) -> dict[str, Feasibility]:
+        """What each switch has for these, the overdue's share left out."""
+        free: dict[str, Feasibility] = {}
+        for name in dict.fromkeys(contender.switch for contender in contenders):
+            switch = self._switches[name]
+            leaves = {contender.group.leaves for contender in contenders if contender.switch == name}
+            left = switch.free if self._hold is None else kept_free(switch, self._hold)
+            free[name] = left.choosing(KnownTrees(leaves, left))
+        return free
+
+    def _tenants_left(self, contenders: Sequence[Contender]) -> dict[str, float]:
+        tenants = {contender.group.tenant for contender in contenders}
+        return {tenant: self._left(tenant) for tenant in sorted(tenants) if self._left(tenant) < math.inf}
+
+    # ------------------------------------------------------------------------------------------- advice
+
+    def _rank(self, job: Job, now: float) -> Rank:
+        return (-job.priority, -math.inf) if job.name in self._preferred else super()._rank(job, now)
+
+    def _offer(self, waiting: Waiting) -> Offer | list[Token]:
+        chosen = self._preferred.get(waiting.job.name)
+        switch = self._switches.get(chosen.switch) if chosen is not None else None
+        if chosen is not None and switch is not None and waiting.light is None:
+            hold = self._hold_against(waiting.job)
+            advised = self._advised(waiting, switch, chosen, hold)
+            if advised is not None:
+                return advised
+        return super()._offer(waiting)
+
+    def _advised(self, waiting: Waiting, switch: Switch, chosen: Chosen, hold: Hold | None) -> Offer | None:
+        found = offer(waiting.job, waiting.fewest, switch, hold)
+        if not isinstance(found, Offer):
+            return None
+        found = with_pieces(found, chosen.pieces, hold)
+        return found if self._within_limit(found.job, found.pieces) else None
+
+    def _keeps_meanwhile(self, name: PartName, now: float) -> bool:
+        """Give a part whose lease is over its light back, if it is all still there."""
+        place = self._places[name]
+        waiting = self._waiting[place]
+        light = waiting.light
+        if light is None:
+            return False
+        hold = self._hold_against(waiting.job)
+        if continued(waiting.job, self._switches[light.switch], light.pieces, hold) is None:
+            self._wait(replace(waiting.job, continues=False), now)
+            return False
+        del self._waiting[place]
+        self._queues.drop(place)
+        self._take(light)
+        return True

@@ -1,0 +1,75 @@
+"""When the pieces of the fabric will be free, if every lease ends when it would end as things stand."""
+
+from __future__ import annotations
+
+import math
+
+from blast_controller.core.fabric import OpticalPort, Splitter, StaticTree
+from blast_controller.core.grants import lease_of
+from blast_controller.core.part_states import PartState
+from blast_controller.core.probe_circuits import PROBER
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.state import State
+from blast_controller.core.static_tree import static_element
+
+NEVER = math.inf
+"""The moment of what nobody can foresee: a device has to come back, or an operator to do something."""
+
+
+class Availability:
+    """Foresees moments, on the core's clock: `now` for what is free, a later one for what somebody holds.
+
+    The time that devices need to give something back counts as none. Changes nothing.
+    """
+
+    def __init__(self, state: State, now: float) -> None:
+        self._state = state
+        self._ledger = state.ledger
+        self._now = now
+        self._ends: dict[int, float] = {}
+
+    def port(self, port: OpticalPort) -> float:
+        """When a rack's optical port could serve somebody else."""
+        absent = port.switch in self._ledger.away or self._ledger.datapath_of(port.rack) in self._ledger.away
+        return NEVER if absent else self._element(port.element)
+
+    def splitter(self, splitter: Splitter) -> float:
+        """When a splitter could serve somebody else."""
+        return NEVER if splitter.switch in self._ledger.away else self._element(splitter.element)
+
+    def static_tree(self, tree: StaticTree) -> float:
+        """When a static tree could serve somebody else."""
+        return self._element(static_element(tree.name))
+
+    def end(self, holder: int) -> float:
+        """When a holder will have given back what it holds; what is kept warm is given up by whoever asks."""
+        if holder not in self._ends:
+            self._ends[holder] = self._end(holder)
+        return self._ends[holder]
+
+    def _element(self, element: str) -> float:
+        if self._ledger.unusable(element) is not None:
+            return NEVER
+        holder = self._ledger.holder.get(element)
+        return self._now if holder is None else self.end(holder)
+
+    def _end(self, holder: int) -> float:
+        if holder == PROBER:
+            return NEVER
+        reservation = self._state.reservations.live[holder]
+        if reservation.state is ReservationState.IDLE:
+            return self._now
+        if any(device in self._ledger.away for layout in reservation.layouts for device in layout.holding.devices):
+            # A device that is away keeps what it holds, so that nobody else can have it.
+            return NEVER
+        at_once = math.nextafter(self._now, math.inf)
+        return (
+            at_once if reservation.state is ReservationState.RELEASING else max(at_once, self._lease_end(reservation))
+        )
+
+    def _lease_end(self, reservation: Reservation) -> float:
+        request, part = self._state.part_of(reservation)
+        if part.state is PartState.ACTIVE and part.lease_end is not None:
+            return part.lease_end
+        return self._now + lease_of(self._state, request, part)

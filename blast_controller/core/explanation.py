@@ -1,0 +1,159 @@
+"""Why a request is where it is: what blocks it, when it could start, and what would free it now."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from blast_controller.core.availability import NEVER
+from blast_controller.core.obstacles import Obstacle, Obstacles
+from blast_controller.core.part_states import PartState
+from blast_controller.core.prospect import Prospect
+from blast_controller.core.request_book import is_ungranted
+from blast_controller.core.requests import Part, Request
+from blast_controller.core.smallest_change import Change, smallest_change
+from blast_controller.core.state import State
+from blast_controller.core.wording import are, listed, moment
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a client is told about a request.
+
+    `blockers` say one by one who or what is in the way; `start` is the earliest start in seconds from now, if leases
+    end as they would now: None where that is not known, or nothing waits. `smallest_change` says how to have light
+    now, and `leave_out` are the receivers that the first way to that does without.
+    """
+
+    key: str
+    sentence: str
+    blockers: tuple[str, ...] = ()
+    start: float | None = None
+    smallest_change: str | None = None
+    leave_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """What was found out about a part that waits; `start` on the core's clock."""
+
+    part: Part
+    start: float
+    obstacles: tuple[Obstacle, ...]
+    change: Change
+
+
+def explain(state: State, request: Request, now: float, viewer: str | None) -> Explanation:
+    """Explain a request to a client of the tenant `viewer`, or (None) to an operator. Changes nothing.
+
+    What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
+    """
+    obstacles = Obstacles(state, request.current.id, now, viewer)
+    pending, others = _sorted(request)
+    waits = [_examine(state, request, part, obstacles, now) for part in pending]
+    clauses = [_of_part(request, part, _progress(part, now) + _least_margin(part)) for part in others]
+    clauses += [_of_part(request, wait.part, _waits(wait)) for wait in waits]
+    sentences = [f"The request {request.current.key} {'; '.join(clauses)}."]
+    if not waits:
+        return Explanation(request.current.key, sentences[0])
+    first = min(waits, key=lambda wait: wait.start)
+    change = next((wait.change for wait in waits if wait.change.helps), first.change)
+    return Explanation(
+        key=request.current.key,
+        sentence=" ".join([*sentences, *_outlook(state, request, first, now, viewer)]),
+        blockers=tuple(_of_part(request, wait.part, text) for wait in waits for text in _blockers(wait)),
+        start=None if first.start == NEVER else first.start - now,
+        smallest_change=_advice(request, change, viewer),
+        leave_out=change.receivers,
+    )
+
+
+def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
+    """The parts that wait, and the others."""
+    pending = [part for part in request.parts if part.state is PartState.PENDING]
+    return pending, [part for part in request.parts if part.state is not PartState.PENDING]
+
+
+def _examine(state: State, request: Request, part: Part, obstacles: Obstacles, now: float) -> _Wait:
+    prospect = Prospect(state, request.current, part.receivers, now)
+    change = smallest_change(state, prospect)
+    if len(request.parts) > 1:
+        # A request that is served in several parts cannot be changed any more.
+        change = replace(change, racks=(), receivers=())
+    found = tuple(obstacles.of(prospect))
+    if (request.current.id, part.slot) in state.refusals and not found:
+        # By their number alone there would be enough splitters; which ones help is not foreseen.
+        cause = "for splitters or ports with which every receiver gets its light"
+        return _Wait(part, NEVER, (Obstacle(cause, (part.reason or "",)),), change)
+    return _Wait(part, prospect.start, found, change)
+
+
+def _blockers(wait: _Wait) -> list[str]:
+    return [blocker for obstacle in wait.obstacles for blocker in obstacle.blockers]
+
+
+# ------------------------------------------------------------------------------------------------- sentences
+
+
+def _of_part(request: Request, part: Part, text: str) -> str:
+    """Say which part is meant, where there are several."""
+    return f"part {part.index}: {text}" if len(request.parts) > 1 else text
+
+
+def _progress(part: Part, now: float) -> str:
+    """How far a part is that does not wait."""
+    reason = f" ({part.reason.removesuffix('.')})" if part.reason else ""
+    match part.state:
+        case PartState.CONFIGURING:
+            return f"is being lit{reason}"
+        case PartState.ACTIVE:
+            lease = "" if part.lease_end is None else f", its lease ends {moment(part.lease_end - now)}"
+            return f"has light{lease}{reason}"
+        case _:
+            return f"is {part.state.value}{reason}"
+
+
+def _least_margin(part: Part) -> str:
+    """How well the worst lit receiver of a part is served, where losses are known."""
+    if part.grant is None or not part.grant.margins or part.state is not PartState.ACTIVE:
+        return ""
+    least = part.grant.margins[0]
+    return (
+        f", the least margin is at {least.rack} ({least.sensitivity:+.1f} dB to sensitivity, "
+        f"{least.overload:+.1f} dB to overload; {least.binding} binds)"
+    )
+
+
+def _waits(wait: _Wait) -> str:
+    causes = ", ".join(obstacle.cause for obstacle in wait.obstacles) or "for its turn: all that it needs is free"
+    reason = f" (the last attempt failed: {wait.part.reason.removesuffix('.')})" if wait.part.reason else ""
+    return f"waits {causes}{reason}"
+
+
+def _outlook(state: State, request: Request, first: _Wait, now: float, viewer: str | None) -> Iterator[str]:
+    """When it could start, and what may come before that."""
+    if first.start == NEVER:
+        yield "When it can start is not known."
+    elif first.obstacles:
+        yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
+    pending = (other for other, _ in state.book.pending.values() if other is not request)
+    rivals = [other for other in pending if viewer in (None, other.current.tenant)]
+    if rivals:
+        yield f"{len(rivals)} other waiting part{'' if len(rivals) == 1 else 's'} {are(rivals)} considered beside it."
+    patience = request.current.patience
+    if patience is not None and is_ungranted(request) and request.received_at + patience <= first.start:
+        yield f"Its patience ends before that, {moment(request.received_at + patience - now)}."
+
+
+def _advice(request: Request, change: Change, viewer: str | None) -> str | None:
+    """How to have light now, as a sentence; None where nothing but waiting helps."""
+    ways = []
+    if change.racks:
+        name = "/".join(request.current.id) if viewer is None else request.current.key
+        command = shlex.join(["blast", "extend", name, "--remove", ",".join(change.receivers)])
+        ways.append(f"leave out the rack{'' if len(change.racks) == 1 else 's'} {listed(change.racks)}: `{command}`")
+    if change.ways is not None:
+        ways.append(f"have one more splitter 1:{change.ways} free")
+    text = "; or ".join(ways)
+    return f"{text[0].upper()}{text[1:]}." if text else None

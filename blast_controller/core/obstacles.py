@@ -1,0 +1,165 @@
+"""What is in the way of a part that waits: which racks, splitters, tenants' limits and devices, and who holds them.
+
+What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from blast_controller.core.availability import NEVER
+from blast_controller.core.probe_circuits import PROBER
+from blast_controller.core.prospect import Offer, Prospect
+from blast_controller.core.requests import RequestKey
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.state import State
+from blast_controller.core.static_tree import static_element
+from blast_controller.core.wording import are, listed, moment
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing that is missing: what the part waits for in a few words, and who or what blocks it one by one."""
+
+    cause: str
+    blockers: tuple[str, ...]
+
+
+class Obstacles:
+    """Finds what blocks a request, and tells it to a client of the tenant `viewer`, or (None) to an operator."""
+
+    def __init__(self, state: State, request: RequestKey, now: float, viewer: str | None) -> None:
+        self._state, self._request, self._now, self._viewer = state, request, now, viewer
+        self._ledger = state.ledger
+        self._holders: dict[int, str | None] = {}
+
+    def of(self, prospect: Prospect) -> Iterator[Obstacle]:
+        """Everything that is in the way of a part now."""
+        for rack in prospect.absent:
+            reason = self._ledger.away[self._ledger.datapath_of(rack)]
+            yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is away ({reason})")
+        if not prospect.has_address:
+            network = self._state.settings.group_network
+            yield _single("for a group address", f"every group address of {network} is in use")
+        if prospect.others:
+            yield from self._of_light(prospect)
+
+    def _of_light(self, prospect: Prospect) -> Iterator[Obstacle]:
+        if prospect.light_used_up:
+            tenant = prospect.request.tenant
+            spent = f"the tenant {tenant} has used up its light for this hour"
+            yield _single(f"because {spent}", spent)
+        if any(free <= self._now for free, _ in prospect.static_trees):
+            return
+        offer = prospect.offers[0] if prospect.offers else None
+        hopeless = offer is None or prospect.start_on(offer) == NEVER
+        if prospect.static_trees and hopeless:
+            yield self._static(prospect)
+        elif offer is not None:
+            yield from self._on_switch(prospect, offer)
+
+    def _static(self, prospect: Prospect) -> Obstacle:
+        names = [tree.name for _, tree in prospect.static_trees]
+        lines = self._lines((static_element(name), f"the static tree {name}") for name in names)
+        return Obstacle(f"for the static tree {' or '.join(names)}", tuple(lines))
+
+    def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[Obstacle]:
+        if offer.switch in self._ledger.away:
+            text = f"the optical switch {offer.switch}"
+            yield _single(f"for {text}", f"{text} is away ({self._ledger.away[offer.switch]})")
+            return
+        # A port that lacks only because its ToR is away has been told of.
+        blocked = [rack for rack in prospect.without_port(offer) if not prospect.is_absent(rack)]
+        if blocked:
+            yield self._ports(blocked, offer.switch)
+        pool = offer.pool(self._now)
+        if not prospect.fits(len(prospect.others), offer.switch, pool, self._now):
+            enough = prospect.would_fit(offer.switch, pool)
+            yield self._limit(prospect) if enough else self._splitters(prospect, offer)
+
+    def _ports(self, racks: list[str], switch: str) -> Obstacle:
+        ports = [p for rack in racks for p in self._state.fabric.racks[rack].optical_ports if p.switch == switch]
+        wired = {port.rack for port in ports}
+        lines = [*self._lines((port.element, port.element) for port in ports)]
+        lines += [f"{rack} has no optical port on {switch}" for rack in racks if rack not in wired]
+        return Obstacle(f"for a free optical port of {listed(racks)}", tuple(lines))
+
+    def _splitters(self, prospect: Prospect, offer: Offer) -> Obstacle:
+        splitters = [s for s in self._state.fabric.splitters.values() if s.switch == offer.switch]
+        lines = self._lines((s.element, f"{s.element} (1:{s.ways})") for s in splitters)
+        text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"
+        return Obstacle(text, tuple(lines) or (f"{offer.switch} has too few splitters",))
+
+    def _limit(self, prospect: Prospect) -> Obstacle:
+        tenant, live = prospect.request.tenant, self._state.reservations.live
+        most = self._state.settings.limits(tenant).max_splitters
+        held = prospect.held_by_tenant().items()
+        lines = tuple(f"{listed(names)} {are(names)} {self._held_by(live[number])}" for number, names in held)
+        cause = f"because the tenant {tenant} may hold {most} {'splitter' if most == 1 else 'splitters'} at a time"
+        return Obstacle(cause, lines)
+
+    # --------------------------------------------------------------------------------------------- holders
+
+    def _lines(self, elements: Iterable[tuple[str, str]]) -> list[str]:
+        """Who or what is in the way at each (element, its name) that is not to be had; like ones in one line."""
+        found = [(trouble, name) for element, name in elements if (trouble := self._trouble(element)) is not None]
+        alike = groupby(sorted(found, key=_trouble_of), key=_trouble_of)
+        grouped = [(trouble, [name for _, name in pairs]) for trouble, pairs in alike]
+        return [f"{listed(names)} {are(names)} {trouble}" for trouble, names in grouped]
+
+    def _trouble(self, element: str) -> str | None:
+        if reason := self._ledger.unusable(element):
+            return f"not usable: {reason}"
+        holder = self._ledger.holder.get(element)
+        if holder is None:
+            return None
+        if holder not in self._holders:
+            self._holders[holder] = self._keeps(holder)
+        return self._holders[holder]
+
+    def _keeps(self, holder: int) -> str | None:
+        """Why what this holder has is not to be had; None if it gives it up to whoever asks."""
+        if holder == PROBER:
+            return "being probed by `blast fabric verify`"
+        reservation = self._state.reservations.live[holder]
+        return None if reservation.state is ReservationState.IDLE else self._held_by(reservation)
+
+    def _held_by(self, reservation: Reservation) -> str:
+        who = self._who(reservation)
+        away = [self._device(d) for layout in reservation.layouts for d in layout.holding.devices]
+        missing = listed(sorted({device for device in away if device}))
+        until = f", for which {missing} has to come back" if missing else ""
+        match reservation.state:
+            case ReservationState.RELEASING:
+                return f"being given back by {who}{until}"
+            case ReservationState.CONFIGURING:
+                return f"being lit for {who}{until}"
+            case _:
+                _, part = self._state.part_of(reservation)
+                lease = "" if part.lease_end is None else f", whose lease ends {moment(part.lease_end - self._now)}"
+                return f"held by {who}{lease}{until}"
+
+    def _device(self, device: str | int) -> str | None:
+        """The name of a device that is away."""
+        if device not in self._ledger.away:
+            return None
+        return f"switch:{device}" if isinstance(device, str) else f"tor:{device:016x}"
+
+    def _who(self, reservation: Reservation) -> str:
+        tenant, key = reservation.request
+        if reservation.request == self._request:
+            return f"part {reservation.part} of this request"
+        if self._viewer is None:
+            return f"{tenant}/{key} (reservation {reservation.id})"
+        return f"{key} (reservation {reservation.id})" if tenant == self._viewer else "another tenant"
+
+
+def _single(cause: str, blocker: str) -> Obstacle:
+    return Obstacle(cause, (blocker,))
+
+
+def _trouble_of(pair: tuple[str, str]) -> str:
+    return pair[0]

@@ -1,0 +1,190 @@
+"""Makes true what the policy decides: parts are split, lit, kept lit or paused; and serves who needs no policy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from algorithms.b_matching.residual import Choice
+from algorithms.leaf_assignment import Refusal
+from algorithms.scheduling.job import PartName
+from algorithms.scheduling.selection import Start
+from blast_controller.core.dispatcher import Subject
+from blast_controller.core.errors import Rejected
+from blast_controller.core.grants import make_grant
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.light_budget import told
+from blast_controller.core.light_tree import LightTree
+from blast_controller.core.outcomes import Lit
+from blast_controller.core.part_states import PartEvent, PartState
+from blast_controller.core.requests import EventKind, Part, Request
+from blast_controller.core.reservation import Reservation
+from blast_controller.core.state import State
+
+
+class Placements:
+    """Opens reservations for parts that get light.
+
+    `decide_again` says that the power budget has refused what the policy had in mind, so that others may have it.
+    """
+
+    def __init__(self, state: State, lifecycle: Lifecycle) -> None:
+        self._state = state
+        self._lifecycle = lifecycle
+        self._aside: dict[PartName, Subject] = {}
+        self.decide_again = False
+
+    # ------------------------------------------------------------------------------ what has to be looked at
+
+    def subjects(self) -> list[Subject]:
+        """The parts of every request about which something has changed."""
+        state = self._state
+        ripe = (name[0] for name in state.refusals.take_ripe())
+        names = {**state.unplaced, **state.book.touched, **dict.fromkeys(ripe)}
+        state.unplaced.clear()
+        found = [state.book.requests[name] for name in names if name in state.book.requests]
+        return [state.subject(request, part) for request in found for part in request.parts]
+
+    def leases_over(self, now: float) -> list[Subject]:
+        """The parts that compete anew. One whose tree is being changed, or is nobody else's loss, keeps it."""
+        over, self._state.leases_over = self._state.leases_over, {}
+        active = [subject for subject in over.values() if subject.part.state is PartState.ACTIVE]
+        competing = [s for s in active if not s.busy and self._state.dispatcher.has_given_light_to(s.name)]
+        for subject in active:
+            if subject not in competing:
+                self._go_on(subject.request, subject.part, now)
+        return competing
+
+    def end_again(self, leases: Iterable[Subject], names: Collection[PartName]) -> None:
+        """Let these leases end at the next decision, since this one is postponed."""
+        self._state.leases_over |= {subject.name: subject for subject in leases if subject.name in names}
+
+    # ------------------------------------------------------------------------------------ without the policy
+
+    def serve_aside(self, subjects: Iterable[Subject], limits: Mapping[str, int], now: float) -> None:
+        """Light groups within one rack, and static trees: they cost nobody else any light."""
+        for subject in [subject for subject in subjects if subject.part.state is PartState.PENDING]:
+            wanted, part = subject.request.current, subject.part
+            static = self._state.fabric.static_trees and self._state.allocator.has_static(wanted, part.receivers)
+            if static or not self._state.dispatcher.competes(wanted, part):
+                self._aside[subject.name] = subject
+        for subject in list(self._aside.values()):
+            if subject.part.state is not PartState.PENDING:
+                del self._aside[subject.name]
+            elif not self._state.allocator.absent_datapaths(subject.request.current, subject.part.receivers):
+                self._serve_alone(subject, limits, now)
+
+    def _serve_alone(self, subject: Subject, limits: Mapping[str, int], now: float) -> None:
+        request, part = subject.request, subject.part
+        if not self._state.dispatcher.competes(request.current, part):
+            self._light(request, part, None, now)
+        elif limits.get(request.current.tenant, 0) >= 0:
+            tree = self._state.allocator.static_for(request.current, part.receivers)
+            if tree is not None:
+                self._light(request, part, tree, now)
+
+    # --------------------------------------------------------------------------------------- with the policy
+
+    def pause(self, names: Iterable[PartName], now: float) -> None:
+        """Take the light from parts whose lease is over; whoever goes first may use their trees."""
+        for name in names:
+            request, part = self._named(name)
+            reservation = self._state.reservations.live[part.reservation or 0]
+            self._state.quota.dark(reservation.id, now)
+            self._state.warm.lay_by(reservation, request.current, now)
+            part.grant = part.lease_end = part.reservation = None
+            part.heard = False
+            self._state.book.move(request, part, PartEvent.PAUSED)
+            reason = f"The lease is over and others go first; it will continue at byte {part.reached}."
+            self._state.book.publish(request, part, EventKind.PAUSED, reason=reason)
+
+    def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
+        """Give a part what the policy has chosen for it; what cannot be had is asked for again at the next decision."""
+        request, part = self._named(start.job.name)
+        part.chunk = None if start.last else start.seconds
+        if part.state is PartState.ACTIVE:
+            self._go_on(request, part, now)
+            return
+        if part.state is not PartState.PENDING:
+            return
+        if start.rest is not None:
+            kept = self._state.dispatcher.receivers_of(start, request.current, part)
+            self._state.book.split(request, part, kept, start.job.parts)
+        if not self._light_again(request, part, start, allowance, now):
+            choice = Choice(start.switch, start.pieces)
+            tree = self._state.allocator.tree_of(request.current, part.receivers, choice)
+            if isinstance(tree, Refusal):
+                self._light_otherwise(request, part, tree, allowance, now)
+            elif tree is None or not self._light(request, part, tree, now):
+                self._state.unplaced[request.current.id] = None
+
+    def _light_otherwise(
+        self, request: Request, part: Part, refusal: Refusal, allowance: Mapping[str, int], now: float
+    ) -> None:
+        """Find a tree with light enough out of anything that is free and not kept free for somebody else."""
+        state, name = self._state, (request.current.id, part.slot)
+        most = allowance.get(request.current.tenant)
+        tree: LightTree | Refusal | None = refusal
+        if state.dispatcher.kept_free_for in (None, name):
+            tree = state.allocator.tree_of_any(request.current, part.receivers, most)
+        if not isinstance(tree, LightTree) or not self._light(request, part, tree, now):
+            self._refuse(request, part, tree if isinstance(tree, Refusal) else refusal, now)
+
+    def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> None:
+        """Let a part wait until more is free, or end it where nothing that could come free would do."""
+        state = self._state
+        limit = state.settings.limits(request.current.tenant).max_splitters
+        self.decide_again = True
+        state.unplaced[request.current.id] = None
+        try:
+            state.allocator.check_light(request.current, part.receivers, limit)
+        except Rejected as never:
+            self._lifecycle.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
+        else:
+            state.refusals.put((request.current.id, part.slot))
+            state.book.explain(request, part, f"of what is free {told(refusal)}")
+
+    def _named(self, name: PartName) -> tuple[Request, Part]:
+        """Whom the policy means."""
+        request = self._state.book.requests[name[0]]  # type: ignore[index]
+        return request, next(part for part in request.parts if part.slot == name[1])
+
+    def _go_on(self, request: Request, part: Part, now: float) -> None:
+        """The part keeps its light for another lease."""
+        reservation = self._state.reservations.live[part.reservation or 0]
+        part.heard = False
+        part.grant = make_grant(self._state, request, part, reservation, now)
+        self._state.book.lease(request, part, now + part.grant.lease)
+        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
+
+    def _light_again(
+        self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float
+    ) -> bool:
+        """Use the tree that an earlier transfer has left lit, if it is what the policy has in mind."""
+        reservation = self._state.allocator.kept_for(request.current, part, self._state.warm, allowance)
+        if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
+            return False
+        self._state.warm.light_again(reservation, request.current, part)
+        self._picked(request, part, reservation)
+        self._lifecycle.act_on([Lit(reservation)], now)
+        return True
+
+    def _light(self, request: Request, part: Part, tree: LightTree | None, now: float) -> bool:
+        address = self._state.ledger.take_address()
+        if address is None:
+            return False
+        layout = self._state.allocator.layout(request.current, part.receivers, tree, address)
+        lenders = self._state.warm.hand_over(layout.elements)
+        reservation = self._state.reservations.open(request.current.id, part.index, layout, address, lenders)
+        self._picked(request, part, reservation)
+        self._lifecycle.watch.await_links(reservation, now)
+        self._lifecycle.act_on(self._state.reservations.completed(reservation), now)
+        return True
+
+    def _picked(self, request: Request, part: Part, reservation: Reservation) -> None:
+        part.reservation = reservation.id
+        self._state.book.move(request, part, PartEvent.PICKED)
+
+
+def _pieces(reservation: Reservation) -> tuple[str, tuple[int, ...]]:
+    tree = reservation.layout.tree
+    return (tree.switch, tuple(sorted(h.splitter.ways for h in tree.splitters))) if tree is not None else ("", ())

@@ -1,0 +1,93 @@
+"""The smallest change to a part that waits with which it would have light now.
+
+Splitters only count leaves, so that which racks go is decided by their ports alone: those without a free one have to,
+and of the others only as many as the free splitters cannot join, those with the fewest receivers first. That is exact
+for groups of any size.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from blast_controller.core.prospect import Offer, Prospect
+from blast_controller.core.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Racks to leave out with their receivers, and, where that alone would do, the ways of one more free splitter."""
+
+    racks: tuple[str, ...]
+    receivers: tuple[str, ...]
+    ways: int | None
+
+    @property
+    def helps(self) -> bool:
+        """Whether there is anything that would help."""
+        return bool(self.racks) or self.ways is not None
+
+
+def smallest_change(state: State, prospect: Prospect) -> Change:
+    """What would help; no racks and no splitter where nothing but waiting does."""
+    kept = _most_racks(state, prospect)
+    left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
+    receivers = tuple(host for rack in left_out for host in prospect.hosts_of[rack])
+    return Change(left_out, receivers, _one_more_splitter(state, prospect))
+
+
+# --------------------------------------------------------------------------------------------- fewer receivers
+
+
+def _most_racks(state: State, prospect: Prospect) -> frozenset[str]:
+    """The most racks with receivers that could be served now, and of those choices the one with the most receivers."""
+    if prospect.is_absent(prospect.root) or not prospect.has_address:
+        return frozenset()
+    local = [rack for rack in prospect.hosts_of if rack == prospect.root]
+    choices = [local]
+    if not prospect.light_used_up:
+        choices += [[*local, *_joined(prospect, offer)] for offer in prospect.offers]
+        choices += [_reached(prospect, tree.name, state) for tree in state.ledger.free_static()]
+    best = max(choices, key=lambda racks: (len(racks), _receivers(prospect, racks)))
+    return frozenset(best)
+
+
+def _joined(prospect: Prospect, offer: Offer) -> list[str]:
+    """Other racks that a switch could join to the sender's now."""
+    blocked = set(prospect.without_port(offer))
+    if prospect.root in blocked:
+        return []
+    candidates = [rack for rack in prospect.others if rack not in blocked]
+    candidates.sort(key=lambda rack: len(prospect.hosts_of[rack]), reverse=True)
+    pool = offer.pool(prospect.now)
+    counts = range(len(candidates), 0, -1)
+    fitting = (count for count in counts if prospect.fits(count, offer.switch, pool, prospect.now))
+    return candidates[: next(fitting, 0)]
+
+
+def _reached(prospect: Prospect, name: str, state: State) -> list[str]:
+    """Racks with receivers that a static tree leads to."""
+    tree = state.fabric.static_trees[name]
+    racks = [rack for rack in prospect.hosts_of if not prospect.is_absent(rack)]
+    return [rack for rack in racks if prospect.reaches_all(tree, prospect.hosts_of[rack])]
+
+
+def _receivers(prospect: Prospect, racks: Sequence[str]) -> int:
+    return sum(len(prospect.hosts_of[rack]) for rack in racks)
+
+
+# ---------------------------------------------------------------------------------------------- one more splitter
+
+
+def _one_more_splitter(state: State, prospect: Prospect) -> int | None:
+    """The ways of the smallest splitter that would be enough, of the sizes in use if one of them is."""
+    if prospect.absent or not prospect.has_address or prospect.light_used_up:
+        return None
+    racks = len(prospect.others)
+    pools = [(o.switch, o.pool(prospect.now)) for o in prospect.offers if o.ports_ready <= prospect.now]
+    if not racks or any(prospect.fits(racks, switch, pool, prospect.now) for switch, pool in pools):
+        return None
+    sizes = (*sorted({s.ways for s in state.fabric.splitters.values()}), prospect.leaves(racks))
+    more = ((ways, switch, pool + Counter([ways])) for ways in sizes for switch, pool in pools)
+    return next((ways for ways, switch, pool in more if prospect.fits(racks, switch, pool, prospect.now)), None)

@@ -1,0 +1,31 @@
+"""How lists and moments read in the sentences that people get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sized
+
+MOST_NAMED = 20
+"""How many names stand in one sentence."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between; of very many the first ones."""
+    every = list(names)
+    more = len(every) - MOST_NAMED
+    return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def are(things: Sized) -> str:
+    """The verb that goes with so many things."""
+    return "is" if len(things) == 1 else "are"
+
+
+def moment(seconds: float) -> str:
+    """How far off something is."""
+    if seconds < 0.05:
+        return "now"
+    if seconds < 10:
+        return f"in {seconds:.1f} s"
+    if seconds < 120:
+        return f"in {seconds:.0f} s"
+    return f"in {seconds / 60:.0f} min" if seconds < 7200 else f"in {seconds / 3600:.1f} h"

@@ -1,0 +1,178 @@
+"""A seeded mix of requests, sent under one policy: when each came, when all its receivers had it, what became of it.
+
+Sizes are heavy-tailed (a Pareto distribution cut at both ends), groups are of two to five racks, arrivals are a Poisson
+process: what an operator sees of a cluster on a busy morning, in the proportions of the lab.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_api.ttypes import MulticastRequest
+from blast_client import AsyncClient
+from blast_client.sending import PartSent, send
+from blast_transport.light import Beam
+from blast_transport.report import TransferResult
+from blast_transport.sender import Sender
+from mininet_topos.demo.receivers import Receivers
+from mininet_topos.demo.stage import Stage
+from mininet_topos.namespace import run_in_network_of
+from mininet_topos.plan import LabPlan
+
+SHAPE = 1.1
+"""Of the Pareto distribution; below 2 its variance is as large as the largest sample."""
+
+LEAST_SECONDS, MOST_SECONDS = 0.15, 5.0
+"""The smallest and the largest transfer, in seconds of light."""
+
+MOST_RECEIVERS = 4
+_CHANCE_TO_PAUSE, _CHANCE_TO_SPLIT = 0.7, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of the mix: it comes `at` seconds after the beginning."""
+
+    name: str
+    at: float
+    sender: str
+    receivers: tuple[str, ...]
+    size: int
+    may_pause: bool
+    may_split: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What became of it: `seconds` from its arrival to the last receiver's confirmation; `intact`: by SHA-256."""
+
+    asked: Asked
+    seconds: float
+    parts: tuple[PartSent, ...]
+    intact: bool
+
+    @property
+    def pauses(self) -> int:
+        """How often it lost its light in between."""
+        return sum(part.pauses for part in self.parts)
+
+    @property
+    def complete(self) -> bool:
+        """Every receiver was served by exactly one part and has the data."""
+        reached = sorted(name for part in self.parts if part.complete for name in part.receivers)
+        return self.intact and reached == sorted(self.asked.receivers)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A mix under one policy."""
+
+    policy: str
+    served: tuple[Served, ...]
+
+    @property
+    def mean_seconds(self) -> float:
+        """Mean completion time."""
+        return statistics.fmean(one.seconds for one in self.served)
+
+    @property
+    def longest_seconds(self) -> float:
+        """The longest completion time."""
+        return max(one.seconds for one in self.served)
+
+    @property
+    def pauses(self) -> int:
+        """How often any transfer lost its light."""
+        return sum(one.pauses for one in self.served)
+
+    @property
+    def split(self) -> int:
+        """How many requests were served in several parts."""
+        return sum(len(one.parts) > 1 for one in self.served)
+
+
+def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]:
+    """`count` requests of a mix, the same ones for the same seed.
+
+    Arrivals are so dense that the transfers take `load` times as long as it takes them to arrive, one after the other.
+    """
+    chance = random.Random(f"blast/lab-mix/{seed}")
+    hosts = [rack.hosts[0].name for rack in plan.rack_plans]
+    seconds = [_seconds(chance) for _ in range(count)]
+    every = statistics.fmean(seconds) / load
+    asked, at = [], 0.0
+    for number, length in enumerate(seconds):
+        sender, *receivers = chance.sample(hosts, chance.randint(2, min(len(hosts), MOST_RECEIVERS + 1)))
+        size = round(length * plan.light_rate_mbps * 1e6 / 8)
+        pause, split = chance.random() < _CHANCE_TO_PAUSE, chance.random() < _CHANCE_TO_SPLIT
+        asked.append(Asked(f"mix-{number}", at, sender, tuple(receivers), size, pause, split))
+        at += chance.expovariate(1 / every)
+    return asked
+
+
+def _seconds(chance: random.Random) -> float:
+    """A bounded Pareto variate, by inversion."""
+    low, high = LEAST_SECONDS**SHAPE, MOST_SECONDS**SHAPE
+    drawn = chance.random()
+    seconds: float = (-(drawn * high - drawn * low - high) / (high * low)) ** (-1 / SHAPE)
+    return seconds
+
+
+def serve(stage: Stage, asked: Sequence[Asked], policy: str, done: Callable[[Served], None]) -> Outcome:
+    """Send the whole mix in the stage's lab; `done` hears of each request. Raises what sending raises."""
+    paths = {one: _file(stage.lab.directory, one) for one in asked}
+    with Receivers(stage, stage.first_hosts()) as receivers:
+        mix = _Mix(stage, receivers, paths, done)
+        served = asyncio.run(mix.run())
+    return Outcome(policy, tuple(served))
+
+
+class _Mix:
+    def __init__(
+        self, stage: Stage, receivers: Receivers, paths: dict[Asked, Path], done: Callable[[Served], None]
+    ) -> None:
+        self._stage, self._receivers, self._paths, self._done = stage, receivers, paths, done
+
+    async def run(self) -> list[Served]:
+        async with AsyncClient(self._stage.lab.thrift) as client:
+            began = time.monotonic()
+            return list(await asyncio.gather(*(self._one(client, asked, began) for asked in self._paths)))
+
+    async def _one(self, client: AsyncClient, asked: Asked, began: float) -> Served:
+        await asyncio.sleep(max(0.0, began + asked.at - time.monotonic()))
+        arrived = time.monotonic()
+        request = MulticastRequest(
+            key=asked.name,
+            sender=asked.sender,
+            receivers=list(asked.receivers),
+            bytes=asked.size,
+            mayPause=asked.may_pause,
+            maySplit=asked.may_split,
+        )
+        parts = await send(client, request, lambda receivers, beam: self._carry(asked, receivers, beam))
+        seconds = time.monotonic() - arrived
+        intact = await asyncio.to_thread(self._receivers.hashes_equal, self._paths[asked], asked.receivers)
+        served = Served(asked, seconds, tuple(parts), intact)
+        self._done(served)
+        return served
+
+    def _carry(self, asked: Asked, receivers: Sequence[str], beam: Beam) -> TransferResult:
+        def carry() -> TransferResult:
+            ours = self._stage.address(asked.sender)
+            with Sender(self._receivers.addresses(receivers), interface_address=ours) as sender:
+                return sender.transmit(self._paths[asked], beam)
+
+        return run_in_network_of(self._stage.lab.host(asked.sender).pid, carry)
+
+
+def _file(directory: Path, asked: Asked) -> Path:
+    path = directory / f"{asked.name}.data"
+    path.write_bytes(os.urandom(asked.size))
+    return path

@@ -1,0 +1,58 @@
+"""Transfers in the lab that are paused, continued and served in parts, byte-identical at every receiver."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_client import Client
+from blast_transport.datagram import segment_size_for, wire_bytes
+from mininet_topos.demo.latency import KEEP_WARM_MS
+from mininet_topos.demo.mix import Asked, Outcome, serve
+from mininet_topos.demo.results import Results
+from mininet_topos.demo.stage import Stage
+from mininet_topos.plan import LabPlan
+
+pytestmark = pytest.mark.lab
+
+PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2}, light_rate_mbps=40.0)
+SECOND = 5_000_000
+"""Bytes that light carries in a second."""
+
+LONG = Asked("long", 0.0, "r1h1", ("r2h1", "r3h1"), 2 * SECOND, may_pause=True, may_split=False)
+SHORT = Asked("short", 0.3, "r4h1", ("r2h1", "r5h1"), SECOND // 4, may_pause=False, may_split=False)
+OTHER = Asked("other", 4.0, "r6h1", ("r5h1",), SECOND, may_pause=False, may_split=False)
+WIDE = Asked("wide", 4.2, "r1h1", ("r2h1", "r3h1", "r4h1", "r5h1"), SECOND // 2, may_pause=True, may_split=True)
+MIX = (LONG, SHORT, OTHER, WIDE)
+
+
+def played(policy: str | None) -> tuple[Outcome, float]:
+    """The mix under a policy, and the bytes that rack 1 sent by light over those of the data."""
+    # Mininet is not everywhere where tests are collected.
+    from mininet_topos.lab import Lab
+
+    with Lab(PLAN, policy=policy, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
+        stage = Stage(lab, client, Results(PLAN.summary))
+        stage.wait_devices()
+        before = lab.counters.optical(1)
+        outcome = serve(stage, MIX, policy or "default", lambda _: None)
+        sent = (lab.counters.optical(1) - before).sent_bytes
+    once = sum(len(served.parts) * served.asked.size for served in outcome.served if served.asked.sender == "r1h1")
+    return outcome, sent / once
+
+
+def test_the_default_pauses_and_splits_without_sending_a_byte_twice() -> None:
+    outcome, copies = played(None)
+    long, short, other, wide = outcome.served
+    assert all(served.complete for served in outcome.served), outcome
+    assert long.pauses >= 1 and short.pauses == other.pauses == 0
+    assert len(wide.parts) == 2 and len(long.parts) == 1
+    assert sorted(len(part.receivers) for part in wide.parts) == [1, 3]
+    payload = segment_size_for(PLAN.mtu)
+    assert copies <= 1.02 * wire_bytes(payload) / payload
+
+
+def test_the_papers_rule_keeps_what_it_has_given() -> None:
+    outcome, copies = played("paper")
+    assert all(served.complete for served in outcome.served), outcome
+    assert (outcome.pauses, outcome.split) == (0, 0)
+    assert copies <= 1.03

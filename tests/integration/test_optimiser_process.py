@@ -1,0 +1,207 @@
+"""The optimiser's process: it answers, is killed, hangs, is stopped; the controller goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import random
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import shared_ports
+from algorithms.scheduling import POLICIES
+from algorithms.scheduling.advised import AdvisedScheduler
+from algorithms.scheduling.contention import Contention
+from algorithms.scheduling.job import Job, multicast
+from blast_controller.core.commands import Optimise
+from blast_controller.core.events import FinishAsked, Optimised, RequestSubmitted
+from blast_controller.core.part_states import PartState
+from blast_controller.core.settings import CoreSettings
+from blast_controller.optimiser_process import GRACE, OptimiserProcess
+from tests.support.core import key_of, make_fabric
+from tests.support.core import multicast as request
+from tests.support.runtime import PATIENCE, running
+
+STARTS = 30.0
+"""Seconds that a process may take to load the solver on a busy machine."""
+
+
+def contention(racks: int = 60, groups: int = 120, seed: int = 1) -> Contention:
+    """Random wide groups on one switch, of which far more can be served than in their order of rank."""
+    rng = random.Random(seed)
+    scheduler = AdvisedScheduler(POLICIES["paper"], {"ocs": Feasibility([1] * racks, {4: racks})})
+    scheduler.gather()
+    for number in range(groups):
+        members = rng.sample(range(racks), rng.randint(2, 12))
+        group = multicast(number, members, rng.paretovariate(1.1), shared_ports)
+        scheduler.arrive(Job(number, group, 1 << members[0], 1.0, 0.0), 0.0)
+    found = scheduler.contention(0.0)
+    assert found is not None
+    return found
+
+
+class Bench:
+    """A running process and its answers."""
+
+    def __init__(self) -> None:
+        self.answers: queue.Queue[Optimised] = queue.Queue()
+        self.failures: list[BaseException] = []
+        self.process = OptimiserProcess(self.answers.put, self.failures.append)
+        self.process.start()
+
+    def ask(self, revision: int, seconds: float = 0.2) -> None:
+        self.process.ask(Optimise(revision, contention(), seconds))
+
+    def answer(self, within: float = STARTS) -> Optimised:
+        return self.answers.get(timeout=within)
+
+    def at_work(self, revision: int, seconds: float) -> int:
+        """Ask what takes long, and return the process when it has begun."""
+        self.ask(0)
+        assert self.answer().chosen
+        pid = self.process.pid
+        assert pid is not None
+        before = cpu_of(pid)
+        self.ask(revision, seconds)
+        until = time.monotonic() + STARTS
+        while cpu_of(pid) < before + 0.1:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return pid
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds that a process has computed for."""
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def is_there(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    with contextlib.ExitStack() as stack:
+        stack.callback(made.process.stop)
+        yield made
+    assert made.failures == []
+
+
+def test_it_answers_with_more_than_greed_has(bench: Bench) -> None:
+    bench.ask(7)
+    answer = bench.answer()
+    assert answer.revision == 7
+    asked = contention()
+    places = {contender.name: contender for contender in asked.contenders}
+    wanted = [(places[chosen.name], chosen.pieces) for chosen in answer.chosen]
+    served = asked.served(wanted)
+    assert len(served) == len(wanted), "what it has chosen fits together"
+    assert sum(c.group.weight for c, _ in served) > sum(
+        c.group.weight for c, _ in asked.served((c, None) for c in asked.contenders)
+    )
+
+
+def test_it_leaves_the_controller_the_processor(bench: Bench) -> None:
+    pid = bench.at_work(1, 0.3)
+    assert int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[16]) == 5
+    assert bench.answer().revision == 1
+
+
+def test_killed_at_work_it_has_answered_and_is_there_again(bench: Bench) -> None:
+    pid = bench.at_work(1, 60.0)
+    os.kill(pid, signal.SIGKILL)
+    assert bench.answer(PATIENCE) == Optimised(1)
+    bench.ask(2)
+    assert bench.answer().chosen and bench.process.pid not in (None, pid)
+
+
+def test_killed_while_idle_one_question_is_lost(bench: Bench) -> None:
+    bench.ask(1)
+    assert bench.answer().chosen
+    pid = bench.process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    bench.ask(2)
+    assert bench.answer(PATIENCE) == Optimised(2)
+    bench.ask(3)
+    assert bench.answer().chosen
+
+
+def test_hung_it_is_ended_and_replaced(bench: Bench) -> None:
+    pid = bench.at_work(1, 0.5)
+    os.kill(pid, signal.SIGSTOP)
+    assert bench.answer(0.5 + GRACE + PATIENCE) == Optimised(1)
+    bench.ask(2)
+    assert bench.answer().chosen and not is_there(pid)
+
+
+def test_stopped_at_work_nothing_is_left(bench: Bench) -> None:
+    pid = bench.at_work(1, 60.0)
+    bench.ask(2)
+    began = time.monotonic()
+    bench.process.stop()
+    assert time.monotonic() - began < PATIENCE and not is_there(pid)
+    assert {bench.answer(PATIENCE).revision, bench.answer(PATIENCE).revision} == {1, 2}
+
+
+def test_a_controller_whose_optimiser_is_killed_goes_on() -> None:
+    settings = CoreSettings(policy="paper", optimise=1.0)
+    with running(make_fabric(8, [8, 4, 4]), settings) as lab:
+        process = OptimiserProcess(lab.runtime.post, lab.failures.append)
+        lab.runtime.optimiser = process
+        process.start()
+        try:
+            assert contested(lab, "a", process, kill=False) == {"left", "right"}
+            assert contested(lab, "b", process, kill=True) == {"wide"}
+            assert contested(lab, "c", process, kill=False) == {"left", "right"}
+        finally:
+            process.stop()
+
+
+def contested(lab, mark, process, kill):  # type: ignore[no-untyped-def]
+    """Who of three gets light when all that they want comes free at once; in the end all are done."""
+    ask(lab, f"first{mark}", "r1h1", [f"r{n}h1" for n in range(2, 9)])
+    ask(lab, f"wide{mark}", "r1h1", ["r3h1", "r4h1", "r5h1"])
+    ask(lab, f"left{mark}", "r1h1", ["r2h1", "r3h1"])
+    ask(lab, f"right{mark}", "r4h1", ["r5h1", "r6h1"])
+    until = time.monotonic() + STARTS
+    while process.pid is None or cpu_of(process.pid) < 0.1:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    if kill:
+        os.kill(process.pid, signal.SIGKILL)
+    end(lab, f"first{mark}")
+    first = wait_for_light(lab, mark, until)
+    done: set[str] = set()
+    while len(done) < 3:
+        lit = wait_for_light(lab, mark, until)
+        for name in lit:
+            end(lab, name + mark)
+        done |= lit
+    return first
+
+
+def wait_for_light(lab, mark, until):  # type: ignore[no-untyped-def]
+    while time.monotonic() < until:
+        core = lab.look()
+        lit = {n for n in ("wide", "left", "right") if core.request(key_of(n + mark)).state is PartState.ACTIVE}
+        if lit:
+            return lit
+        time.sleep(0.02)
+    raise AssertionError("nobody gets light")
+
+
+def ask(lab, key, sender, receivers):  # type: ignore[no-untyped-def]
+    wanted = request(key, sender, receivers, 10**9)
+    lab.runtime.call(lambda turn: turn.handle(RequestSubmitted(wanted))).result(PATIENCE)
+
+
+def end(lab, key):  # type: ignore[no-untyped-def]
+    lab.runtime.call(lambda turn: turn.handle(FinishAsked(key_of(key), 0))).result(PATIENCE)

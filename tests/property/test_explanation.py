@@ -1,0 +1,198 @@
+"""Explanations of requests in random worlds, held against what then happens there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_controller.core.errors import RequestError
+from blast_controller.core.events import (
+    ElementQuarantined,
+    ExtensionAsked,
+    FinishAsked,
+    RequestSubmitted,
+    WithdrawAsked,
+)
+from blast_controller.core.explanation import explain
+from blast_controller.core.fabric import StaticTree
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import Extension, MulticastRequest, RequestKey
+from blast_controller.core.settings import CoreSettings, TenantLimits
+from tests.support.core import World, make_fabric, ready_world
+from tests.support.explaining import go_to
+
+RACKS = 5
+LONG_AFTER = 10_000.0
+TENANTS = ("physics", "biology")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it happens."""
+
+    splitters: tuple[int, ...]
+    ports: int
+    switches: int
+    loop_leaf: bool
+    most_splitters: int | None
+    most_of_physics: int | None
+    keep_warm: float
+    has_static_tree: bool
+
+    def world(self, tenants: tuple[str, str] = TENANTS) -> World:
+        fabric = make_fabric(RACKS, self.splitters, self.ports, switches=self.switches)
+        if self.has_static_tree:
+            tree = StaticTree("bus", "r1", 99, None, {"r2": 99, "r3": 99, "r4": 99}, frozenset())
+            fabric = replace(fabric, static_trees={"bus": tree})
+        limits = {tenants[0]: TenantLimits(max_splitters=self.most_of_physics)}
+        return ready_world(
+            fabric,
+            CoreSettings(
+                loop_leaf=self.loop_leaf, most_splitters=self.most_splitters, keep_warm=self.keep_warm, tenants=limits
+            ),
+        )
+
+
+places = st.builds(
+    Place,
+    st.lists(st.sampled_from([2, 3, 4]), min_size=1, max_size=4).map(tuple),
+    st.integers(1, 2),
+    st.integers(1, 2),
+    st.booleans(),
+    st.none() | st.integers(1, 2),
+    st.none() | st.integers(1, 2),
+    st.sampled_from([0.0, 30.0]),
+    st.booleans(),
+)
+hosts = st.builds("r{}h{}".format, st.integers(1, RACKS), st.integers(1, 2))
+groups = st.tuples(hosts, st.frozensets(hosts, min_size=3, max_size=6))
+asks = st.tuples(st.just("ask"), groups, st.sampled_from([10**9, 2 * 10**10, 5 * 10**10]), st.integers(0, 1))
+deeds = st.one_of(
+    asks,
+    st.tuples(st.just("wait"), st.floats(0.1, 9.0)),
+    st.tuples(st.just("finish"), st.integers(0, 9)),
+    st.tuples(st.just("lose"), st.sampled_from(["ocs1", 2, 5])),
+    st.tuples(st.just("quarantine"), st.sampled_from(["port:r2/50", "port:r5/50", "splitter:s1", "leg:s2/10"])),
+)
+histories = st.builds(
+    lambda first, then, last: [*first, *then, *last],
+    st.lists(asks, min_size=1, max_size=4),
+    st.lists(deeds, max_size=6),
+    st.lists(asks, min_size=1, max_size=2),
+)
+
+
+def happen(world: World, history: list, tenants: tuple[str, str] = TENANTS, keys: tuple[str, str] = ("k", "k")) -> None:
+    """Let a history happen; what the core refuses does not."""
+    for number, (kind, *more) in enumerate(history):
+        try:
+            _do(world, number, kind, more, tenants, keys)
+        except RequestError:
+            continue
+        world.settle()
+
+
+def _do(world: World, number: int, kind: str, more: list, tenants: tuple[str, str], keys: tuple[str, str]) -> None:
+    match kind, *more:
+        case "ask", (sender, receivers), size, who:
+            wanted = tuple(sorted(receivers - {sender}))
+            world.handle(RequestSubmitted(MulticastRequest(f"{keys[who]}{number}", tenants[who], sender, wanted, size)))
+        case "wait", seconds:
+            go_to(world, world.now + seconds)
+        case "finish", which:
+            names = list(world.core.requests)
+            if names:
+                world.handle(FinishAsked(names[which % len(names)], 0))
+        case "lose", device:
+            if world.device(device).up:
+                world.lose(device)
+        case "quarantine", element:
+            if element in world.core.ledger.elements:
+                world.handle(ElementQuarantined(element, "dirty"))
+
+
+def waiting(world: World) -> list[RequestKey]:
+    return [name for name, request in world.core.requests.items() if request.state is PartState.PENDING]
+
+
+def told(world: World, name: RequestKey, viewer: str | None = None):
+    return explain(world.core._state, world.core.request(name), world.now, viewer)
+
+
+def state_after_leaving_out(
+    place: Place, history: list, name: RequestKey, receivers: tuple[str, ...]
+) -> PartState | None:
+    """What a request is at once without these receivers; None where the core does not let it."""
+    world = place.world()
+    happen(world, history)
+    try:
+        world.handle(ExtensionAsked(name, Extension(remove_receivers=receivers)))
+    except RequestError:
+        return None
+    world.settle()
+    return world.core.request(name).state
+
+
+def fewer_racks(world: World, name: RequestKey, than: int) -> Iterator[tuple[str, ...]]:
+    """The receivers of every choice of fewer racks, but of all of a request's."""
+    fabric = world.fabric
+    receivers = world.core.request(name).current.receivers
+    racks = sorted({fabric.hosts[host].rack for host in receivers})
+    for count in range(1, min(than, len(racks))):
+        for chosen in combinations(racks, count):
+            yield tuple(host for host in receivers if fabric.hosts[host].rack in chosen)
+
+
+@settings(max_examples=60, deadline=None)
+@given(places, histories)
+def test_the_smallest_change_frees_it_and_no_smaller_one_does(place, history):
+    world = place.world()
+    happen(world, history)
+    for name in waiting(world):
+        found = told(world, name)
+        if found.leave_out:
+            assert state_after_leaving_out(place, history, name, found.leave_out) is PartState.ACTIVE, found
+        racks = len({world.fabric.hosts[host].rack for host in found.leave_out}) or RACKS
+        for receivers in fewer_racks(world, name, racks):
+            assert state_after_leaving_out(place, history, name, receivers) is not PartState.ACTIVE, (found, receivers)
+
+
+@settings(max_examples=100, deadline=None)
+@given(places, histories)
+def test_who_waits_alone_starts_when_it_is_told_to(place, history):
+    world = place.world()
+    happen(world, history)
+    names = waiting(world)
+    for other in names[1:]:
+        world.handle(WithdrawAsked(other))
+    world.settle()
+    if not names or world.core.request(names[0]).state is not PartState.PENDING:
+        return
+    found = told(world, names[0])
+    assert found.blockers, found
+    if found.start is None:
+        go_to(world, world.now + LONG_AFTER)
+        assert world.core.request(names[0]).state is PartState.PENDING, found
+        return
+    start = world.now + found.start
+    go_to(world, max(world.now, start - 1e-3))
+    assert world.core.request(names[0]).state is PartState.PENDING, found
+    go_to(world, start + 1e-9)
+    assert world.core.request(names[0]).state is PartState.ACTIVE, found
+
+
+@settings(max_examples=60, deadline=None)
+@given(places, histories)
+def test_a_tenant_learns_no_name_of_another(place, history):
+    seen = []
+    for key in ("secret", "hidden"):
+        world = place.world()
+        happen(world, history, keys=("mine", key))
+        mine = [name for name in world.core.requests if name[0] == TENANTS[0]]
+        seen.append([told(world, name, TENANTS[0]) for name in mine])
+        assert not any(word in repr(seen[-1]) for word in (key, TENANTS[1]))
+    assert seen[0] == seen[1]

@@ -1,0 +1,411 @@
+"""What a request is said to be blocked by, when it is said to start, and what is said to free it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Network
+
+import pytest
+
+from blast_controller.core.events import (
+    ElementQuarantined,
+    ExtensionAsked,
+    FinishAsked,
+    RequestSubmitted,
+    VerifyAsked,
+    WithdrawAsked,
+)
+from blast_controller.core.fabric import CrossConnect, StaticTree
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import Extension, MulticastRequest
+from blast_controller.core.settings import CoreSettings, TenantLimits
+from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
+from tests.support.explaining import explained, go_to
+
+SERVICE = 10**9
+"""Bytes that take 0.8 s at the rate of light; the lease is then the shortest there is, 10 s."""
+
+
+def state_of(world, key, tenant=TENANT):
+    return world.core.request((tenant, key)).state
+
+
+def ask(world, key, sender, receivers, tenant=TENANT, size=SERVICE):
+    world.submit(MulticastRequest(key, tenant, sender, tuple(receivers), size))
+    world.settle()
+    return state_of(world, key, tenant)
+
+
+def leave_out(world, key, receivers):
+    world.handle(ExtensionAsked(key_of(key), Extension(remove_receivers=tuple(receivers))))
+    world.settle()
+    return state_of(world, key)
+
+
+# ------------------------------------------------------------------------------------------------------ racks
+
+
+@pytest.fixture
+def busy():
+    """r1 sends to r2 and r3; "late" wants r4 to send to r3 and r5, and waits for r3's only port."""
+    world = ready_world(make_fabric(6, [4, 4]))
+    assert ask(world, "early", "r1h1", ["r2h1", "r3h1"]) is PartState.ACTIVE
+    world.now = 4.0
+    assert ask(world, "late", "r4h1", ["r3h1", "r3h2", "r5h1"]) is PartState.PENDING
+    return world
+
+
+def test_a_rack_whose_port_is_held(busy):
+    told = explained(busy, "late")
+    assert told.key == "late"
+    assert told.sentence == (
+        "The request late waits for a free optical port of r3. "
+        "It can start in 6.0 s at the earliest, if leases end as they are now."
+    )
+    assert told.blockers == ("port:r3/50 is held by default/early (reservation 1), whose lease ends in 6.0 s",)
+    assert told.start == pytest.approx(6.0)
+    assert told.leave_out == ("r3h1", "r3h2")
+    assert told.smallest_change == "Leave out the rack r3: `blast extend default/late --remove r3h1,r3h2`."
+
+
+def test_a_tenant_names_its_request_without_the_tenant(busy):
+    assert "`blast extend late --remove" in explained(busy, "late", viewer=TENANT).smallest_change
+
+
+def test_the_estimate_comes_true(busy):
+    start = busy.now + explained(busy, "late").start
+    go_to(busy, start - 0.001)
+    assert state_of(busy, "late") is PartState.PENDING
+    go_to(busy, start)
+    assert state_of(busy, "late") is PartState.ACTIVE and busy.now == start
+
+
+def test_the_smallest_change_comes_true(busy):
+    assert leave_out(busy, "late", explained(busy, "late").leave_out) is PartState.ACTIVE
+
+
+def test_a_sender_without_a_port_can_only_wait(busy):
+    ask(busy, "same sender", "r1h1", ["r6h1"])
+    told = explained(busy, "same sender")
+    assert told.smallest_change is None and told.leave_out == () and told.start == pytest.approx(6.0)
+
+
+def test_receivers_in_the_sender_s_rack_need_no_light(busy):
+    ask(busy, "near and far", "r1h1", ["r1h2", "r6h1"])
+    assert explained(busy, "near and far").leave_out == ("r6h1",)
+    assert leave_out(busy, "near and far", ["r6h1"]) is PartState.ACTIVE
+
+
+def test_a_lease_that_is_extended_moves_the_estimate(busy):
+    busy.handle(ExtensionAsked(key_of("early"), Extension(add_seconds=30.0)))
+    busy.settle()
+    assert explained(busy, "late").start == pytest.approx(36.0)
+
+
+def test_a_holder_that_is_just_being_lit_counts_with_the_lease_that_it_will_get():
+    world = ready_world(make_fabric(3, [4]))
+    world.submit(multicast("early", "r1h1", ["r2h1"]))
+    world.submit(multicast("late", "r1h1", ["r3h1"]))
+    told = explained(world, "late")
+    assert told.blockers == ("port:r1/50 is being lit for default/early (reservation 1)",)
+    assert told.start == pytest.approx(10.0)
+
+
+def test_what_a_quarantine_takes_away_has_no_end(busy):
+    busy.handle(ElementQuarantined("port:r5/50", "dirty"))
+    told = explained(busy, "late")
+    assert told.start is None and told.sentence.endswith("When it can start is not known.")
+    assert "port:r5/50 is not usable: dirty" in told.blockers
+    assert told.leave_out == ()  # without r3 and r5 there is nobody left
+
+
+def test_a_cross_connect_that_blast_did_not_make():
+    world = ready_world(make_fabric(3, [4]))
+    ask(world, "early", "r2h1", ["r3h1"])
+    ask(world, "late", "r1h1", ["r2h1"])
+    world.lose("ocs1")
+    world.switches["ocs1"].circuits[1] = 1
+    world.switches["ocs1"].foreign.add(CrossConnect("ocs1", 1, 1))
+    world.come_back("ocs1")
+    world.settle()
+    assert any(
+        "port:r1/50 is not usable: occupied by the cross-connect" in b for b in explained(world, "late").blockers
+    )
+
+
+def test_elements_that_are_being_probed():
+    world = ready_world(make_fabric(3, [4]))
+    world.handle(VerifyAsked(bytes(32)))
+    ask(world, "a", "r1h1", ["r2h1"])
+    if state_of(world, "a") is PartState.PENDING:
+        told = explained(world, "a")
+        assert any("being probed" in blocker for blocker in told.blockers) and told.start is None
+
+
+def test_many_racks_that_one_request_holds_are_one_blocker():
+    world = ready_world(make_fabric(30, [32, 32]))
+    everybody = [f"r{n}h1" for n in range(2, 31)]
+    ask(world, "early", "r1h1", everybody)
+    ask(world, "late", "r2h1", ["r1h1", *everybody[1:]])
+    (blocker,) = explained(world, "late").blockers
+    assert blocker.startswith("port:r2/50, port:r1/50, port:r3/50") and "and 10 more are held by" in blocker
+
+
+# -------------------------------------------------------------------------------------------------- splitters
+
+
+def test_splitters_that_are_all_held():
+    world = ready_world(make_fabric(8, [4]))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    ask(world, "late", "r4h1", ["r5h1", "r6h1", "r6h2"])
+    told = explained(world, "late")
+    assert told.sentence.startswith("The request late waits for free splitters that make 2 leaves on ocs1. It can")
+    assert told.blockers == ("splitter:s1 (1:4) is held by default/early (reservation 1), whose lease ends in 10 s",)
+    assert told.start == pytest.approx(10.0)
+    assert told.leave_out == ("r5h1",), "the rack with the fewest receivers"
+    assert told.smallest_change == (
+        "Leave out the rack r5: `blast extend default/late --remove r5h1`; or have one more splitter 1:4 free."
+    )
+    assert leave_out(world, "late", told.leave_out) is PartState.ACTIVE
+
+
+def test_the_splitter_that_would_do_is_the_smallest_that_does():
+    world = ready_world(make_fabric(20, [2, 8, 16]))
+    for number, (sender, receivers) in enumerate([("r1", ["r2", "r3"]), ("r4", ["r5", "r6"]), ("r7", ["r8", "r9"])]):
+        ask(world, f"k{number}", f"{sender}h1", [f"{rack}h1" for rack in receivers])
+    ask(world, "late", "r10h1", [f"r{n}h1" for n in range(11, 17)])
+    assert "one more splitter 1:8 free" in explained(world, "late").smallest_change
+
+
+def test_a_tree_of_several_splitters_starts_when_the_last_one_that_it_needs_is_free():
+    world = ready_world(make_fabric(14, [4, 4, 4]))
+    for number, base in enumerate((1, 4, 7)):
+        world.now = float(number)
+        ask(world, f"k{number}", f"r{base}h1", [f"r{base + 1}h1", f"r{base + 2}h1"])
+    ask(world, "late", "r10h1", [f"r{n}h1" for n in range(11, 15)] + ["r1h2"])
+    told = explained(world, "late")
+    assert told.start == pytest.approx(9.0), "r1 is free at 10, s1 and s2 at 10 and 11; five leaves need two splitters"
+    go_to(world, world.now + told.start)
+    assert state_of(world, "late") is PartState.ACTIVE
+
+
+def test_the_limit_on_splitters_of_one_tree_is_kept():
+    world = ready_world(make_fabric(8, [4, 4]), CoreSettings(most_splitters=1))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    ask(world, "second", "r4h1", ["r5h1", "r6h1"])
+    ask(world, "late", "r7h1", ["r8h1", "r1h2"])
+    assert explained(world, "late").start == pytest.approx(10.0)
+
+
+def test_a_loop_leaf_takes_a_leg():
+    world = ready_world(make_fabric(8, [2, 3]), CoreSettings(loop_leaf=True))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    ask(world, "late", "r4h1", ["r5h1", "r6h1"])
+    told = explained(world, "late")
+    assert "free splitters that make 3 leaves on ocs1" in told.sentence and told.start == pytest.approx(10.0)
+    assert "one more splitter 1:2 free" in told.smallest_change, "together with the one that is free"
+
+
+def test_a_splitter_that_is_kept_warm_counts_as_free():
+    world = ready_world(make_fabric(8, [4]), CoreSettings(keep_warm=60.0))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    ask(world, "late", "r1h1", ["r5h1", "r6h1"])
+    assert explained(world, "late").blockers
+    world.core.take(FinishAsked(key_of("early"), 0), world.now)
+    told = explained(world, "late")
+    assert told.blockers == () and told.start == 0.0 and told.smallest_change is None
+    assert "waits for its turn: all that it needs is free" in told.sentence
+    world.conclude()
+    world.settle()
+    assert state_of(world, "late") is PartState.ACTIVE
+
+
+def test_of_several_switches_the_one_that_is_free_first_is_told_of():
+    world = ready_world(make_fabric(6, [4, 4], switches=2))
+    ask(world, "a", "r1h1", ["r2h1", "r3h1"], size=10**11)
+    ask(world, "b", "r1h1", ["r2h1", "r3h1"])
+    ask(world, "late", "r4h1", ["r2h1", "r5h1"])
+    told = explained(world, "late")
+    (first,) = (r for r in world.core.reservations if r.request == key_of("b"))
+    assert first.layout.tree.switch in told.sentence or "r2" in told.sentence
+    assert all("default/b" in blocker for blocker in told.blockers) and told.start == pytest.approx(10.0)
+
+
+# ---------------------------------------------------------------------------------------------------- tenants
+
+
+def limited(**limits):
+    return CoreSettings(tenants={"physics": TenantLimits(**limits)})
+
+
+def test_a_tenant_that_holds_as_many_splitters_as_it_may():
+    world = ready_world(make_fabric(9, [4, 4]), limited(max_splitters=1))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"], "physics")
+    ask(world, "late", "r4h1", ["r5h1", "r6h1"], "physics")
+    told = explained(world, "late", "physics", "physics")
+    assert "because the tenant physics may hold 1 splitter at a time" in told.sentence
+    assert told.blockers == ("splitter:s1 is held by early (reservation 1), whose lease ends in 10 s",)
+    assert told.start == pytest.approx(10.0) and told.leave_out == ("r6h1",)
+    assert "one more splitter" not in told.smallest_change
+    go_to(world, 10.0)
+    assert state_of(world, "late", "physics") is PartState.ACTIVE
+
+
+def test_a_tenant_that_has_used_up_its_light():
+    world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=5.0))
+    ask(world, "early", "r1h1", ["r2h1"], "physics", size=10**11)
+    world.now = 6.0
+    ask(world, "late", "r3h1", ["r3h2", "r4h1"], "physics")
+    told = explained(world, "late", "physics", "physics")
+    assert told.blockers == ("the tenant physics has used up its light for this hour",)
+    assert told.start is None and told.leave_out == ("r4h1",)
+
+
+def test_what_other_tenants_hold_is_told_without_a_name():
+    world = ready_world(make_fabric(9, [4]))
+    ask(world, "secret", "r1h1", ["r2h1", "r3h1"], "physics")
+    ask(world, "mine", "r4h1", ["r2h1", "r6h1"], "biology")
+    told = explained(world, "mine", "biology", "biology")
+    assert all("is held by another tenant, whose lease ends in 10 s" in blocker for blocker in told.blockers)
+    assert len(told.blockers) == 2 and "secret" not in repr(told) and "physics" not in repr(told)
+    assert "physics/secret (reservation 1)" in repr(explained(world, "mine", None, "biology"))
+
+
+def test_others_that_wait_are_counted_as_far_as_one_may_see_them():
+    world = ready_world(make_fabric(4, [4]))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    for tenant, key in (("physics", "a"), ("physics", "b"), ("biology", "c")):
+        ask(world, key, "r1h1", ["r2h1"], tenant)
+    assert "1 other waiting part is considered" in explained(world, "a", "physics", "physics").sentence
+    assert "other waiting" not in explained(world, "c", "biology", "biology").sentence
+    assert "2 other waiting parts are considered" in explained(world, "c", None, "biology").sentence
+
+
+# ---------------------------------------------------------------------------------------------------- devices
+
+
+def test_a_tor_that_is_away():
+    world = ready_world(make_fabric(4, [4]))
+    world.lose(3)
+    world.deliver()
+    ask(world, "a", "r1h1", ["r2h1", "r3h1"])
+    told = explained(world, "a")
+    assert told.sentence.startswith("The request a waits for the ToR of r3.")
+    assert told.blockers == ("the ToR of r3 is away (connection lost)",)
+    assert told.start is None and told.leave_out == ("r3h1",)
+    assert leave_out(world, "a", ["r3h1"]) is PartState.ACTIVE
+
+
+def test_a_switch_that_is_away():
+    world = ready_world(make_fabric(4, [4]))
+    world.lose("ocs1")
+    world.deliver()
+    ask(world, "a", "r1h1", ["r1h2", "r2h1"])
+    told = explained(world, "a")
+    assert told.blockers == ("the optical switch ocs1 is away (connection lost)",)
+    assert told.start is None and told.leave_out == ("r2h1",)
+
+
+def test_a_holder_whose_tor_is_away_gives_nothing_back():
+    world = ready_world(make_fabric(4, [4]))
+    ask(world, "early", "r1h1", ["r2h1"])
+    world.lose(2)
+    world.deliver()
+    ask(world, "late", "r1h1", ["r3h1"])
+    told = explained(world, "late")
+    assert told.start is None
+    assert told.blockers == (
+        "port:r1/50 is held by default/early (reservation 1), whose lease ends in 10 s, "
+        f"for which tor:{2:016x} has to come back",
+    )
+    go_to(world, 10.0)
+    assert state_of(world, "late") is PartState.PENDING
+    assert "is being given back by default/early" in explained(world, "late").blockers[0]
+    assert "the tor" not in explained(world, "late").sentence.lower()
+
+
+def test_the_last_group_address():
+    world = ready_world(make_fabric(4, [4]), CoreSettings(group_network=IPv4Network("239.1.0.0/30")))
+    ask(world, "a", "r1h1", ["r1h2"])
+    ask(world, "b", "r2h1", ["r2h2"])
+    ask(world, "c", "r3h1", ["r4h1"])
+    told = explained(world, "c")
+    assert told.blockers == ("every group address of 239.1.0.0/30 is in use",) and told.leave_out == ()
+
+
+def test_a_static_tree_that_is_in_use():
+    tree = StaticTree("bus", "r1", 60, None, {"r2": 60, "r3": 60}, frozenset())
+    world = ready_world(replace(make_fabric(3), static_trees={"bus": tree}))
+    ask(world, "early", "r1h1", ["r2h1", "r3h1"])
+    assert ask(world, "late", "r1h1", ["r2h1", "r3h1"]) is PartState.PENDING
+    told = explained(world, "late")
+    assert told.blockers[0].startswith("the static tree bus is held by default/early")
+    assert told.start == pytest.approx(10.0)
+    go_to(world, 10.0)
+    assert state_of(world, "late") is PartState.ACTIVE
+
+
+# ------------------------------------------------------------------------------------------------ other states
+
+
+def test_a_request_that_does_not_wait(busy):
+    assert explained(busy, "early").sentence == "The request early has light, its lease ends in 6.0 s."
+    busy.handle(FinishAsked(key_of("early"), 0))
+    assert explained(busy, "early").sentence == "The request early is done (The sender has finished)."
+    told = explained(busy, "late")
+    assert "is being given back by default/early" in told.blockers[0] and told.start == pytest.approx(0.0)
+    assert told.sentence.endswith("It can start now at the earliest, if leases end as they are now.")
+    busy.settle()
+    busy.handle(WithdrawAsked(key_of("late")))
+    told = explained(busy, "late")
+    assert told.sentence == "The request late is withdrawn (Withdrawn by the client)."
+    assert (told.blockers, told.start, told.smallest_change) == ((), None, None)
+
+
+def test_a_request_that_is_being_lit():
+    world = ready_world(make_fabric(4, [4]))
+    world.handle(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
+    assert explained(world, "a").sentence == "The request a is being lit."
+
+
+def test_patience_that_is_too_short(busy):
+    busy.submit(multicast("brief", "r1h2", ["r6h1"], patience=2.0))
+    assert explained(busy, "brief").sentence.endswith("Its patience ends before that, in 2.0 s.")
+    busy.submit(multicast("long", "r1h2", ["r6h1"], patience=20.0))
+    assert "patience" not in explained(busy, "long").sentence
+
+
+def test_each_part_is_told_of_where_there_are_several(busy):
+    request = busy.core.request(key_of("late"))
+    (part,) = request.parts
+    request.parts.append(replace(part, index=1, receivers=("r6h1",)))
+    part.receivers = ("r3h1",)
+    told = explained(busy, "late")
+    assert "part 0: waits for a free optical port of r3; part 1: waits for its turn" in told.sentence
+    assert told.blockers[0].startswith("part 0: port:r3/50 is held by") and told.start == 0.0
+    assert told.leave_out == () and told.smallest_change is None, "such a request cannot be changed"
+
+
+def test_a_key_is_quoted_for_the_shell():
+    world = ready_world(make_fabric(4, [4]))
+    ask(world, "early", "r1h1", ["r2h1"])
+    ask(world, "it's late", "r3h1", ["r2h1", "r4h1"])
+    assert "blast extend 'it'\"'\"'s late' --remove r2h1" in explained(world, "it's late", TENANT).smallest_change
+
+
+def test_explaining_changes_nothing(busy):
+    state = busy.core._state
+    before = (
+        repr(state.book.requests),
+        repr(state.reservations.live),
+        dict(state.ledger.holder),
+        state.ledger.next_group,
+    )
+    explained(busy, "late")
+    after = (
+        repr(state.book.requests),
+        repr(state.reservations.live),
+        dict(state.ledger.holder),
+        state.ledger.next_group,
+    )
+    assert before == after and busy.core.conclude(busy.now) == []
