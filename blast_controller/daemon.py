@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -65,7 +66,7 @@ class Daemon:
         self._loaded = _opened(self._store)
         self._compactor = Compactor(self._store, _die)
         self.epoch = self._loaded.epoch
-        self.runtime = Runtime(Core(config.build_fabric(), config.core_settings()), self._store, _die)
+        self.runtime = Runtime(_core(config), self._store, _die)
         self.runtime.waiting = ToldWaitingRoom()
         self._reports = DeviceReports(self.runtime)
         switches = [_switch_settings(section) for section in config.optical_switch]
@@ -166,6 +167,17 @@ class Daemon:
             self._openflow.stop()
         self._compactor.stop()
         self._store.close()
+
+
+def _core(config: Config) -> Core:
+    fabric, started = config.build_fabric(), time.monotonic()
+    core = Core(fabric, config.core_settings())
+    if fabric.optics.passes:
+        took = (time.monotonic() - started) * 1000
+        log.info(
+            "computed the light trees under the power budget of %s in %.0f ms", ", ".join(fabric.optics.passes), took
+        )
+    return core
 
 
 def _store(config: Config) -> Store:

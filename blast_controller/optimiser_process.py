@@ -20,7 +20,7 @@ from typing import Any
 
 from blast_controller.core.commands import Optimise
 from blast_controller.core.events import Optimised
-from blast_controller.optimiser_worker import LENGTH, frame
+from blast_controller.optimiser_frames import LENGTH, frame
 
 READY_WITHIN = 30.0
 """Seconds for a process to start: it loads the solver."""

@@ -1,8 +1,7 @@
 """The optimiser's process: reads questions from standard input and writes answers to standard output.
 
-Started by `optimiser_process` and by nobody else. Messages are Python objects, each after its length in four bytes:
-questions (contention, seconds, seed), to be answered in order by tuples of `Chosen`. The first message out says that
-the process is ready, and how much memory it has.
+Started by `optimiser_process` and by nobody else. Questions (contention, seconds, seed) are answered in order by tuples
+of `Chosen`. The first message out says that the process is ready, and how much memory it has.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import pickle
 import random
 import resource
 import signal
-import struct
 import sys
 import time
 from typing import Any, BinaryIO
@@ -21,16 +19,10 @@ from algorithms.b_matching.budget import Spent
 from algorithms.b_matching.optimiser import warm_up
 from algorithms.scheduling.choosing import choose
 from algorithms.scheduling.contention import Chosen, Contention
+from blast_controller.optimiser_frames import LENGTH, frame
 
 NICENESS = 5
-LENGTH = struct.Struct("!I")
 Question = tuple[Contention, float, int]
-
-
-def frame(message: object) -> bytes:
-    """A message as bytes."""
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return LENGTH.pack(len(body)) + body
 
 
 def read(stream: BinaryIO) -> Any:

@@ -2,9 +2,10 @@
 
 One TCP connection per receiver over the packet network. A frame is {body length u32, type u16, version u16} and the
 body, little-endian. Every message carries the session it belongs to, so that a late one of an older session is
-recognised. The sender invites with Hello and the receiver answers Ready; gaps are asked for by Nack and filled by
-Repair; Progress is either side's sign of life; EndOfData says that all was sent once; Fin closes the
-session with the receiver's verdict. Whoever gives up otherwise closes the connection.
+recognised. The sender invites with Hello and the receiver answers Ready; Tune leads the receiver to another group in
+mid-session and is answered by Ready too; gaps are asked for by Nack and filled by Repair; Progress is either side's
+sign of life; EndOfData says that all was sent once; Fin closes the session with the receiver's verdict. Whoever gives
+up otherwise closes the connection.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _TEXT_BYTES = 1024
 _FRAME = struct.Struct("<IHH")
 _HELLO = struct.Struct("<IQI4sH")
 _SESSION = struct.Struct("<I")
+_TUNE = struct.Struct("<I4sH")
 _SEGMENT = struct.Struct("<IQ")
 _RANGE = struct.Struct("<QQ")
 _FIN = struct.Struct(f"<I{DIGEST_BYTES}sdQQ")
@@ -63,6 +65,15 @@ class Ready:
     """The receiver has room, listens to the group, and waits."""
 
     session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tune:
+    """The data goes on at another multicast `group` and `port`; what is held stays held."""
+
+    session: int
+    group: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ class Fin:
     duplicates: int
 
 
-Message = Hello | Ready | Nack | Repair | Progress | EndOfData | Fin
+Message = Hello | Ready | Tune | Nack | Repair | Progress | EndOfData | Fin
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +144,26 @@ def _encode_hello(hello: Hello) -> bytes:
 
 def _decode_hello(body: bytes) -> Hello:
     session, size, segment_size, packed, port = _HELLO.unpack_from(body)
-    group = "" if packed == bytes(4) else str(ipaddress.IPv4Address(packed))
-    if group and not (ipaddress.IPv4Address(packed).is_multicast and port):
-        raise RemoteProtocolError(f"Hello names {group}:{port}, which is not a multicast group and port")
+    group = "" if packed == bytes(4) else _group(packed, port, "Hello")
     if not 0 < segment_size <= LARGEST_SEGMENT or size > LARGEST_SEGMENT_COUNT * segment_size:
         raise RemoteProtocolError(f"Hello announces {size} bytes in segments of {segment_size}, which is out of range")
     return Hello(session, body[_HELLO.size :].decode(), size, segment_size, group, port)
+
+
+def _encode_tune(tune: Tune) -> bytes:
+    return _TUNE.pack(tune.session, ipaddress.IPv4Address(tune.group).packed, tune.port)
+
+
+def _decode_tune(body: bytes) -> Tune:
+    session, packed, port = _TUNE.unpack(body)
+    return Tune(session, _group(packed, port, "Tune"), port)
+
+
+def _group(packed: bytes, port: int, message: str) -> str:
+    group = ipaddress.IPv4Address(packed)
+    if not (group.is_multicast and port):
+        raise RemoteProtocolError(f"{message} names {group}:{port}, which is not a multicast group and port")
+    return str(group)
 
 
 def _decode_ready(body: bytes) -> Ready:
@@ -201,6 +226,7 @@ _CODECS: dict[int, _Codec] = {
     5: _Codec(Progress, lambda alive: _SEGMENT.pack(alive.session, alive.segment), _decode_progress, _SEGMENT.size),
     6: _Codec(EndOfData, _encode_end, _decode_end, _SESSION.size + DIGEST_BYTES),
     7: _Codec(Fin, _encode_fin, _decode_fin, _FIN.size + _TEXT_BYTES),
+    8: _Codec(Tune, _encode_tune, _decode_tune, _TUNE.size),
 }
 _TYPES: dict[type[Message], int] = {codec.message: number for number, codec in _CODECS.items()}
 

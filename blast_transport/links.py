@@ -7,6 +7,7 @@ import selectors
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from blast_transport.connection import ControlConnection
 from blast_transport.errors import RemoteError
@@ -17,6 +18,7 @@ Address = tuple[str, str, int]
 
 _QUEUE_LOW_BYTES = 1 << 18
 _SELECTOR_TICK_SECONDS = 0.001
+_WAKES = 4096
 
 
 class ControlLinks:
@@ -26,6 +28,15 @@ class ControlLinks:
         self._receivers = receivers
         self._selector = selectors.DefaultSelector()
         self._open: dict[str, ControlConnection] = {}
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        for end in (self._wake_reader, self._wake_writer):
+            end.setblocking(False)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
+
+    def wake(self) -> None:
+        """End the waiting of `exchange`, now or the next one; from any thread, also when all is over."""
+        with suppress(OSError):
+            self._wake_writer.send(b"\0")
 
     def connect(self, timeout: float) -> dict[str, str]:
         """Connect to every receiver that is not connected, all at once; what failed, name to reason."""
@@ -65,7 +76,10 @@ class ControlLinks:
         if any(name in self._open and not self._open[name].wants_write for name in filled):
             timeout = 0
         for key, events in self._wait(timeout):
-            self._serve(key.data, events, core)
+            if key.data is None:
+                self._wake_reader.recv(_WAKES)
+            else:
+                self._serve(key.data, events, core)
 
     def drop_failed(self, core: SenderCore) -> None:
         """A failed receiver's connection carries no further transfer: what is still in it belongs to this one."""
@@ -78,6 +92,8 @@ class ControlLinks:
         for name in list(self._open):
             self._close(name)
         self._selector.close()
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def abort(self) -> None:
         """Close every connection, ready to connect again."""
@@ -162,7 +178,8 @@ class ControlLinks:
     def _drop_closed(self) -> None:
         """Between transfers the receivers say nothing, so whatever can be read is an end of connection."""
         for key, _ in self._selector.select(0):
-            self._close(key.data)
+            if key.data is not None:
+                self._close(key.data)
 
     def _close(self, name: str) -> None:
         connection = self._open.pop(name)

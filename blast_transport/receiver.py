@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blast_transport.connection import ControlConnection
-from blast_transport.control import DIGEST_BYTES, EndOfData, Fin, Hello, Message, Progress, Repair
+from blast_transport.control import DIGEST_BYTES, EndOfData, Fin, Hello, Message, Progress, Repair, Tune
 from blast_transport.errors import RemoteProtocolError, TransportError, WrongInputError, sentence
 from blast_transport.interface import interface_mtu, open_group_socket
 from blast_transport.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
@@ -153,6 +153,8 @@ class Receiver:
             session.repair(message, now)
         elif isinstance(message, Progress):
             session.core.progress(now)
+        elif isinstance(message, Tune):
+            self._follow(session, message, now)
         elif isinstance(message, EndOfData):
             if session.core.state is not ReceiverState.RECEIVING:
                 raise RemoteProtocolError("EndOfData a second time")
@@ -167,7 +169,8 @@ class Receiver:
             target = TargetFile(self._settings.directory, hello)
             session = Session(ReceiverCore(hello, now, self._timings), target, client, now)
             try:
-                self._join(session)
+                if hello.group:
+                    self._join(session, (hello.group, hello.port))
             except (OSError, TransportError):
                 target.discard()
                 raise
@@ -179,23 +182,33 @@ class Receiver:
         client.session = session
         client.connection.expedite(by_light=bool(hello.group))
 
-    def _join(self, session: Session) -> None:
-        hello = session.core.hello
-        if not hello.group:
-            return
-        key = (hello.group, hello.port)
+    def _follow(self, session: Session, tune: Tune, now: float) -> None:
+        """Listen to another group from now on."""
+        channel, key = session.channel, (tune.group, tune.port)
+        if channel is None or session.core.state is not ReceiverState.RECEIVING:
+            raise RemoteProtocolError("Tune in a session that receives no data by light")
+        if key != channel.key:
+            try:
+                self._join(session, key)
+            except (OSError, TransportError) as error:
+                session.core.fail(f"cannot follow to {tune.group}: {sentence(error)}")
+                return
+            self._leave(session, channel)
+        session.core.tuned(now)
+
+    def _join(self, session: Session, key: tuple[str, int]) -> None:
         channel = self._channels.get(key)
         if channel is None:
             channel = Channel(self._open_group(self._settings.interface_address, *key), key)
             self._channels[key] = channel
             self._selector.register(channel.socket, selectors.EVENT_READ, channel)
-        if hello.session in channel.sessions:
-            raise RemoteProtocolError(f"session {hello.session} is in use on {hello.group}:{hello.port}")
-        channel.sessions[hello.session] = session
+        number = session.core.hello.session
+        if number in channel.sessions:
+            raise RemoteProtocolError(f"session {number} is in use on {key[0]}:{key[1]}")
+        channel.sessions[number] = session
         session.channel = channel
 
-    def _leave(self, session: Session) -> None:
-        channel = session.channel
+    def _leave(self, session: Session, channel: Channel | None) -> None:
         if channel is None:
             return
         del channel.sessions[session.core.hello.session]
@@ -234,7 +247,7 @@ class Receiver:
         core, client = session.core, session.client
         client.session = None
         session.target.discard()
-        self._leave(session)
+        self._leave(session, session.channel)
         if core.state is ReceiverState.FAILED:
             self._emit(Failed(core.hello.session, client.address, core.hello.name, core.reason))
             return

@@ -1,9 +1,10 @@
 """What a receiver decides in one session. No sockets, no files, no clock.
 
 Theory of operation. Segments arrive by light or as repairs. One light path does not reorder, so a jump in the
-segment numbers is a loss and is asked for at once. The end of the data has no such jump: after EndOfData the
-receiver waits until nothing new came for a moment and asks for the rest. What was asked for and does not come is asked
-for again. When every segment is held the caller checks the digest and tells the outcome, which goes out as Fin.
+segment numbers is a loss and is asked for at once; the light may be dark for a while and go on at another group. The
+end of the data has no such jump: after EndOfData the receiver waits until nothing new came for a moment and asks for
+the rest. What was asked for and does not come is asked for again. When every segment is held the caller checks the
+digest and tells the outcome, which goes out as Fin.
 
 `segment` answers whether the caller has to store the bytes; messages to send collect in `outbox`.
 """
@@ -111,6 +112,11 @@ class ReceiverCore:
     def progress(self, now: float) -> None:
         """The sender said that it lives."""
         self._heard = now
+
+    def tuned(self, now: float) -> None:
+        """The caller listens to the group where the data goes on."""
+        self._heard = now
+        self.outbox.append(Ready(self.hello.session))
 
     def end_of_data(self, end: EndOfData, now: float) -> None:
         """The sender has sent every segment once. Raises LocalProtocolError if it said so before."""

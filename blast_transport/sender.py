@@ -1,4 +1,4 @@
-"""The sending side: a file once by light to a group, control and repairs over the packet network."""
+"""The sending side: a file once by light, in one go or with pauses; control and repairs over the packet network."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from socket import socket
 from typing import Protocol
 
 from blast_transport.control import LARGEST_SEGMENT_COUNT, Hello, encode
-from blast_transport.datagram import HEADER, segment_size_for, wire_bytes
-from blast_transport.errors import LightPathError, LocalProtocolError, UnsafeNameError, WrongInputError
-from blast_transport.interface import interface_mtu, open_sender_socket
+from blast_transport.datagram import segment_size_for, wire_bytes
+from blast_transport.errors import LocalProtocolError, UnsafeNameError, WrongInputError
+from blast_transport.interface import interface_mtu
+from blast_transport.light import Beam, Light, LightCarrier
 from blast_transport.links import Address, ControlLinks
 from blast_transport.pacing import Pacer
 from blast_transport.report import ReceiverOutcome, TransferResult
 from blast_transport.sender_core import Peer, SenderCore, SenderTimings
-from blast_transport.store import new_hash, plain_name, read_exactly
+from blast_transport.store import plain_name
 
 _IDLE_SECONDS = 1.0
-# A machine that cannot keep up with the rate must still get to read what the receivers say.
-_DATAGRAMS_PER_STEP = 64
 
 
 class Carrier(Protocol):
@@ -32,52 +30,11 @@ class Carrier(Protocol):
     datagrams: int
     digest: bytes
 
+    def obey(self, core: SenderCore) -> None:
+        """Do what others have ordered meanwhile, whatever state the session is in."""
+
     def step(self, core: SenderCore) -> float:
         """Do what is due while `core.sending`; seconds until there is more to do."""
-
-
-class _LightCarrier:
-    """Multicasts the segments in order, paced, and digests them on the way."""
-
-    def __init__(self, sock: socket, descriptor: int, hello: Hello, rate: float) -> None:
-        self.datagrams = 0
-        self.digest = b""
-        self._socket = sock
-        self._descriptor = descriptor
-        self._hash = new_hash()
-        self._buffer = memoryview(bytearray(HEADER.size + hello.segment_size))
-        self._rate = rate
-        self._pacer: Pacer | None = None
-
-    def step(self, core: SenderCore) -> float:
-        """Send what is due. Raises SourceChangedError, LightPathError."""
-        now = time.monotonic()
-        if self._pacer is None:
-            self._pacer = Pacer(self._rate, wire_bytes(core.hello.segment_size), now)
-        for _ in range(_DATAGRAMS_PER_STEP):
-            if (delay := self._pacer.delay(now)) > 0:
-                return delay
-            segment = core.take_segment()
-            if segment == core.hello.segments:
-                self.digest = self._hash.digest()
-                core.end_of_data(self.digest, now)
-                return 0
-            self._pacer.sent(self._send(core.hello, segment), now)
-            now = time.monotonic()
-        return 0
-
-    def _send(self, hello: Hello, segment: int) -> int:
-        end = HEADER.size + hello.length(segment)
-        payload = self._buffer[HEADER.size : end]
-        read_exactly(self._descriptor, payload, segment * hello.segment_size)
-        HEADER.pack_into(self._buffer, 0, hello.session, 0, segment)
-        try:
-            self._socket.send(self._buffer[:end])
-        except OSError as error:
-            raise LightPathError(f"the light path takes no datagrams of {end} bytes: {error.strerror}") from error
-        self._hash.update(payload)
-        self.datagrams += 1
-        return wire_bytes(len(payload))
 
 
 class Sender:
@@ -125,13 +82,19 @@ class Sender:
         A receiver that fails does not disturb the others; its outcome says why. Raises WrongInputError if an argument
         cannot be used, SourceChangedError if the file shrinks, LightPathError if the interface refuses.
         """
-        Pacer(rate, wire_bytes(self._segment_size), 0.0)
-        with (
-            opened(path) as descriptor,
-            open_sender_socket(self._interface_address, group, port) as sock,
-        ):
-            hello = self._hello(path, descriptor, self._segment_size, (group, port))
-            return self._transfer(hello, descriptor, _LightCarrier(sock, descriptor, hello, rate))
+        return self.transmit(path, Beam(Light(group, port, rate)))
+
+    def transmit(self, path: Path, beam: Beam) -> TransferResult:
+        """Multicast a file by light that may end, and go on later or at another group, as the beam is told.
+
+        Begins with `beam.first`, and returns when every receiver has confirmed or failed. Raises as `send` does.
+        """
+        Pacer(beam.first.rate, wire_bytes(self._segment_size), 0.0)
+        with opened(path) as descriptor:
+            hello = self._hello(path, descriptor, self._segment_size, (beam.first.group, beam.first.port))
+            with closing(LightCarrier(self._interface_address, descriptor, hello, beam)) as carrier:
+                beam.wake = self._links.wake
+                return self._transfer(hello, descriptor, carrier)
 
     def send_packets(self, path: Path, descriptor: int, segment_size: int, carrier: Carrier) -> TransferResult:
         """The same session with every segment over the control connections (`blast_transport.unicast`)."""
@@ -182,6 +145,7 @@ class Sender:
         """Drive the session to its end; when its data began."""
         began: float | None = None
         while not core.over:
+            carrier.obey(core)
             wait = _IDLE_SECONDS
             if core.sending:
                 began = began or time.monotonic()

@@ -1,7 +1,8 @@
 """What a sender decides in one session with many receivers. No sockets, no files, no clock.
 
 Theory of operation. Every receiver is invited. When each has answered, failed, or run out of time, the segments go
-out once, in order. What a receiver asks for is owed to it and goes over its own connection. A receiver hears
+out once, in order; when the light goes on at another group, they wait until each receiver has followed. What a
+receiver asks for is owed to it and goes over its own connection, whether or not there is light. A receiver hears
 EndOfData when all was sent once and nothing is owed to it, and ends with Fin. Each receiver has its own state and its
 own deadline, so that none waits for another longer than the invitation. Progress of a receiver is a message from it,
 never bytes that its connection takes: the kernel of a stopped process takes many.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from blast_transport.bitmap import Bitmap
-from blast_transport.control import EndOfData, Fin, Hello, Message, Nack, Progress, Ready
+from blast_transport.control import EndOfData, Fin, Hello, Message, Nack, Progress, Ready, Tune
 from blast_transport.errors import LocalProtocolError
 
 _REPAIRS_PER_SEGMENT = 4
@@ -41,6 +42,7 @@ class PeerState(Enum):
 
     INVITED = auto()
     READY = auto()
+    TUNING = auto()
     ENDING = auto()
     COMPLETE = auto()
     FAILED = auto()
@@ -48,6 +50,7 @@ class PeerState(Enum):
 
 class _Event(Enum):
     READY = auto()
+    TUNE = auto()
     END_OF_DATA = auto()
     STORED = auto()
     FAILURE = auto()
@@ -56,11 +59,18 @@ class _Event(Enum):
 _TRANSITIONS: dict[tuple[PeerState, _Event], PeerState] = {
     (PeerState.INVITED, _Event.READY): PeerState.READY,
     (PeerState.INVITED, _Event.FAILURE): PeerState.FAILED,
+    (PeerState.READY, _Event.TUNE): PeerState.TUNING,
+    (PeerState.TUNING, _Event.READY): PeerState.READY,
+    (PeerState.TUNING, _Event.FAILURE): PeerState.FAILED,
     (PeerState.READY, _Event.END_OF_DATA): PeerState.ENDING,
     (PeerState.READY, _Event.FAILURE): PeerState.FAILED,
     (PeerState.ENDING, _Event.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, _Event.FAILURE): PeerState.FAILED,
 }
+
+
+_UNANSWERED = (PeerState.INVITED, PeerState.TUNING)
+_LISTENING = (PeerState.READY, PeerState.TUNING, PeerState.ENDING)
 
 
 @dataclass(slots=True)
@@ -98,8 +108,8 @@ class SenderCore:
 
     @property
     def inviting(self) -> bool:
-        """Some receiver has neither answered the invitation nor failed."""
-        return any(peer.state is PeerState.INVITED for peer in self.peers.values())
+        """Some receiver has neither answered the invitation, or followed to another group, nor failed."""
+        return any(peer.state in _UNANSWERED for peer in self.peers.values())
 
     @property
     def sending(self) -> bool:
@@ -110,6 +120,19 @@ class SenderCore:
     def over(self) -> bool:
         """Every receiver has ended, well or badly."""
         return all(peer.over for peer in self.peers.values())
+
+    def tune(self, group: str, port: int, now: float) -> None:
+        """The data goes on at another group, when every receiver listens there. Only while `sending`.
+
+        Raises LocalProtocolError otherwise.
+        """
+        if not self.sending:
+            raise LocalProtocolError("the data moves to another group only while it is sent")
+        for name, peer in self.peers.items():
+            if not peer.over:
+                self._move(peer, _Event.TUNE)
+                peer.progressed = now
+                self.outbox.append((name, Tune(self.hello.session, group, port)))
 
     def take_segment(self) -> int:
         """The next segment to multicast; equals `hello.segments` when all were taken."""
@@ -148,9 +171,11 @@ class SenderCore:
                 self._move(peer, _Event.READY)
                 if not self.hello.group:
                     self._owe(peer, 0, self.hello.segments)
-            case Nack() if peer.state in (PeerState.READY, PeerState.ENDING):
+            case Ready() if peer.state is PeerState.TUNING:
+                self._move(peer, _Event.READY)
+            case Nack() if peer.state in _LISTENING:
                 self._nack(name, peer, message)
-            case Progress() if peer.state in (PeerState.READY, PeerState.ENDING):
+            case Progress() if peer.state in _LISTENING:
                 pass
             case Fin():
                 self._fin(name, peer, message)
@@ -209,7 +234,7 @@ class SenderCore:
 
     def _limit(self, peer: Peer) -> float | None:
         """When this receiver will be given up unless it progresses."""
-        if peer.state is PeerState.INVITED:
+        if peer.state in _UNANSWERED:
             return peer.progressed + self._timings.ready
         if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and peer.owed.held):
             return peer.progressed + self._timings.stall
@@ -218,6 +243,8 @@ class SenderCore:
     def _overdue(self, peer: Peer) -> str:
         if peer.state is PeerState.INVITED:
             return f"did not answer the invitation within {self._timings.ready:g} s"
+        if peer.state is PeerState.TUNING:
+            return f"did not follow to another group within {self._timings.ready:g} s"
         if peer.owed.held:
             return f"no sign of taking its repairs for {self._timings.stall:g} s"
         return f"did not confirm: no progress for {self._timings.stall:g} s after the end of data"

@@ -29,6 +29,9 @@ class _PacketCarrier:
         self._offset = 0
         self._buffer = memoryview(bytearray(_DIGEST_STEP_BYTES))
 
+    def obey(self, core: SenderCore) -> None:
+        """Nobody orders it: there is no light to come and go."""
+
     def step(self, core: SenderCore) -> float:
         """Digest the next piece. Raises SourceChangedError."""
         piece = self._buffer[: min(_DIGEST_STEP_BYTES, core.hello.size - self._offset)]

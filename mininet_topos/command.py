@@ -133,7 +133,7 @@ def _up(options: argparse.Namespace) -> int:
 
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller
-    with Lab(plan, controller=controller, lease_minimum_ms=PATIENT_LEASE_MS) as lab:
+    with Lab(plan, controller=controller, lease_minimum_ms=PATIENT_LEASE_MS, knows_losses=True) as lab:
         lab.watch(ending_by_fault(FAILED))
         if options.json:
             sys.stdout.write(json.dumps(lab.describe()) + "\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan, RackPlan
+from mininet_topos.power import OVERLOAD_DBM, PASS_LOSS_DB, SENSITIVITY_DBM, TRANSMITTED_DBM, splitter_loss
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,8 @@ class Service:
     """What the lab asks of its controller.
 
     The journal's file (None: none), the shortest lease (None: as it likes), when the light is looked at, for how long
-    a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), and who gets light
-    first (None: by the default policy).
+    a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), who gets light first
+    (None: by the default policy), and whether it is told what light loses in this lab, for a power budget.
     """
 
     journal: Path | None = None
@@ -34,6 +35,7 @@ class Service:
     light_check: str = "off"
     keep_warm_ms: int = 0
     policy: str | None = None
+    knows_losses: bool = False
 
 
 class Wishes(TypedDict, total=False):
@@ -43,6 +45,7 @@ class Wishes(TypedDict, total=False):
     light_check: str
     keep_warm_ms: int
     policy: str | None
+    knows_losses: bool
 
 
 NOTHING_SPECIAL = Service()
@@ -53,7 +56,8 @@ PATIENT_LEASE_MS = 60_000
 
 def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECIAL) -> str:
     """The text of the controller's configuration file."""
-    return "\n".join((*_settings(plan, endpoints, service), *_racks(plan), *_splitters(plan))) + "\n"
+    parts = (_settings(plan, endpoints, service), _racks(plan), _splitters(plan, service))
+    return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator[str]:
@@ -75,7 +79,9 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
         step_timeout_ms=2000,
     )
     loop_leaf = {"loop_leaf": "true"} if plan.loop_leaf else {}
-    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000, **loop_leaf)
+    transceivers = {"launch_dbm": TRANSMITTED_DBM, "sensitivity_dbm": SENSITIVITY_DBM, "overload_dbm": OVERLOAD_DBM}
+    known = transceivers if service.knows_losses else {}
+    yield from _table("[fabric]", light_rate_gbps=plan.light_rate_mbps / 1000, **loop_leaf, **known)
     yield from _table(
         "[[optical_switch]]",
         name=json.dumps(OPTICAL_SWITCH),
@@ -84,6 +90,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
         inputs=plan.ocs_ports,
         outputs=plan.ocs_ports,
         **({} if service.light_check == "off" else {"light_check": json.dumps(service.light_check)}),
+        **({"pass_loss_db": PASS_LOSS_DB} if service.knows_losses else {}),
     )
 
 
@@ -98,7 +105,7 @@ def _racks(plan: LabPlan) -> Iterator[str]:
         )
 
 
-def _splitters(plan: LabPlan) -> Iterator[str]:
+def _splitters(plan: LabPlan, service: Service) -> Iterator[str]:
     for splitter in plan.splitter_plans:
         yield from _table(
             "[[splitter]]",
@@ -106,6 +113,7 @@ def _splitters(plan: LabPlan) -> Iterator[str]:
             optical_switch=json.dumps(OPTICAL_SWITCH),
             input=splitter.input,
             outputs=list(splitter.outputs),
+            **({"insertion_loss_db": splitter_loss(splitter.ways)} if service.knows_losses else {}),
         )
 
 

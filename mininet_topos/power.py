@@ -16,6 +16,8 @@ from tl1_driver.circuits import Circuit, Port
 TRANSMITTED_DBM = 0.0
 SENSITIVITY_DBM = -30.0
 """What a receiver needs: the controller's own default of `dark_dbm`, so that packets and light checks agree."""
+OVERLOAD_DBM = 3.0
+"""What a receiver stands; nothing in a lab sends as much."""
 PASS_LOSS_DB = 1.5
 """One way through the switch."""
 SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9, 24: 16.5, 32: 17.2, 64: 21.5}

@@ -310,7 +310,7 @@ struct Version {
 /** The request cannot be had, now or ever: it breaks a rule or exceeds the fabric. */
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
-      group_too_wide, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
+      group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
       no_open_leg, no_resources, busy, draining, too_many_requests and too_many_pending the same call may succeed at
       another time. */
   1: required string code

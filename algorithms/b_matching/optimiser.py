@@ -1,7 +1,8 @@
 """The anytime optimiser: the best allocation that a budget of milliseconds finds, with a bound on what it misses.
 
 Greedy floor, linear relaxation and rounding; then, as long as nothing is proven, exact search among few wide groups,
-branch and bound where few weighty options are in question, and annealing for the rest of the budget.
+branch and bound where few weighty options are in question, and local search for the rest of the budget: tabu search
+across the border of what fits, or annealing where there is too much for that, or where only pairs are left to settle.
 Measured by `benchmarks/allocation_quality.py`.
 """
 
@@ -20,7 +21,7 @@ from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
 from algorithms.b_matching.optimised import TOLERANCE, Optimised, Selection, fill, total
 from algorithms.b_matching.options import Options, options
-from algorithms.b_matching.oscillation import oscillated
+from algorithms.b_matching.oscillation import MOST_CELLS, cells, oscillated
 from algorithms.b_matching.relaxation import Relaxation, Relaxed
 from algorithms.b_matching.rounding import core, open_options, packed, questions, rounded
 from algorithms.b_matching.scores import FLOOR, best_of
@@ -38,7 +39,7 @@ MOST_WIDE, WIDE_SHARE = 200, 0.15
 """Wide options up to which exact search among them alone is tried, and the share of the budget that it may take."""
 
 BRANCH_UNTIL = 0.75
-"""Share of the budget after which branch and bound gives way to annealing."""
+"""Share of the budget after which branch and bound gives way to local search."""
 
 
 def optimise(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimised:
@@ -87,11 +88,8 @@ def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[
     wanted = core(choices, relaxed, found)
     place = {option: number for number, option in enumerate(wanted)}
     few, start = choices.keep(wanted), [place[option] for option in found]
-    import os
-
-    if not settled and os.environ.get("OSC"):
-        prices = relaxed.prices[: len(choices.budgets) + len(choices.supply)]
-        better = oscillated(few, prices, start, spent, rng)
+    if not settled and cells(few) <= MOST_CELLS:
+        better = oscillated(few, relaxed.prices, start, spent, rng)
     else:
         search = polished if settled else annealed
         better = search(few, [relaxed.profits[option] for option in wanted], start, spent, rng)

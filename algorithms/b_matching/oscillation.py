@@ -28,7 +28,7 @@ MOST_CELLS = 1_000_000
 """Rows times options up to which the walk is quick: it keeps every price at every option."""
 
 TENURE = (3, 10)
-"""Steps for which an option that moved stays, from and below."""
+"""Steps for which an option that has moved stays: from and below."""
 
 RISE, FALL = 0.3, 0.9
 """How much dearer a row becomes at most, in mean weights of a port, and what share of the prices is left."""
@@ -45,9 +45,9 @@ def oscillated(
 ) -> list[int]:
     """The heaviest selection met, never lighter than `start`.
 
-    `prices` are those of the first rows of `relaxation.matrix`, to begin with; rows beyond them begin cheap.
+    `prices` are those of port vertices and splitter sizes to begin with; what comes after them is not used.
     """
-    walk = _Walk(options, prices, rng)
+    walk = _Walk(options, prices[: len(options.budgets) + len(options.supply)], rng)
     for option in start:
         walk.flip(option)
     best, value = list(start), options.total(start)
@@ -60,35 +60,39 @@ def oscillated(
     return best
 
 
-class _Walk:
-    """The options selected, whether they fit or not, and what every option would cost.
+def cells(options: Options) -> int:
+    """Rows (port vertices and splitter sizes) times options."""
+    return (len(options.budgets) + len(options.supply)) * len(options)
 
-    Prices become cheaper by the weights becoming heavier (`_unit`), which is one array instead of a matrix.
+
+class _Walk:
+    """The options selected, whether they fit or not, and what each would gain by being added or removed.
+
+    `_adding` and `_removing` are the two halves of `_gains`, and `_held` is minus infinity where a move is none: to
+    add what is selected, to remove what is not, or to move back what has just moved. Prices become cheaper by the
+    weights becoming heavier (`_unit`), which is one array instead of a matrix.
     """
 
     def __init__(self, options: Options, prices: Sequence[float], rng: random.Random) -> None:
-        rows = matrix(options)
-        count = len(options)
+        rows, count = matrix(options), len(options)
         entries = list(zip(rows.rows.tolist(), rows.values.tolist(), strict=True))
         self._columns = [entries[first:last] for first, last in pairwise(rows.starts.tolist())]
         self._limits: list[float] = rows.limits.tolist()
-        self._weights = options.weights
-        self._worth = np.array(options.weights)
+        self._used = [0.0] * len(self._limits)
+        self._weights, self._worth = options.weights, np.array(options.weights)
         self._unit, self._port = 1.0, float(self._worth.sum() / rows.values.sum())
-        self._prices = [max(price, CHEAPEST * self._port) for price in prices]
-        self._prices += [CHEAPEST * self._port] * (len(self._limits) - len(prices))
+        cheapest = CHEAPEST * self._port
+        self._prices = [max(price, cheapest) for price in prices] + [cheapest] * (len(self._limits) - len(prices))
         charges = np.zeros((len(self._limits), count))
         owners = np.repeat(np.arange(count), np.diff(rows.starts))
         charges[rows.rows, owners] = rows.values * np.array(self._prices)[rows.rows]
         self._charges: list[NDArray[np.float64]] = list(charges)
-        self._used = [0.0] * len(self._limits)
-        # What adding an option costs (prices of its full rows) and what keeping it costs (of its overdrawn rows).
-        self._entry, self._rent = np.zeros(count), np.zeros(count)
-        self._taken = np.zeros(count, bool)
-        self._stays_until = np.zeros(count)
-        self._gain, self._loss = np.empty(count), np.empty(count)
-        self._steps = 0
-        self._draw = rng.random
+        self._gains = np.concatenate((self._worth, -self._worth))
+        self._adding, self._removing = self._gains[:count], self._gains[count:]
+        self._held = np.concatenate((np.zeros(count), np.full(count, -np.inf)))
+        self._movable = np.empty(2 * count)
+        self._released: dict[int, list[int]] = {}
+        self._steps, self._draw = 0, rng.random
         self.selected: set[int] = set()
         self.overdrawn: set[int] = set()
         self.value = 0.0
@@ -96,65 +100,72 @@ class _Walk:
     def step(self) -> None:
         """Move the option that gains most; if that is a loss, change the prices too."""
         self._steps += 1
-        gain = self._gain
-        np.subtract(self._worth, self._entry, gain)
-        np.subtract(self._rent, self._worth, self._loss)
-        np.copyto(gain, self._loss, where=self._taken)
-        np.copyto(gain, -np.inf, where=self._stays_until > self._steps)
-        option = int(gain.argmax())
-        if gain[option] <= 0:
+        for place in self._released.pop(self._steps, ()):
+            self._held[place] = 0.0
+        np.add(self._gains, self._held, self._movable)
+        place = int(self._movable.argmax())
+        gain = self._movable[place]
+        if gain <= 0:
             self._change_prices()
-        self.flip(option)
+        if gain == -np.inf:
+            return
+        count = len(self._weights)
+        self.flip(place % count)
+        back = place - count if place >= count else place + count
         first, last = TENURE
-        self._stays_until[option] = self._steps + first + int(self._draw() * (last - first))
+        self._held[back] = -np.inf
+        self._released.setdefault(self._steps + first + int(self._draw() * (last - first)), []).append(back)
 
     def flip(self, option: int) -> None:
         """Add the option, or remove it if it is selected."""
-        taken = not self._taken[option]
-        self._taken[option] = taken
+        taken = option not in self.selected
+        count = len(self._weights)
         if taken:
             self.selected.add(option)
             self.value += self._weights[option]
         else:
             self.selected.remove(option)
             self.value -= self._weights[option]
-        change = np.add if taken else np.subtract
-        used, limits = self._used, self._limits
+        self._held[option], self._held[option + count] = (-np.inf, 0.0) if taken else (0.0, -np.inf)
+        dearer, cheaper = (np.subtract, np.add) if taken else (np.add, np.subtract)
+        adding, removing, used, limits = self._adding, self._removing, self._used, self._limits
         for row, amount in self._columns[option]:
             before, limit = used[row], limits[row]
             after = used[row] = before + amount if taken else before - amount
             if (before < limit) != (after < limit):
-                change(self._entry, self._charges[row], self._entry)
+                dearer(adding, self._charges[row], adding)
             if (before > limit) != (after > limit):
-                change(self._rent, self._charges[row], self._rent)
+                cheaper(removing, self._charges[row], removing)
                 self.overdrawn ^= {row}
 
     def _change_prices(self) -> None:
         if not self.overdrawn:
-            self._worth /= FALL
             self._unit /= FALL
+            extra = self._worth * (1 / FALL - 1)
+            self._worth += extra
+            self._adding += extra
+            self._removing -= extra
             if self._unit > LARGEST:
                 self._reset_unit()
         for row in sorted(self.overdrawn):
             more = self._port * self._unit * RISE * self._draw()
-            self._prices[row] += more
             charge = self._charges[row]
-            extra = charge * (more / (self._prices[row] - more))
+            extra = charge * (more / self._prices[row])
+            self._prices[row] += more
             charge += extra
-            self._entry += extra
-            self._rent += extra
+            self._adding -= extra
+            self._removing += extra
 
     def _reset_unit(self) -> None:
         unit, self._unit = self._unit, 1.0
         self._worth /= unit
-        self._entry.fill(0.0)
-        self._rent.fill(0.0)
+        self._adding[:], self._removing[:] = self._worth, -self._worth
         for row, used in enumerate(self._used):
             price = max(self._prices[row] / unit, CHEAPEST * self._port)
             charge = self._charges[row]
             charge *= price / self._prices[row]
             self._prices[row] = price
             if used >= self._limits[row]:
-                self._entry += charge
+                self._adding -= charge
             if used > self._limits[row]:
-                self._rent += charge
+                self._removing += charge

@@ -21,7 +21,7 @@ from algorithms.scheduling.queues import NEW, Rank, Token
 from algorithms.scheduling.scheduler import Scheduler, Waiting
 from algorithms.scheduling.selection import Start
 
-MOST_CONTENDERS = 512
+MOST_CONTENDERS = 256
 """Parts that are looked at for one question, those of the best rank; the others are served when it is answered."""
 
 

@@ -60,7 +60,12 @@ class Hold:
 
 def has_splitters(free: Feasibility, leaves: int) -> bool:
     """Whether the pool can make a tree of so many leaves."""
-    return free.fit(Group("", 0, 0, leaves, 0.0)) is not None
+    return pieces_for(free, leaves) is not None
+
+
+def pieces_for(free: Feasibility, leaves: int) -> Pieces | None:
+    """What the pool would give for a tree of so many leaves."""
+    return free.fit(Group("", 0, 0, leaves, 0.0))
 
 
 def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | list[Token]:

@@ -14,6 +14,9 @@ QUANTUM = 0.5
 AGEING = 20.0
 """A job is overdue when it has waited this many times its own size."""
 
+LEAST_TO_GO = 1e-3
+"""Seconds of light that are worth as much as less: what has nothing left to send is not worth all else together."""
+
 SPLIT_SHARE = 0.75
 """The least share of the receivers that a part of their own may have."""
 
@@ -47,7 +50,7 @@ class Policy:
 
     def objective(self, job: Job, state: State) -> float:
         """What serving the job now is worth to an optimiser that maximises a sum: more for shorter and narrower."""
-        return job.weight / (state.to_go(job) * math.sqrt(job.group.racks))
+        return job.weight / (max(state.to_go(job), LEAST_TO_GO) * math.sqrt(job.group.racks))
 
     def fewest_receivers(self, job: Job) -> int:
         """How many receivers must be free at least to be served now, the others becoming a part of their own."""

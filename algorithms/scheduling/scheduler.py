@@ -35,15 +35,19 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import cast
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
 from algorithms.b_matching.group import Group, members
-from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, has_splitters, offer, split
+from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, has_splitters, offer, pieces_for, split
 from algorithms.scheduling.job import Job, PartName
 from algorithms.scheduling.overdue import Overdue
 from algorithms.scheduling.policy import Policy, State, chunk
 from algorithms.scheduling.queues import NEW, Queues, Rank, Token
 from algorithms.scheduling.selection import Selection, Start, WrongPart
+
+FEWER = "fewer"
+"""The kind of token that opens when a tree of so many leaves takes no more splitters than a tenant may still hold."""
 
 RE_RANK_SECONDS = 1.0
 """How often the ranks of those that wait are computed anew, in turn, because keys may change with time."""
@@ -154,7 +158,7 @@ class Scheduler:
         else:
             self._limits[tenant] = splitters
         self._overdue.look_again()
-        return Selection(self._serve(self._counted("tenant", tenant), now))
+        return Selection(self._serve(self._freed_of(tenant), now))
 
     def lose(self, switch: str, ports: int, pieces: Pieces) -> None:
         """Hardware goes (one port of each vertex in `ports`, these splitters); what runs on it is not stopped here."""
@@ -257,13 +261,22 @@ class Scheduler:
         group = start.job.group
         self._held_pieces[group.tenant] -= len(start.pieces)
         freed = self._switches[start.switch].free.give_back(group, start.pieces)
-        return start, [*self._freed(start.switch, freed, start.pieces), *self._counted("tenant", group.tenant)]
+        return start, [*self._freed(start.switch, freed, start.pieces), *self._freed_of(group.tenant)]
 
     def _freed(self, switch: str, ports: int, pieces: Pieces) -> list[Token]:
         tokens: list[Token] = [("port", switch, vertex) for vertex in members(ports)]
-        return [*tokens, *self._counted("pool", switch)] if pieces else tokens
+        return [*tokens, *self._counted("pool", switch), *self._fewer(switch)] if pieces else tokens
 
-    def _counted(self, kind: str, owner: str) -> list[Token]:
+    def _freed_of(self, tenant: str) -> list[Token]:
+        """What waits for a tenant to hold less, or to be allowed more."""
+        return [*self._counted("tenant", tenant), *self._fewer(tenant)]
+
+    def _fewer(self, name: str) -> list[Token]:
+        """What waits until fewer splitters do, on this switch or for this tenant."""
+        owners = [owner for kind, owner in self._counts if kind == FEWER and name in cast(tuple[str, str], owner)]
+        return [token for owner in owners for token in self._counted(FEWER, owner)]
+
+    def _counted(self, kind: str, owner: Hashable) -> list[Token]:
         return [(kind, owner, count) for count in self._counts.get((kind, owner), ())]
 
     # -------------------------------------------------------------------------------------------- deciding
@@ -340,6 +353,10 @@ class Scheduler:
             return has_splitters(self._switches[str(owner)].free, number)
         if kind == "hold":
             return not self._is_held_for(owner)
+        if kind == FEWER:
+            switch, tenant = cast(tuple[str, str], owner)
+            pieces = pieces_for(self._switches[switch].free, number)
+            return pieces is not None and self._left(tenant) >= len(pieces)
         return kind == "new" or self._left(str(owner)) >= number
 
     def _left(self, tenant: str) -> float:
@@ -378,7 +395,7 @@ class Scheduler:
                 return found
             else:
                 # Fewer pieces would do once larger ones come back.
-                blockers.append(("pool", switch.name, found.job.group.leaves))
+                blockers.append((FEWER, (switch.name, job.group.tenant), found.job.group.leaves))
                 blockers.append(("tenant", job.group.tenant, len(found.pieces)))
         for kind, owner, count in blockers:
             if kind != "port":

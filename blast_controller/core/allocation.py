@@ -137,7 +137,8 @@ class Allocator:
     def _first_tree(self, request: MulticastRequest) -> LightTree:
         found = self.tree_of_any(request, request.receivers, None)
         if isinstance(found, Refusal):
-            raise Rejected("power_budget", f"No tree of what is free gives every receiver its light: {told(found)}.")
+            self.check_light(request, request.receivers, None)
+            raise Rejected("no_resources", f"No tree of what is free gives every receiver its light: {told(found)}.")
         if found is None:
             raise Rejected(
                 "no_resources", "There are not enough free optical ports or splitters for this extension now."

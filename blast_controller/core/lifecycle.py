@@ -126,7 +126,7 @@ class Lifecycle:
     def _on_lit(self, outcome: Lit, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
         self._state.book.move(request, part, PartEvent.CONFIRMED)
-        part.reason, part.failures = None, 0
+        part.reason, part.failures, part.heard = None, 0, False
         self._count_light(outcome.reservation, now)
         if (tree := outcome.reservation.layout.tree) is not None:
             self._state.doctor.lit(tree.root, tree.leaves)

@@ -97,16 +97,14 @@ class LightBudget:
     # ------------------------------------------------------------------------------------------------- trees
 
     def tree(
-        self, ends: TreeEnds, matched: Sequence[Splitter], others: Sequence[Splitter], most: int | None
+        self, ends: TreeEnds, matched: Sequence[Splitter], splitters: Sequence[Splitter], most: int | None
     ) -> BudgetedTree | Refusal:
-        """A tree of the splitters that the matching took or, where these will not do, of any among `others`.
+        """A tree of splitters of the sizes that the matching took or, where these will not do, of any of `splitters`.
 
         It has at most `most` splitters. The refusal says which receiver and element bind.
         """
         first = self._shape(ends, [splitter.ways for splitter in matched])
-        found = self._fit(ends, tuple(matched), first)
-        if isinstance(found, Refusal):
-            found = self._fit(ends, tuple(others), None)
+        found = self._fit(ends, tuple(splitters), first)
         if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
             return Refusal(f"a tree with light enough takes {len(found.tree.splitters)} splitters, but may have {most}")
         return found

@@ -23,19 +23,19 @@ class LightRefusals:
     def __init__(self, ledger: Ledger, switches: Iterable[str]) -> None:
         self._ledger = ledger
         self._switches = tuple(switches)
-        self._refused: dict[Name, tuple[int, ...]] = {}
+        self._refused: dict[Name, tuple[object, ...]] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._refused
 
-    def put(self, name: Name) -> None:
-        """A part was refused everything that is free now."""
-        self._refused[name] = self._gained()
+    def put(self, name: Name, holder: object) -> None:
+        """A part was refused everything that is free now and not kept free for `holder`."""
+        self._refused[name] = self._now(holder)
 
-    def take_ripe(self) -> list[Name]:
+    def take_ripe(self, holder: object) -> list[Name]:
         """Those for whom it may be different now; they are forgotten."""
-        gained = self._gained() if self._refused else ()
-        ripe = [name for name, then in self._refused.items() if then != gained]
+        now = self._now(holder) if self._refused else ()
+        ripe = [name for name, then in self._refused.items() if then != now]
         for name in ripe:
             del self._refused[name]
         return ripe
@@ -48,8 +48,8 @@ class LightRefusals:
         """The rules have changed."""
         self._refused.clear()
 
-    def _gained(self) -> tuple[int, ...]:
-        return tuple(map(self._ledger.gained, self._switches))
+    def _now(self, holder: object) -> tuple[object, ...]:
+        return (holder, *map(self._ledger.gained, self._switches))
 
 
 @dataclass(frozen=True, slots=True)

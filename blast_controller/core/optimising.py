@@ -56,8 +56,8 @@ class Optimising:
 
     @property
     def on(self) -> bool:
-        """Whether the optimiser is to be asked at all."""
-        return self.budget > 0
+        """Whether there is an optimiser to ask, that is not late with an answer."""
+        return self.budget > 0 and self._phase is not _Phase.LATE
 
     def on_answered(self, event: Optimised, now: float) -> None:
         """Take an answer; the next decision looks whether its question is still the one."""
@@ -77,7 +77,7 @@ class Optimising:
             return self._decide(self._answer)
         if answered:
             self._phase = _Phase.IDLE
-        if self._phase is _Phase.LATE or not self._time_left(now):
+        if not self.on or not self._time_left(now):
             return self._decide(())
         if self._phase is _Phase.IDLE and not self._ask(contention, now):
             return self._decide(())

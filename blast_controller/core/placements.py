@@ -38,7 +38,7 @@ class Placements:
     def subjects(self) -> list[Subject]:
         """The parts of every request about which something has changed."""
         state = self._state
-        ripe = (name[0] for name in state.refusals.take_ripe())
+        ripe = (name[0] for name in state.refusals.take_ripe(state.dispatcher.kept_free_for))
         names = {**state.unplaced, **state.book.touched, **dict.fromkeys(ripe)}
         state.unplaced.clear()
         found = [state.book.requests[name] for name in names if name in state.book.requests]
@@ -100,12 +100,18 @@ class Placements:
     def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
         """Give a part what the policy has chosen for it; what cannot be had is asked for again at the next decision."""
         request, part = self._named(start.job.name)
-        part.chunk = None if start.last else start.seconds
         if part.state is PartState.ACTIVE:
+            part.chunk = None if start.last else start.seconds
             self._go_on(request, part, now)
             return
         if part.state is not PartState.PENDING:
             return
+        before, part.chunk = part.chunk, None if start.last else start.seconds
+        self._begin(request, part, start, allowance, now)
+        if part.state is PartState.PENDING:
+            part.chunk = before
+
+    def _begin(self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float) -> None:
         if start.rest is not None:
             kept = self._state.dispatcher.receivers_of(start, request.current, part)
             self._state.book.split(request, part, kept, start.job.parts)
@@ -140,7 +146,7 @@ class Placements:
         except Rejected as never:
             self._lifecycle.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
         else:
-            state.refusals.put((request.current.id, part.slot))
+            state.refusals.put((request.current.id, part.slot), state.dispatcher.kept_free_for)
             state.book.explain(request, part, f"of what is free {told(refusal)}")
 
     def _named(self, name: PartName) -> tuple[Request, Part]:

@@ -12,7 +12,6 @@ from algorithms.b_matching.feasibility import Feasibility
 from blast_controller.core.availability import NEVER, Availability
 from blast_controller.core.fabric import Splitter, StaticTree, rack_of
 from blast_controller.core.requests import MulticastRequest
-from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import covers
 
@@ -111,7 +110,7 @@ class Prospect:
     def held_by_tenant(self) -> dict[int, list[str]]:
         """The splitters of the tenant's reservations that count against what it may hold."""
         live = self._state.reservations.live.values()
-        mine = [r for r in live if r.request[0] == self.request.tenant and r.state is not ReservationState.IDLE]
+        mine = [r for r in live if r.request[0] == self.request.tenant and r.splitters]
         held = {r.id: sorted(element for element in r.elements if element.startswith("splitter:")) for r in mine}
         return {number: elements for number, elements in held.items() if elements}
 

@@ -39,7 +39,8 @@ class Reservation:
     `asked` that of the one each has to answer; `share` is what each was last asked to do, `waiting` are those that have
     not answered yet, and `failed` those that could not do it; `dark` are switch outputs at which no light was seen,
     and `alarms` those of leaves that went dark while something else was being changed; `handed_over` are elements that
-    another reservation holds already, while devices are still told to take this one's circuits off them.
+    another reservation holds already, while devices are still told to take this one's circuits off them. It was
+    `left_behind` if it served nobody when it was released.
     """
 
     id: int
@@ -60,6 +61,7 @@ class Reservation:
     elapsed: dict[Device, float] = field(default_factory=dict)
     compute: float | None = None
     handed_over: set[str] = field(default_factory=set)
+    left_behind: bool = False
 
     def take(self, event: ReservationEvent) -> None:
         """Go where the table says. Raises ImpossibleTransition."""
@@ -132,7 +134,9 @@ class Reservation:
 
     @property
     def splitters(self) -> int:
-        """How many splitters it holds."""
+        """How many splitters it holds for its tenant; what serves nobody any longer is anybody's."""
+        if self.left_behind or self.state is ReservationState.IDLE:
+            return 0
         return sum(element.startswith("splitter:") for element in self.elements)
 
     @property

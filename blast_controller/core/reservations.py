@@ -121,6 +121,7 @@ class Reservations:
         """Start to undo a reservation, whatever it is doing."""
         if reservation.state is _S.IDLE:
             self._ledger.call_back(reservation.elements)
+            reservation.left_behind = True
         reservation.take(event)
         self._ledger.retire(reservation.id, reservation.elements)
         self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")

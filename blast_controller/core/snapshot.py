@@ -166,6 +166,7 @@ def reservation_body(reservation: Reservation) -> Body:
         "step": reservation.step,
         "layout": _layout_body(reservation.layout),
         "handed_over": sorted(reservation.handed_over),
+        "left_behind": reservation.left_behind,
         "change": None
         if change is None
         else {
@@ -187,6 +188,7 @@ def load_reservation(body: Body, fabric: Fabric) -> Reservation:
     reservation.state = ReservationState(body["state"])
     reservation.step = body["step"]
     reservation.handed_over = set(body.get("handed_over", ()))
+    reservation.left_behind = body.get("left_behind", False)
     if (change := body["change"]) is not None:
         reservation.change = Change(
             _load_layout(change["target"], fabric),

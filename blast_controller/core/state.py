@@ -103,9 +103,8 @@ class State:
         return request, request.parts[reservation.part]
 
     def splitters_of(self, tenant: str) -> int:
-        """How many splitters a tenant holds; what it has left behind is anybody's."""
-        live = self.reservations.live.values()
-        return sum(r.splitters for r in live if r.request[0] == tenant and r.state is not ReservationState.IDLE)
+        """How many splitters a tenant holds."""
+        return sum(r.splitters for r in self.reservations.live.values() if r.request[0] == tenant)
 
     def splitters_leaving(self, tenant: str) -> int:
         """How many of them it is about to give back."""

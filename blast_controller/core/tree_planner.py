@@ -55,7 +55,8 @@ class TreePlanner:
                 "device_away", f"The optical switch {choice.switch} is away ({self._ledger.away[choice.switch]})."
             )
         ends = self._ends(self._free, choice.switch, root, racks)
-        return self._tree(ends, self._ledger.free_splitters(choice.switch, choice.ways), (), None)
+        taken = self._ledger.free_splitters(choice.switch, choice.ways)
+        return self._tree(ends, taken, taken, None)
 
     def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
         """A tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
@@ -88,12 +89,12 @@ class TreePlanner:
         except Rejected:
             return None
         splitters = stock.splitters(switch)
-        limits = [limit for limit in (most, self._settings.most_splitters) if limit is not None]
-        fewest = min(limits, default=None)
-        pieces = self._pieces(ends, splitters, fewest)
+        limits = [number for number in (most, self._settings.most_splitters) if number is not None]
+        limit = min(limits, default=None)
+        pieces = self._pieces(ends, splitters, limit)
         if pieces is None and not self._budget.covers(switch):
             return None
-        return self._tree(ends, _taken(splitters, pieces or ()), splitters, fewest)
+        return self._tree(ends, _taken(splitters, pieces or ()), splitters, limit)
 
     def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], most: int | None) -> Pieces | None:
         leaves = len(ends.receivers) + (1 if ends.loop_leaf and len(ends.receivers) > 1 else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -158,6 +159,46 @@ def test_the_log_s_form_can_be_changed_while_it_runs(manager):
     manager.hear("RELOADING=1")
     manager.hear("READY=1")
     assert json.loads(manager.log.read_text().splitlines()[-1])["applied"] == ["log.format"]
+
+
+def test_the_optimiser_comes_and_goes_with_its_setting(manager):
+    on = ("optimise_ms = 0", "optimise_ms = 50")
+    thrift = manager.start("--log-format", "json")
+    manager.hear("READY=1")
+    assert optimisers(manager) == []
+    manager.write(on)
+    assert manager.reload()["applied"] == ["policy.optimise_ms"]
+    (pid,) = wait_for_optimisers(manager, 1)
+    os.kill(pid, signal.SIGKILL)
+    with Client(thrift) as client:
+        client.ping()
+    manager.write()
+    manager.reload()
+    assert wait_for_optimisers(manager, 0) == []
+    manager.write(on)
+    manager.reload()
+    (pid,) = wait_for_optimisers(manager, 1)
+    manager.signal(signal.SIGKILL)
+    manager.process.wait(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
+        assert time.monotonic() < deadline, "it outlives its controller"
+        time.sleep(0.05)
+
+
+def optimisers(manager):
+    """The optimiser's processes of a controller."""
+    tasks = Path(f"/proc/{manager.process.pid}/task").glob("*/children")
+    children = [int(pid) for task in tasks for pid in task.read_text().split()]
+    return [pid for pid in children if b"optimiser_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def wait_for_optimisers(manager, count):
+    deadline = time.monotonic() + PATIENCE
+    while len(found := optimisers(manager)) != count:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+    return found
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,11 @@ PACKETS = 10
 
 
 @contextmanager
-def running(plan: LabPlan) -> Iterator[Stage]:
+def running(plan: LabPlan, knows_losses: bool = False) -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab import Lab
 
-    with Lab(plan) as lab, Client(lab.thrift) as client:
+    with Lab(plan, knows_losses=knows_losses) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.wait_devices()
         yield stage
@@ -341,8 +341,8 @@ def test_two_optical_ports_serve_two_groups_of_the_same_racks() -> None:
 
 @pytest.fixture(scope="module")
 def wide_lab() -> Iterator[Stage]:
-    """32 racks; splitters 1:4, 1:8 and 1:16."""
-    with running(preset("wide")) as stage:
+    """32 racks; splitters 1:4, 1:8 and 1:16, of which two in a row would be dark."""
+    with running(preset("wide"), knows_losses=True) as stage:
         yield stage
 
 

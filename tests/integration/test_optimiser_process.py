@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from blast_controller.core.events import FinishAsked, Optimised, RequestSubmitte
 from blast_controller.core.part_states import PartState
 from blast_controller.core.settings import CoreSettings
 from blast_controller.optimiser_process import GRACE, OptimiserProcess
+from blast_controller.optimiser_worker import NICENESS
 from tests.support.core import key_of, make_fabric
 from tests.support.core import multicast as request
 from tests.support.runtime import PATIENCE, running
@@ -75,14 +77,19 @@ class Bench:
         return pid
 
 
+def fields_of(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on (proc(5))."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def cpu_of(pid: int) -> float:
     """Seconds that a process has computed for."""
-    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    fields = fields_of(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def is_there(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.fixture
@@ -110,7 +117,7 @@ def test_it_answers_with_more_than_greed_has(bench: Bench) -> None:
 
 def test_it_leaves_the_controller_the_processor(bench: Bench) -> None:
     pid = bench.at_work(1, 0.3)
-    assert int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[16]) == 5
+    assert int(fields_of(pid)[16]) == os.nice(0) + NICENESS
     assert bench.answer().revision == 1
 
 

@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from algorithms.b_matching.budget import Steps
 from algorithms.b_matching.exact import exact
+from algorithms.b_matching.feasibility import Feasibility
+from algorithms.b_matching.group import Group, members
 from algorithms.b_matching.optimised import total
 from algorithms.b_matching.optimiser import optimise
 from algorithms.b_matching.options import options
+from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import Packing
 from algorithms.b_matching.relaxation import Relaxation
 from algorithms.b_matching.scores import FLOOR, by_score
@@ -98,3 +101,35 @@ def test_a_packing_never_overdraws_and_counts_right(shape, seed, draws):
         selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in packing.selected]
         assert faults(selection, feasibility, shape["most"]) == []
         assert packing.value == pytest.approx(total(selection))
+
+
+@settings(max_examples=100)
+@given(SHAPES, SEEDS, st.integers(1, 10))
+def test_crossing_the_border_returns_only_what_fits_and_never_less_than_its_start(shape, seed, steps):
+    groups, feasibility = matching(seeded(seed), **shape)
+    choices = options(groups, feasibility)
+    assume(len(choices) > 0)
+    start = [seed % len(choices)]
+    found = oscillated(choices, [], start, Steps(steps), seeded(seed))
+    selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in found]
+    assert faults(selection, feasibility, shape["most"]) == []
+    assert choices.total(found) >= choices.total(start)
+
+
+@settings(max_examples=100)
+@given(SHAPES, SEEDS, st.integers(0, 12))
+def test_a_relaxation_stopped_anywhere_bounds_every_selection(shape, seed, pivots):
+    groups, feasibility = matching(seeded(seed), **shape)
+    choices = options(groups, feasibility)
+    assume(len(choices) > 0)
+    left = iter(range(pivots))
+    known = Relaxation(choices, lambda: next(left, None) is None).solve()
+    assert known is not None
+    assert known.bound >= heaviest(groups, feasibility, shape["most"]) * (1 - 1e-9)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, 2**70), max_size=12))
+def test_members_of_many_sets_at_once_are_those_of_each(sets):
+    groups = [Group(number, bits, 2, 1, 1.0) for number, bits in enumerate(sets)]
+    assert options(groups, Feasibility([1] * 71, {})).vertices == [members(bits) for bits in sets]

@@ -152,7 +152,8 @@ class Invariants:
         assert all(count == 1 for count in holders.values()), holders
         addresses = [reservation.group_address for reservation in found]
         assert len(addresses) == len(set(addresses))
-        meaning = {r.id: (r.request, r.part, r.group_address) for r in found}
+        # Whom it serves may change while it is idle.
+        meaning = {r.id: (r.request[0], r.group_address) for r in found}
         for number, what in meaning.items():
             assert self.meaning.setdefault(number, what) == what, f"the number {number} is used again"
         assert not self.gone & set(meaning), "a reservation is back from the dead"
@@ -170,7 +171,9 @@ class Invariants:
         """No tenant gets more splitters while it has as many as it may."""
         now: Counter[str] = Counter()
         for reservation in self.core.reservations:
-            now[reservation.request[0]] += sum(element.startswith("splitter:") for element in reservation.elements)
+            if reservation.state is not ReservationState.IDLE and not reservation.left_behind:
+                splitters = (element for element in reservation.elements if element.startswith("splitter:"))
+                now[reservation.request[0]] += sum(1 for _ in splitters)
         for tenant, count in now.items():
             most = self.core.settings.limits(tenant).max_splitters
             assert most is None or count <= max(most, self.splitters[tenant]), f"{tenant} holds {count} splitters"

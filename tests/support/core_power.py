@@ -31,7 +31,7 @@ def with_optics(
         most, fibre = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
         return Transceiver(port.element, Light(*launch), sensitivity, most, exactly(0.3), fibre)
 
-    pieces = (Piece(s.element, s.ways, LEG_LOSS[s.ways], price=10.0 * s.ways) for s in fabric.splitters.values())
+    pieces = (Piece(s.element, s.ways, LEG_LOSS[s.ways], price=10.0 * s.ways**0.5) for s in fabric.splitters.values())
     passes = {name: Passive(f"switch:{name}", PASS_LOSS) for name in fabric.switches}
     optics = Optics({port.element: transceiver(port) for port in ports}, {p.name: p for p in pieces}, passes)
     return replace(fabric, optics=optics)

@@ -57,6 +57,19 @@ def held_circuits(lab: Lab) -> set[tuple[int, int]]:
     return asyncio.run(read())
 
 
+def powers(lab: Lab) -> dict[tuple[str, int], float]:
+    """What the monitors of the optical switch show in dBm, by side ("in" or "out") and number."""
+
+    async def read() -> dict[tuple[str, int], float]:
+        client = await _session(lab)
+        try:
+            return {(port.side, port.number): power for port, power in (await client.powers()).items()}
+        finally:
+            await client.close()
+
+    return asyncio.run(read())
+
+
 async def _session(lab: Lab) -> SwitchClient:
     host, port = lab.tl1.split(":")
     client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])

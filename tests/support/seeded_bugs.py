@@ -6,19 +6,26 @@ what devices are left with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from algorithms.leaf_assignment import Refusal
 from blast_controller.core import controller, durable, probe_circuits
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
+from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
 from blast_controller.core.commands import Command, SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.fabric import Splitter
 from blast_controller.core.layout import NOTHING, Holding, Step, everything
 from blast_controller.core.ledger import Ledger
+from blast_controller.core.light_budget import LightBudget
+from blast_controller.core.light_refusals import LightRefusals
+from blast_controller.core.light_tree import build
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.probe_circuits import ProbeCircuits
@@ -270,10 +277,10 @@ def removal_forgotten(patch: Patch) -> None:
     """A change that was confirmed leaves the old rules and circuits where they were."""
     begin = Reservations._begin
 
-    def only_add(self: Reservations, reservation: Reservation, present: Holding, note: str) -> None:
+    def only_add(self: Reservations, reservation: Reservation, present: Holding, note: str, *more: Any) -> None:
         if reservation.change is not None and reservation.change.phase is ChangePhase.REMOVING:
             present = reservation.wanted
-        begin(self, reservation, present, note)
+        begin(self, reservation, present, note, *more)
 
     patch.setattr(Reservations, "_begin", only_add)
 
@@ -341,6 +348,26 @@ def static_tree_shared(patch: Patch) -> None:
     patch.setattr(Ledger, "take", careless)
 
 
+def budget_ignored(patch: Patch) -> None:
+    """Trees are built by the number of legs alone, where the matching has found splitters."""
+    tree = LightBudget.tree
+
+    def by_number(
+        self: LightBudget, ends: TreeEnds, matched: Sequence[Splitter], free: Sequence[Splitter], most: int | None
+    ) -> BudgetedTree | Refusal:
+        try:
+            return BudgetedTree(build(ends.root, ends.receivers, matched, ends.loop_leaf), ())
+        except ValueError:
+            return tree(self, ends, matched, free, most)
+
+    patch.setattr(LightBudget, "tree", by_number)
+
+
+def refused_for_ever(patch: Patch) -> None:
+    """Whom the power budget has refused is not looked at again when more is free."""
+    patch.setattr(LightRefusals, "take_ripe", lambda self, holder: [])
+
+
 BUGS: dict[str, Callable[[Patch], None]] = {
     bug.__name__: bug
     for bug in (
@@ -370,6 +397,8 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         probes_not_journalled,
         probes_left_after_restart,
         static_tree_shared,
+        budget_ignored,
+        refused_for_ever,
     )
 }
 

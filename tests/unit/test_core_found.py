@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from blast_controller.core.events import ExtensionAsked, StepConfirmed, Tick
+from blast_controller.core.events import ExtensionAsked, FinishAsked, StepConfirmed, Tick
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import Extension
+from blast_controller.core.settings import CoreSettings, TenantLimits
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 
@@ -73,3 +76,19 @@ def test_light_that_cannot_be_had_again_during_a_change_is_revoked_and_not_tried
     assert part.grant is None
     assert stranger in switch.held
     assert not any(reservation.busy for reservation in world.core.reservations)
+
+
+def test_two_parts_beyond_their_tenant_s_share_do_not_keep_the_core_busy_for_ever():
+    """Each is tried because splitters are there; neither may have them, as long as it takes two where one would do."""
+    settings = CoreSettings(tenants={"biology": TenantLimits(max_splitters=1)}, keep_warm=0.0)
+    world = ready_world(make_fabric(8, [4, 4, 2, 2, 2, 2], ports=3), settings)
+    for key in ("a", "b"):
+        world.granted(multicast(key, "r1h1", ["r2h1", "r3h1", "r4h1"]))
+    wanted = [replace(multicast(key, "r5h1", ["r6h1", "r7h1", "r8h1"]), tenant="biology") for key in ("c", "d")]
+    for one in wanted:
+        world.submit(one)
+    world.settle()
+    world.handle(FinishAsked(key_of("a"), 0))
+    world.settle()
+    states = [world.core.request(one.id).state for one in wanted]
+    assert sorted(state.value for state in states) == ["active", "pending"]

@@ -227,3 +227,15 @@ def test_progress_does_not_shorten_a_lease(world):
     world.handle(ExtensionAsked(key_of("long"), Extension(add_seconds=5.0)))
     world.settle()
     assert part_of(world, "long").lease_end == pytest.approx(before + 5.0)
+
+
+def test_what_was_told_while_paused_is_no_sign_of_life_in_the_next_lease(world):
+    long_one(world)
+    short_one(world)
+    tell(world, "long", GB // 2)
+    later(world, part_of(world, "long").grant.lease)
+    tell(world, "long", GB)
+    finish(world, "short")
+    assert part_of(world, "long").grant.first_byte == GB
+    later(world, part_of(world, "long").grant.lease + 0.01)
+    assert part_of(world, "long").state is PartState.EXPIRED

@@ -33,6 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.config_optics": {"blast_controller", "algorithms"},
     # A client of the running controller, and a reader of its file when it is down.
     "blast_controller.journal_command": {"blast_controller", "blast_client"},
+    # A process of its own, which only computes.
+    "blast_controller.optimiser_worker": {"algorithms", "blast_controller.optimiser_frames"},
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.tls"},
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},

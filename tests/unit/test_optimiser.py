@@ -7,6 +7,7 @@ import random
 import pulp
 import pytest
 
+from algorithms.b_matching import optimiser, oscillation
 from algorithms.b_matching.annealing import annealed
 from algorithms.b_matching.branching import branched
 from algorithms.b_matching.budget import Steps
@@ -17,6 +18,7 @@ from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
 from algorithms.b_matching.optimiser import optimise, warm_up
 from algorithms.b_matching.options import options
+from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import Packing
 from algorithms.b_matching.relaxation import Relaxation
 from algorithms.b_matching.rounding import core, open_options, questions, rounded
@@ -72,12 +74,11 @@ def test_the_same_steps_and_generator_give_the_same_selection():
     assert first == second
 
 
-def test_a_used_up_budget_still_gives_the_floor_and_no_bound():
+def test_a_used_up_budget_still_gives_the_floor_and_a_bound_that_says_little():
     groups, feasibility = star()
     found = optimise(groups, feasibility, lambda: 1.0, random.Random(1))
     assert found.value >= by_score(FLOOR[1], groups, feasibility)[0][0].weight
-    assert found.bound is None
-    assert found.gap is None
+    assert found.bound >= 100.0
     assert not found.certified
     assert faults(found.selection, feasibility) == []
 
@@ -192,9 +193,40 @@ def test_branch_and_bound_that_is_stopped_keeps_the_bound():
     assert branched(choices, relaxation, relaxed, [0], lambda: False) == ([0], pytest.approx(2.5))
 
 
-def test_a_relaxation_that_is_stopped_has_no_answer():
-    groups, feasibility = matching(seeded("stop"), racks=30, groups=120, budget=1)
-    assert Relaxation(options(groups, feasibility), lambda: True).solve() is None
+def chains(racks=60):
+    """Pairs of neighbouring racks, whose relaxation is whole, and the pivots that it takes."""
+    rng = seeded("chains")
+    groups = [group(rack, (rack, rack + 1), rng.uniform(1, 9)) for rack in range(racks - 1)]
+    choices, pivots = options(groups, Feasibility([1] * racks, {})), []
+    optimum = Relaxation(choices, lambda: bool(pivots.append(1))).solve().bound
+    return choices, optimum, len(pivots)
+
+
+def stopped(choices, pivots):
+    left = iter(range(pivots))
+    return Relaxation(choices, lambda: next(left, None) is None).solve()
+
+
+def test_a_relaxation_that_is_stopped_has_come_some_way_and_bounds_what_it_misses():
+    choices, optimum, pivots = chains()
+    for share in (0, 0.5, 0.9):
+        known = stopped(choices, int(share * pivots))
+        weight = choices.total(rounded(choices, known))
+        assert not known.optimal
+        assert weight <= optimum <= known.bound
+        assert weight >= share * optimum
+
+
+def test_a_relaxation_stopped_while_it_repairs_what_was_fixed_has_no_answer():
+    choices, _, _ = chains()
+    stops = []
+    relaxation = Relaxation(choices, lambda: bool(stops))
+    fractions = relaxation.solve().fractions
+    stops.append("now")
+    for option in (option for option, fraction in enumerate(fractions) if fraction < 0.5):
+        relaxation.fix(option, 1)
+        break
+    assert relaxation.solve() is None
 
 
 def test_what_is_fixed_and_freed_again_changes_nothing():
@@ -215,6 +247,50 @@ def test_annealing_leaves_a_poor_start_behind():
     weights = choices.weights
     found = annealed(choices, weights, [10], Steps(200), random.Random(1))
     assert choices.total(found) == pytest.approx(100.0)
+
+
+def test_crossing_the_border_leaves_a_poor_start_behind():
+    groups, feasibility = star()
+    found = oscillated(options(groups, feasibility), [], [10], Steps(20), random.Random(1))
+    assert set(found) == set(range(10))
+
+
+def tight(seed):
+    """Wide groups with four ports at each rack: no exchange of a few of them fits, and the relaxation says little."""
+    rng = seeded(seed)
+    groups = [group(n, rng.sample(range(12), rng.randint(3, 8)), rng.uniform(5, 10)) for n in range(30)]
+    return groups, Feasibility([4] * 12, {4: 16})
+
+
+def test_crossing_the_border_finds_what_is_tightly_packed():
+    groups, feasibility = tight("tight")
+    choices = options(groups, feasibility)
+    best = exact(groups, feasibility, seconds=20)
+    assert best.certified
+    found = oscillated(choices, [], [], Steps(200), random.Random(1))
+    assert faults([(groups[choices.owners[j]], choices.pieces[j]) for j in found], feasibility) == []
+    assert choices.total(found) == pytest.approx(best.value, rel=0.005)
+
+
+def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeypatch):
+    calls = []
+    for limit in ("MOST_CELLS", "MOST_QUESTIONS", "MOST_MISSING"):
+        monkeypatch.setattr(optimiser, limit, 0)
+    monkeypatch.setattr(optimiser, "annealed", lambda *given: calls.append(1) or annealed(*given))
+    monkeypatch.setattr(optimiser, "oscillated", None)
+    groups, feasibility = tight("tight")
+    found = optimise(groups, feasibility, Steps(1000), random.Random(1))
+    assert calls
+    assert faults(found.selection, feasibility) == []
+    assert found.value >= 0.97 * exact(groups, feasibility, seconds=20).value
+
+
+def test_prices_survive_a_long_walk(monkeypatch):
+    """The unit of the weights is set back again and again, and nothing runs out of floating point."""
+    monkeypatch.setattr(oscillation, "LARGEST", 1.5)
+    groups, feasibility = star()
+    found = oscillated(options(groups, feasibility), [], [10], Steps(100), random.Random(1))
+    assert set(found) == set(range(10))
 
 
 def test_a_search_s_core_keeps_the_optimum_of_the_adversary():

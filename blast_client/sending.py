@@ -1,0 +1,241 @@
+"""Ask for light and send by it: the controller's grants and pauses on one side, the data plane on the other.
+
+    results = await send(client, request, carry)
+
+`carry` sends the data to some of the receivers by a beam that comes and goes, usually
+
+    def carry(receivers: Sequence[str], beam: Beam) -> TransferResult:
+        with Sender([addresses[name] for name in receivers], interface_address=ours) as sender:
+            return sender.transmit(path, beam)
+
+It is called once for each part that the controller makes of the request, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from blast_api.ttypes import (
+    Ended,
+    Event,
+    EventKind,
+    Extension,
+    Grant,
+    MulticastRequest,
+    NotYet,
+    PartState,
+    Rejected,
+    RequestStatus,
+    TransferReport,
+)
+from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
+from blast_transport.errors import TransportError
+from blast_transport.light import Beam, Light
+from blast_transport.report import TransferResult
+
+Carry = Callable[[Sequence[str], Beam], TransferResult]
+"""(receivers, beam) -> the result, when each of these receivers has the data or has failed. Blocks."""
+
+_FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
+
+
+class Controller(Protocol):
+    """What is needed of a client."""
+
+    async def submit(self, request: MulticastRequest) -> RequestStatus:
+        """As `AsyncClient.submit`."""
+
+    async def await_event(self, key: str, after_sequence: int = 0) -> Event:
+        """As `AsyncClient.await_event`."""
+
+    async def extend(self, key: str, extension: Extension) -> RequestStatus:
+        """As `AsyncClient.extend`."""
+
+    async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        """As `AsyncClient.finish`."""
+
+    async def withdraw(self, key: str) -> RequestStatus:
+        """As `AsyncClient.withdraw`."""
+
+    async def status(self, key: str) -> RequestStatus:
+        """As `AsyncClient.status`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartSent:
+    """What became of a part that had light.
+
+    `state` is the controller's (`PartState`), `reason` its sentence; `result` is None where sending itself failed, and
+    `reason` then says why. `pauses` counts how often the light was taken away in between.
+    """
+
+    part: int
+    receivers: tuple[str, ...]
+    state: int
+    reason: str
+    pauses: int
+    result: TransferResult | None
+
+    @property
+    def complete(self) -> bool:
+        """Every receiver of the part has the data."""
+        return self.result is not None and self.result.complete == len(self.receivers)
+
+
+async def send(controller: Controller, request: MulticastRequest, carry: Carry) -> list[PartSent]:
+    """Submit a request and send its data as light is granted, paused, continued, and given to parts.
+
+    Returns, part by part, when the request has ended and every receiver has the data or has failed; parts that never
+    had light are not in the list. Raises what the client raises (`Rejected`, `ControllerUnreachable`, ...), and
+    WrongGrant; what is being sent then is given up.
+    """
+    return await _Sending(controller, request, carry).run()
+
+
+class _Sending:
+    """One request."""
+
+    def __init__(self, controller: Controller, request: MulticastRequest, carry: Carry) -> None:
+        self._controller, self._request, self._carry = controller, request, carry
+        self._parts: dict[int, _Part] = {}
+
+    async def run(self) -> list[PartSent]:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                status = await self._controller.submit(self._request)
+                sequence = 0
+                while status.state not in _FINAL or sequence < status.latestSequence:
+                    event = await self._next_event(sequence)
+                    sequence = event.sequence
+                    self._deliver(event, tasks)
+                    if event.kind == EventKind.ENDED:
+                        status = await self._controller.status(self._request.key)
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from several
+        finally:
+            for part in self._parts.values():
+                part.beam.give_up("the sender has stopped")
+        return [self._parts[number].outcome() for number in sorted(self._parts)]
+
+    async def _next_event(self, after: int) -> Event:
+        while True:
+            try:
+                return await self._controller.await_event(self._request.key, after)
+            except NotYet:
+                continue
+
+    def _deliver(self, event: Event, tasks: asyncio.TaskGroup) -> None:
+        if event.part not in self._parts and event.kind == EventKind.GRANTED:
+            part = self._parts[event.part] = _Part(self._controller, self._request, event.grant)
+            tasks.create_task(part.run(self._carry))
+        if event.part in self._parts:
+            self._parts[event.part].inbox.put_nowait(event)
+
+
+class _Part:
+    """One part, from its first grant to its end."""
+
+    def __init__(self, controller: Controller, request: MulticastRequest, grant: Grant) -> None:
+        self.inbox: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.beam = Beam(Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic()))
+        self._controller, self._request = controller, request
+        self._number, self._receivers = grant.part, tuple(grant.receivers)
+        self._plan = PartPlan(request.bytes, may_pause=bool(request.mayPause))
+        self._result: TransferResult | None = None
+        self._state: int = PartState.PENDING
+        self._reason = ""
+        self._pauses = 0
+
+    def outcome(self) -> PartSent:
+        """What became of it."""
+        return PartSent(self._number, self._receivers, self._state, self._reason, self._pauses, self._result)
+
+    async def run(self, carry: Carry) -> None:
+        """Serve the part until the controller says that it has ended and the data has arrived."""
+        # The loop's own executor has few threads, and a paused transfer keeps its thread.
+        thread = ThreadPoolExecutor(1, f"{self._request.key}-{self._number}")
+        carrying = asyncio.get_running_loop().run_in_executor(thread, carry, self._receivers, self.beam)
+        carrying.add_done_callback(lambda _: self.inbox.put_nowait(None))
+        try:
+            while self._state not in _FINAL:
+                await self._once(carrying)
+            if self._state != PartState.DONE:
+                self.beam.give_up(self._reason)
+            await self._collect(carrying)
+        finally:
+            self.beam.give_up("the sender has stopped")
+            thread.shutdown(wait=False)
+
+    async def _once(self, carrying: asyncio.Future[TransferResult]) -> None:
+        """Wait for the next thing to happen, and act on it."""
+        deadline = self._plan.deadline()
+        try:
+            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                event = await self.inbox.get()
+        except TimeoutError:
+            await self._act(self._plan.tick(self.beam.reached, time.monotonic()))
+            return
+        if event is not None:
+            await self._act(self._follow(event))
+        else:
+            await self._collect(carrying)
+            await self._act(self._plan.confirm())
+
+    def _follow(self, event: Event) -> list[Action]:
+        match event.kind:
+            case EventKind.GRANTED | EventKind.CHANGED if event.grant is not None:
+                return self._plan.grant(event.grant, self.beam.reached, time.monotonic())
+            case EventKind.PAUSED | EventKind.REVOKED:
+                self._pauses += 1
+                return self._plan.pause(self.beam.reached)
+            case EventKind.ENDED:
+                self._state, self._reason = event.state, self._reason or event.reason or ""
+        return []
+
+    async def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            match action:
+                case Shine(light):
+                    self.beam.shine(light)
+                case Darken():
+                    self.beam.darken()
+                case Tell(reached):
+                    told = Extension(reachedByte=reached, part=self._number)
+                    await self._unless_over(self._controller.extend(self._request.key, told))
+                case _:
+                    report = self._report()
+                    await self._unless_over(self._controller.finish(self._request.key, self._number, report))
+
+    async def _unless_over(self, call: Coroutine[Any, Any, RequestStatus]) -> None:
+        """What became of the part meanwhile is said by an event that is on its way."""
+        try:
+            await call
+        except Ended:
+            pass
+        except Rejected as refusal:
+            if refusal.code != "not_active":
+                raise
+
+    async def _collect(self, carrying: asyncio.Future[TransferResult]) -> None:
+        """Take the result; without one nobody can go on, and the request is given up."""
+        try:
+            self._result = await carrying
+        except TransportError as error:
+            self._reason = self._reason or str(error)
+            await self._unless_over(self._controller.withdraw(self._request.key))
+
+    def _report(self) -> TransferReport:
+        result = self._result
+        if result is None:
+            return TransferReport(bytesSent=self.beam.reached)
+        return TransferReport(
+            bytesSent=self.beam.reached,
+            durationMs=round(result.seconds * 1000),
+            repairedBytes=result.repaired_bytes,
+            failedReceivers=[outcome.name for outcome in result.receivers if not outcome.complete],
+        )

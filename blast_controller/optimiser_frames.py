@@ -1,0 +1,14 @@
+"""Messages between the controller and its optimiser's process: Python objects, each after its length in four bytes."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+
+LENGTH = struct.Struct("!I")
+
+
+def frame(message: object) -> bytes:
+    """A message as bytes."""
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return LENGTH.pack(len(body)) + body

@@ -1,0 +1,68 @@
+"""A power budget against a switch that measures: a grant promises the light that the monitors show, and no more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.plan import LabPlan
+
+if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    pytest.importorskip("mininet")
+
+from tests.support.fabric_truth import powers
+from tests.support.fault_bench import FaultBench, fault_bench
+from tests.support.live_transfer import LiveTransfer
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[FaultBench]:
+    with fault_bench(LabPlan(racks=6, hosts_per_rack=1, splitters={4: 1, 2: 1}), knows_losses=True) as bench:
+        yield bench
+
+
+def blast(bench: FaultBench, *words: str) -> str:
+    """What the `blast` command prints."""
+    command = [str(Path(sysconfig.get_path("scripts")) / "blast"), *words, "--controller", bench.lab.thrift]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_what_is_promised_is_what_the_monitors_show(bench: FaultBench) -> None:
+    request = bench.new_request("r1h1", "r2h1", "r3h1", "r4h1", "r5h1", "r6h1")
+    grant = bench.grant(request)
+    output = {rack.name: rack.opticalPorts[0].switchOutput for rack in bench.client.fabric().racks}
+    shown = powers(bench.lab)
+    assert len(grant.margins) == 5, "four leaves of 1:4 are not enough"
+    assert len({round(margin.receivedDbm, 3) for margin in grant.margins}) == 2, "two of them are on the second level"
+    for margin in grant.margins:
+        assert margin.receivedDbm == pytest.approx(shown["out", output[margin.rack]], abs=0.06)
+    least = grant.margins[0]
+    assert f"least margin at {least.rack}" in blast(bench, "status", request.key)
+    assert f"{least.sensitivityMarginDb:+.1f} dB to sensitivity" in blast(bench, "explain", request.key)
+    bench.client.withdraw(request.key)
+    bench.wait_state(request, None)
+
+
+def test_a_margin_is_what_a_fibre_may_lose(bench: FaultBench) -> None:
+    request = bench.new_request("r1h1", "r2h1", "r3h1")
+    grant = bench.grant(request)
+    margin = next(margin for margin in grant.margins if margin.rack == "r3").sensitivityMarginDb
+    assert margin > 10
+    fibre = next(port for rack in bench.client.fabric().racks if rack.name == "r3" for port in rack.opticalPorts)
+    with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
+        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", margin - 0.2)
+        assert transfer.hears("r3h1", 10), "that much is to spare"
+        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", margin + 0.2)
+        time.sleep(0.5)
+        assert not transfer.hears("r3h1", 1.0), "and no more"
+        assert transfer.hears("r2h1", 10)
+        bench.lab.faults.dim_fibre(f"port:r3/{fibre.port}", 0.0)
+    bench.client.withdraw(request.key)

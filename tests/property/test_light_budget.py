@@ -1,0 +1,86 @@
+"""What the matching asks of a power budget: never easier with less, and never impossible where a tree exists."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.leaf_assignment import Refusal
+from algorithms.power_budget import Amplifier, Loss, exactly
+from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
+from blast_controller.core.light_budget import LightBudget
+from tests.support.core import make_fabric
+from tests.support.core_power import with_optics
+
+RACKS = 7
+losses = st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.5, 5.0, 9.0])
+
+
+@st.composite
+def fabrics(draw):
+    """A fabric with ports that differ, and splitters of which some differ, or have an amplifier before them."""
+    sizes = draw(st.lists(st.sampled_from([2, 2, 4, 8]), max_size=5))
+    fibres = {f"r{n}": draw(losses) for n in range(1, RACKS + 1)}
+    stand = {f"r{n}": draw(st.sampled_from([10.0, 10.0, 10.0, -5.0])) for n in range(1, RACKS + 1)}
+    sensitivity = draw(st.sampled_from([-24.0, -18.0, -14.0, -11.0]))
+    fabric = with_optics(make_fabric(RACKS, sizes), fibres, sensitivity, stand)
+    pieces = dict(fabric.optics.splitters)
+    for name, piece in pieces.items():
+        kind = draw(st.sampled_from(["as it is", "as it is", "worse", "amplified"]))
+        if kind == "worse":
+            pieces[name] = replace(piece, loss=piece.loss + Loss(0.5, 1.0, 2.0), price=piece.price / 2)
+        elif kind == "amplified":
+            amplifier = Amplifier(f"amplifier:{name}", (9.0, 10.0, 11.0), 12.0)
+            pieces[name] = replace(piece, amplifier=amplifier, price=500.0)
+    sent = draw(st.sampled_from([0.0, 1.0]))
+    ports = {
+        name: replace(port, to_switch=exactly(sent if name.startswith("port:r1/") else 0.3))
+        for name, port in fabric.optics.ports.items()
+    }
+    return replace(fabric, optics=replace(fabric.optics, splitters=pieces, ports=ports))
+
+
+limits = st.sampled_from([None, None, 1, 2, 3])
+
+
+@settings(max_examples=60, deadline=None)
+@given(fabrics(), limits, st.data())
+def test_more_leaves_or_fewer_splitters_are_never_easier(fabric, most, data):
+    choose = LightBudget(fabric).choose("ocs1", most)
+    whole = Counter(s.ways for s in fabric.splitters.values())
+    for _ in range(8):
+        pool = Counter({ways: data.draw(st.integers(0, count)) for ways, count in whole.items()})
+        fewer = Counter({ways: data.draw(st.integers(0, count)) for ways, count in pool.items()})
+        leaves = data.draw(st.integers(2, 12))
+        more = data.draw(st.integers(leaves, 14))
+        hard, easy = choose(more, fewer), choose(leaves, pool)
+        assert hard is None or easy is not None
+        for pieces, held in ((hard, fewer), (easy, pool)):
+            assert pieces is None or not Counter(pieces) - held
+            assert pieces is None or most is None or len(pieces) <= most
+
+
+@settings(max_examples=80, deadline=None)
+@given(fabrics(), limits, st.booleans(), st.data())
+def test_where_a_tree_exists_the_matching_finds_splitters(fabric, most, loop_leaf, data):
+    budget = LightBudget(fabric)
+    ports = fabric.ports_on("ocs1")
+    splitters = (
+        data.draw(st.lists(st.sampled_from(list(fabric.splitters.values())), unique=True)) if (fabric.splitters) else []
+    )
+    root, *receivers = data.draw(st.permutations(ports))[: data.draw(st.integers(2, RACKS))]
+    ends = TreeEnds(root, tuple(receivers), loop_leaf)
+    leaves = len(receivers) + (1 if loop_leaf and len(receivers) > 1 else 0)
+    pieces = budget.choose("ocs1", most)(leaves, Counter(s.ways for s in splitters)) if leaves > 1 else ()
+    left = {ways: [s for s in splitters if s.ways == ways] for ways in set(pieces or ())}
+    matched = [left[ways].pop() for ways in pieces or ()]
+    found = budget.tree(ends, matched, splitters, most)
+    if isinstance(found, BudgetedTree):
+        assert pieces is not None
+        assert all(certificate.holds for certificate in budget.certificates(found.tree))
+        assert most is None or len(found.tree.splitters) <= most
+    else:
+        assert isinstance(found, Refusal) and found.sentence

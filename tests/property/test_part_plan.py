@@ -1,0 +1,160 @@
+"""Senders that follow their plans, against the core in virtual time: they send all, by light that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_client.part_plan import Darken, Finish, PartPlan, Shine, Tell
+from blast_controller.core.errors import Rejected, RequestEnded
+from blast_controller.core.events import FinishAsked, ProgressTold, Tick
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import EventKind
+from blast_controller.core.settings import CoreSettings
+from blast_controller.rpc.convert import grant as to_thrift
+from blast_transport.light import Light
+from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+
+STEP = 0.01
+"""Seconds between two looks at the clock, and how late an event is heard of."""
+TINY = 1e-9
+LONGEST = 120.0
+SETTINGS = CoreSettings(reconcile_every=None, keep_warm=60.0)
+LINE_RATE = 10e9
+PACE = 0.98
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A request: seconds of data, when it comes, from which rack to which others, what it allows.
+
+    Receivers confirm `repairs` seconds after the last byte has gone by light.
+    """
+
+    seconds: float
+    at: float
+    racks: tuple[int, ...]
+    may_pause: bool
+    may_split: bool
+    repairs: float = 0.0
+
+
+class Sending:
+    """The sender of one request: a plan for each part, a position that moves while its light shines."""
+
+    def __init__(self, world: World, key: str, wish: Wish) -> None:
+        self._world, self._key, self._may_pause = world, key, wish.may_pause
+        self.size = round(wish.seconds * LINE_RATE / 8)
+        sender, *receivers = (f"r{rack}h1" for rack in wish.racks)
+        request = multicast(key, sender, receivers, self.size)
+        world.submit(replace(request, may_pause=wish.may_pause, may_split=wish.may_split))
+        world.settle()
+        self.receivers = set(receivers)
+        self.reached: dict[int, int] = {}
+        self._plans: dict[int, PartPlan] = {}
+        self._lights: dict[int, Light] = {}
+        self._heard = self._known = 0
+        self._repairs = wish.repairs
+        self._confirm_at: dict[int, float] = {}
+
+    @property
+    def request(self):
+        return self._world.core.request(key_of(self._key))
+
+    def step(self) -> None:
+        """Act on what had happened by the step before."""
+        heard, self._heard, self._known = self._heard, self._known, len(self.request.events)
+        for event in self.request.events[heard : self._heard]:
+            self._hear(event)
+        for part, plan in self._plans.items():
+            if self._confirm_at.get(part, LONGEST) <= self._world.now:
+                del self._confirm_at[part]
+                self._act(part, plan.confirm())
+            if (due := plan.deadline()) is not None and due <= self._world.now:
+                self._act(part, plan.tick(self.reached[part], self._world.now))
+
+    def move(self) -> None:
+        """Send for the step that ends now."""
+        for number, light in self._lights.items():
+            lit = min(STEP, light.until - (self._world.now - STEP))
+            if lit > TINY and self.reached[number] < self.size:
+                part = self.request.parts[number]
+                assert part.state is PartState.ACTIVE, "sends by light that it does not have"
+                assert part.grant.group_address == light.group
+                self.reached[number] = min(self.size, self.reached[number] + int(lit * light.rate * PACE / 8))
+                if self.reached[number] == self.size:
+                    self._confirm_at[number] = self._world.now + self._repairs
+
+    def _hear(self, event) -> None:
+        part, now = event.part, self._world.now
+        if event.kind in (EventKind.GRANTED, EventKind.CHANGED) and event.grant is not None:
+            plan = self._plans.setdefault(part, PartPlan(self.size, may_pause=self._may_pause))
+            self._act(part, plan.grant(to_thrift(self._key, event.grant), self.reached.setdefault(part, 0), now))
+        elif event.kind in (EventKind.PAUSED, EventKind.REVOKED):
+            self._act(part, self._plans[part].pause(self.reached[part]))
+        elif event.kind is EventKind.ENDED:
+            assert event.state is PartState.DONE, event.reason
+            self._lights.pop(part, None)
+
+    def _act(self, part: int, actions: list) -> None:
+        for action in actions:
+            match action:
+                case Shine(light):
+                    self._lights[part] = light
+                case Darken():
+                    self._lights.pop(part, None)
+                case Tell(reached):
+                    self._world.handle(ProgressTold(key_of(self._key), part, reached))
+                case Finish():
+                    self._finish(part)
+        self._world.settle()
+
+    def _finish(self, part: int) -> None:
+        try:
+            self._world.handle(FinishAsked(key_of(self._key), part))
+        except RequestEnded:
+            pass
+        except Rejected as refusal:
+            assert refusal.code == "not_active"
+
+
+wishes = st.lists(
+    st.builds(
+        Wish,
+        seconds=st.floats(0.01, 4.0),
+        at=st.floats(0, 3.0),
+        racks=st.lists(st.integers(1, 6), min_size=2, max_size=6, unique=True).map(tuple),
+        may_pause=st.booleans(),
+        may_split=st.booleans(),
+        repairs=st.sampled_from([0.0, 0.05, 1.0]),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(wishes)
+def test_everything_arrives_once_and_only_by_light_that_was_granted(wanted: list[Wish]) -> None:
+    world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
+    waiting = sorted(enumerate(wanted), key=lambda numbered: numbered[1].at)
+    senders: list[Sending] = []
+    while waiting or not all(sender.request.state.final for sender in senders):
+        world.now += STEP
+        for sender in senders:
+            sender.move()
+        world.handle(Tick())
+        world.settle()
+        while waiting and waiting[0][1].at <= world.now:
+            number, wish = waiting.pop(0)
+            senders.append(Sending(world, f"k{number}", wish))
+        for sender in senders:
+            sender.step()
+        assert world.now < LONGEST, "somebody is not served"
+    for sender in senders:
+        assert sender.request.state is PartState.DONE, sender.request
+        served = [host for part in sender.request.parts for host in part.receivers]
+        assert sorted(served) == sorted(sender.receivers)
+        assert set(sender.reached.values()) == {sender.size}

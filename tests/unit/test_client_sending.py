@@ -1,0 +1,272 @@
+"""Grants, pauses and parts joined with a data plane: a scripted controller, and a carrier that obeys its beam."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from blast_api.ttypes import (
+    Ended,
+    Event,
+    EventKind,
+    Extension,
+    Grant,
+    MulticastRequest,
+    NotYet,
+    PartState,
+    Rejected,
+    RequestStatus,
+    TransferReport,
+)
+from blast_client.part_plan import WrongGrant
+from blast_client.sending import PartSent, send
+from blast_transport.errors import LightPathError
+from blast_transport.light import Beam, Light
+from blast_transport.report import ReceiverOutcome, TransferResult
+
+SIZE = 30_000
+RATE = 8e5
+"""Bits per second: 100 bytes in a millisecond, 0.3 s in all."""
+
+
+class ScriptedController:
+    """Serves one request; the test says when what happens."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.told: list[tuple[int, int]] = []
+        self.finished: dict[int, TransferReport] = {}
+        self.state = PartState.PENDING
+        self.withdrawn = False
+        self.busy_finishes = 0
+        self._changed = asyncio.Event()
+
+    def say(self, kind: int, part: int = 0, grant: Grant | None = None, state: int | None = None) -> None:
+        self.events.append(Event(len(self.events) + 1, kind, part, grant, f"reason of {kind}", state))
+        self._changed.set()
+
+    def grant(
+        self,
+        part: int = 0,
+        first_byte: int = 0,
+        receivers: Sequence[str] = ("b",),
+        lease_ms: int = 100,
+        kind: int = EventKind.GRANTED,
+        group: str = "239.0.0.1",
+    ) -> None:
+        grant = Grant("k", part, list(receivers), group, 80, int(RATE), 300, lease_ms, first_byte, [], 1)
+        self.say(kind, part, grant)
+
+    async def until(self, number_told: int) -> int:
+        """Wait until so much has been told; the last of it."""
+        async with asyncio.timeout(5):
+            while len(self.told) < number_told:
+                await asyncio.sleep(0.002)
+        return self.told[-1][1]
+
+    async def submit(self, request: MulticastRequest) -> RequestStatus:
+        return self._status()
+
+    async def status(self, key: str) -> RequestStatus:
+        return self._status()
+
+    def _status(self) -> RequestStatus:
+        return RequestStatus("k", "default", self.state, "a", ["b"], SIZE, 0, [], len(self.events))
+
+    async def await_event(self, key: str, after_sequence: int = 0) -> Event:
+        if len(self.events) <= after_sequence:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(0.05):
+                    await self._changed.wait()
+            except TimeoutError:
+                raise NotYet("nothing") from None
+        return self.events[after_sequence]
+
+    async def extend(self, key: str, extension: Extension) -> RequestStatus:
+        assert extension.part is not None and extension.reachedByte is not None
+        self.told.append((extension.part, extension.reachedByte))
+        return self._status()
+
+    async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
+        if self.busy_finishes:
+            self.busy_finishes -= 1
+            raise Rejected("not_active", "it is pending")
+        if part in self.finished:
+            raise Ended(PartState.DONE, "done")
+        assert report is not None
+        self.finished[part] = report
+        granted = {event.part for event in self.events if event.kind == EventKind.GRANTED}
+        self.state = PartState.DONE if granted == set(self.finished) else PartState.ACTIVE
+        self.say(EventKind.ENDED, part, state=PartState.DONE)
+        return self._status()
+
+    async def withdraw(self, key: str) -> RequestStatus:
+        self.withdrawn, self.state = True, PartState.WITHDRAWN
+        self.say(EventKind.ENDED, state=PartState.WITHDRAWN)
+        return self._status()
+
+
+class Carrier:
+    """Counts the bytes that it may send while its beam shines, as the data plane would."""
+
+    def __init__(self) -> None:
+        self.lights: list[Light] = []
+        self.sent_in_the_dark = 0
+
+    def __call__(self, receivers: Sequence[str], beam: Beam) -> TransferResult:
+        light, reason = beam.first, ""
+        before = time.monotonic()
+        while beam.reached < SIZE and not reason:
+            time.sleep(0.002)
+            while (order := beam.take_order()) is not None:
+                if isinstance(order, str):
+                    reason = order
+                else:
+                    light = order
+                    self.lights.append(order)
+            now = time.monotonic()
+            lit = max(0.0, min(now, light.until) - before)
+            beam.reached = min(SIZE, beam.reached + int(lit * light.rate / 8))
+            before = now
+        outcomes = tuple(ReceiverOutcome(name, not reason, reason, 0, None) for name in receivers)
+        return TransferResult("f", 1, SIZE, "", 0.3, 30, 0, outcomes)
+
+
+REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, mayPause=True)
+
+
+@pytest.fixture
+def controller() -> ScriptedController:
+    return ScriptedController()
+
+
+async def sending(controller: ScriptedController, carrier: Carrier, story: object) -> list[PartSent]:
+    telling = asyncio.ensure_future(story)  # type: ignore[arg-type]
+    async with asyncio.timeout(5):
+        sent = await send(controller, REQUEST, carrier)
+        await telling
+    return sent
+
+
+async def test_leases_one_after_the_other(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant()
+        for number in (1, 2):
+            reached = await controller.until(number)
+            await asyncio.sleep(0.04)
+            controller.grant(first_byte=reached, kind=EventKind.CHANGED)
+        reached = await controller.until(3)
+        await asyncio.sleep(0.04)
+        controller.grant(first_byte=reached, kind=EventKind.CHANGED, lease_ms=2000)
+
+    (part,) = await sending(controller, carrier, story())
+    assert part.complete and part.state == PartState.DONE and part.pauses == 0
+    reached = [reached for _, reached in controller.told]
+    assert reached == sorted(reached) and len(set(reached)) == 3 and reached[0] <= 10_000
+    assert controller.finished[0].bytesSent == SIZE and controller.finished[0].failedReceivers == []
+
+
+async def test_a_pause_and_another_group(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant()
+        await controller.until(1)
+        await asyncio.sleep(0.06)
+        controller.say(EventKind.PAUSED)
+        exact = await controller.until(2)
+        await asyncio.sleep(0.1)
+        assert 5_000 <= exact <= 11_000
+        controller.grant(first_byte=exact, lease_ms=5000, group="239.0.0.2")
+
+    (part,) = await sending(controller, carrier, story())
+    assert part.complete and part.pauses == 1
+    assert [light.group for light in carrier.lights if light.until > 0] == ["239.0.0.1", "239.0.0.2"]
+
+
+async def test_parts_side_by_side(controller: ScriptedController) -> None:
+    async def story() -> None:
+        controller.grant(0, receivers=("b", "c"), lease_ms=5000)
+        await asyncio.sleep(0.05)
+        controller.grant(1, receivers=("d",), lease_ms=5000)
+
+    first, second = await sending(controller, Carrier(), story())
+    assert (first.receivers, second.receivers) == (("b", "c"), ("d",))
+    assert first.complete and second.complete and set(controller.finished) == {0, 1}
+
+
+async def test_a_finish_that_crosses_a_pause_is_made_good(controller: ScriptedController) -> None:
+    controller.busy_finishes = 1
+
+    async def story() -> None:
+        controller.grant(lease_ms=2000)
+        async with asyncio.timeout(3):
+            while controller.busy_finishes:
+                await asyncio.sleep(0.002)
+        controller.say(EventKind.PAUSED)
+        assert await controller.until(1) == SIZE
+        controller.grant(first_byte=SIZE)
+
+    (part,) = await sending(controller, Carrier(), story())
+    assert part.complete and part.state == PartState.DONE
+
+
+async def test_who_loses_the_request_stops_sending(controller: ScriptedController) -> None:
+    async def story() -> None:
+        controller.grant()
+        await controller.until(1)
+        controller.state = PartState.EXPIRED
+        controller.say(EventKind.ENDED, state=PartState.EXPIRED)
+
+    (part,) = await sending(controller, Carrier(), story())
+    assert not part.complete and part.state == PartState.EXPIRED and part.reason.startswith("reason of")
+    assert part.result is not None and part.result.receivers[0].reason == part.reason
+
+
+async def test_a_sender_that_cannot_send_withdraws(controller: ScriptedController) -> None:
+    def broken(receivers: Sequence[str], beam: Beam) -> TransferResult:
+        raise LightPathError("the light path takes no datagrams")
+
+    controller.grant()
+    async with asyncio.timeout(5):
+        (part,) = await send(controller, REQUEST, broken)
+    assert controller.withdrawn and part.result is None and part.reason == "the light path takes no datagrams"
+
+
+async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_carrier(controller: ScriptedController) -> None:
+    carried: list[TransferResult] = []
+    carrier = Carrier()
+
+    def carry(receivers: Sequence[str], beam: Beam) -> TransferResult:
+        carried.append(carrier(receivers, beam))
+        return carried[-1]
+
+    controller.grant(first_byte=1)
+    async with asyncio.timeout(5):
+        with pytest.raises(WrongGrant):
+            await send(controller, REQUEST, carry)
+        while not carried:
+            await asyncio.sleep(0.002)
+    assert carried[0].complete == 0
+
+
+async def test_a_request_that_never_has_light(controller: ScriptedController) -> None:
+    controller.state = PartState.EXPIRED
+    controller.say(EventKind.ENDED, state=PartState.EXPIRED)
+    async with asyncio.timeout(5):
+        assert await send(controller, REQUEST, Carrier()) == []
+
+
+async def test_what_the_controller_refuses_is_raised_as_it_is() -> None:
+    class Refusing(ScriptedController):
+        async def submit(self, request: MulticastRequest) -> RequestStatus:
+            raise Rejected("unknown_host", "nobody knows a")
+
+    with pytest.raises(Rejected, match="nobody"):
+        await send(Refusing(), REQUEST, Carrier())

@@ -1,0 +1,42 @@
+"""The seeded mix of the lab: the same for the same seed, heavy-tailed, within what the lab can serve."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from mininet_topos.demo.mix import LEAST_SECONDS, MOST_RECEIVERS, MOST_SECONDS, Asked, Served, draw
+from mininet_topos.plan import preset
+
+PLAN = preset("small", light_rate_mbps=40.0)
+BYTES_A_SECOND = 5e6
+
+
+def test_a_seed_is_a_mix() -> None:
+    assert draw(PLAN, 12, "1") == draw(PLAN, 12, "1") != draw(PLAN, 12, "2")
+
+
+@pytest.mark.parametrize("seed", ["1", "2", "3"])
+def test_every_request_can_be_served(seed: str) -> None:
+    hosts = {rack.hosts[0].name for rack in PLAN.rack_plans}
+    mix = draw(PLAN, 40, seed)
+    assert len({asked.name for asked in mix}) == 40
+    for asked in mix:
+        members = {asked.sender, *asked.receivers}
+        assert members <= hosts and len(members) == 1 + len(asked.receivers) <= MOST_RECEIVERS + 1
+        assert LEAST_SECONDS * 0.999 <= asked.size / BYTES_A_SECOND <= MOST_SECONDS * 1.001
+    assert {asked.may_pause for asked in mix} == {asked.may_split for asked in mix} == {True, False}
+
+
+def test_sizes_are_heavy_tailed_and_arrivals_dense() -> None:
+    mix = draw(PLAN, 2000, "1")
+    seconds = [asked.size / BYTES_A_SECOND for asked in mix]
+    assert statistics.fmean(seconds) > 1.5 * statistics.median(seconds)
+    assert [asked.at for asked in mix] == sorted(asked.at for asked in mix)
+    assert sum(seconds) / mix[-1].at == pytest.approx(3.0, rel=0.1)
+
+
+def test_a_request_without_its_receivers_served_is_not_complete() -> None:
+    asked = Asked("a", 0.0, "r1h1", ("r2h1",), 1, may_pause=False, may_split=False)
+    assert not Served(asked, 1.0, (), intact=True).complete
