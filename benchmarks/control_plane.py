@@ -114,12 +114,13 @@ def paper(scale: Scale) -> dict[str, Any]:
 
 def overhead(scale: Scale) -> dict[str, Any]:
     """The software's own time in a grant: with a switch that needs no time, all of it is software's."""
-    size, figures = Size(8, 8), {}
+    size, figures = Size(8, 8, keep_warm_ms=0), {}
     for name, directory in (("journal_on_disk", None), ("journal_in_memory", MEMORY)):
         with Rig(size, directory) as rig:
             figures[name] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
-    slow = Size(8, 8, PAPER_SWITCH_MS)
-    with Rig(slow) as rig:
+    with Rig(replace(size, keep_warm_ms=60_000)) as rig:
+        figures["and_pieces_change_hands"] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
+    with Rig(replace(size, connect_ms=PAPER_SWITCH_MS)) as rig:
         figures["with_the_papers_switch"] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
     words = f"{size.words}; one request outstanding, {scale.requests} requests 10 ms apart, two commits a grant"
     return {"input": words, "grant_ms": figures, "commit_ms": _commits(scale.requests)}

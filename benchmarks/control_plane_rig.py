@@ -30,6 +30,7 @@ class Size:
     splitters: int
     connect_ms: float = 0.0
     ports_per_rack: int = 1
+    keep_warm_ms: int = 60_000
 
     @property
     def switch_ports(self) -> int:
@@ -138,6 +139,7 @@ class Rig:
             "[controller]",
             *(f'{name} = "{address}"' for name, address in self._addresses.items()),
             "lease_minimum_ms = 600_000",
+            f"keep_warm_ms = {size.keep_warm_ms}",
             "[journal]",
             f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",
             "[[optical_switch]]",
