@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import resource
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 THREAD_SWITCH_INTERVAL = 0.0005
+COLLECT_AFTER = 20_000
+"""Objects made between two collections of garbage; Python's default of 700 is several collections a grant."""
 
 
 class CannotListen(Exception):
@@ -114,6 +117,10 @@ class Daemon:
         self._optical.start()
         self._compactor.start()
         self._set_optimiser(config)
+        # What is there now stays: looking through all of it for garbage, again and again, took tens of milliseconds.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(COLLECT_AFTER)
         if config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {

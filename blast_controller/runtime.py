@@ -180,7 +180,8 @@ class Runtime:
         self._undecided = False
         commands = self.core.conclude(started)
         if any(isinstance(command, SetForwarding) for command in commands):
-            commands += self.core.handle(DecisionTimed(time.monotonic() - started), started)
+            # Nothing follows from how long it took.
+            self.core.take(DecisionTimed(time.monotonic() - started), started)
         self._take(commands)
 
     def _take(self, commands: Iterable[Command]) -> None:

@@ -72,10 +72,14 @@ class Allocator:
         tree = reservation.layout.tree if reservation is not None else None
         if tree is None or tree.switch in self._ledger.away or self.absent_datapaths(request, part.receivers):
             return None
-        if self._budget.shortfalls(tree):
+        if self._budget.shortfalls(tree) or not self._has_links(tree):
             return None
         most = allowance.get(request.tenant)
         return reservation if most is None or len(tree.splitters) <= most else None
+
+    def _has_links(self, tree: LightTree) -> bool:
+        places = ((self._ledger.datapath_of(leaf.port.rack), leaf.port.port) for leaf in tree.leaves)
+        return self._ledger.without_link.keys().isdisjoint(places)
 
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
         """A tree with the forwards that these receivers need."""

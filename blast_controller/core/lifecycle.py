@@ -66,7 +66,7 @@ class Lifecycle:
         part.reason, part.lease_end = reason, None
         reservation = self._state.reservations.live.get(part.reservation) if part.reservation is not None else None
         if event is PartEvent.FINISHED and reservation is not None:
-            self._keep_warm(reservation, request, now)
+            self._keep_warm(reservation, request, part, now)
         if reservation is not None and reservation.state not in (ReservationState.RELEASING, ReservationState.IDLE):
             self._state.reservations.release(reservation)
             self.act_on(self._state.reservations.completed(reservation), now)
@@ -74,9 +74,10 @@ class Lifecycle:
         if request.state.final:
             self._state.book.remember(request, now)
 
-    def _keep_warm(self, reservation: Reservation, request: Request, now: float) -> None:
+    def _keep_warm(self, reservation: Reservation, request: Request, part: Part, now: float) -> None:
         """Leave the light on for a while, for whoever needs any of it."""
         if self._state.warm.keep(reservation, request.current, now):
+            part.reservation = None
             self._state.quota.dark(reservation.id, now)
             self._state.book.decision_due = True
 

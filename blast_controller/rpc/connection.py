@@ -79,7 +79,12 @@ class Handler(Protocol):
     Those methods are called in worker threads as `method(connection, *arguments)`, the calls of one connection in the
     order of their arrival. An argument that a client left out is None. They return a value, raise an exception that
     the interface declares, or return a `concurrent.futures.Future` that brings one or the other later.
+
+    Methods named in `at_once` never wait for anything: short calls of them are made in the I/O thread, since waking a
+    worker would take longer than the call.
     """
+
+    at_once: frozenset[str]
 
     def disconnected(self, connection: Connection) -> None:
         """The connection is gone; its last call has returned and its deferred replies are cancelled."""

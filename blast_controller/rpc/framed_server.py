@@ -66,7 +66,10 @@ class FramedServer:
         self._tls = TlsListener(door, security.tls) if security.tls else None
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._loop = asyncio.new_event_loop()
-        self._shared = Shared(codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop)
+        at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
+        self._shared = Shared(
+            codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop, at_once
+        )
         self._thread = threading.Thread(target=self._run, name="rpc-io", daemon=True)
         self._listening: asyncio.Server | TlsListener | None = None
 

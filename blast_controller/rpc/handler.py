@@ -62,7 +62,9 @@ History = Callable[[int, int], Iterable[tuple[int, str, str]]]
 
 
 class BlastHandler:
-    """Methods of `BlastOperator`. Each runs on a worker, hands the work to the runtime and returns a future."""
+    """Methods of `BlastOperator`. Each hands its work to the runtime and returns a future."""
+
+    at_once = frozenset({"submit", "request", "awaitEvent", "extend", "finish", "withdraw", "status", "ping"})
 
     def __init__(self, runtime: Runtime, openflow_framework: str, history: History, gate: Gate) -> None:
         self._runtime = runtime

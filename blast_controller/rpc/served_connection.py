@@ -29,6 +29,8 @@ from blast_controller.rpc.messages import Call, ServiceCodec
 _log = logging.getLogger(__name__)
 
 _CALLS_WAITING = 32
+_SHORT_CALL = 16_384
+"""Bytes: decoding more is work for a worker."""
 _SECONDS_TO_READ_REPLIES = 30.0
 _SECONDS_TO_READ_REFUSAL = 1.0
 
@@ -75,6 +77,7 @@ class Shared:
     limits: ServerLimits
     workers: Executor
     loop: asyncio.AbstractEventLoop
+    at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[ServedConnection] = field(default_factory=set)
 
@@ -82,6 +85,15 @@ class Shared:
     def full(self) -> bool:
         """Whether there are as many connections as there may be."""
         return self.counters.connections >= self.limits.connections
+
+    def answers_at_once(self, frame: bytes) -> bool:
+        """Whether a call is short, and of a method that does not wait."""
+        if not self.at_once or len(frame) > _SHORT_CALL:
+            return False
+        try:
+            return self.codec.read_header(frame).name in self.at_once
+        except MalformedMessage:
+            return False
 
     def post(self, callback: Callable[..., None], *arguments: Any) -> None:
         """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
@@ -200,22 +212,28 @@ class ServedConnection(asyncio.Protocol):
             return
         if self._waiting:
             self._working = True
-            self._shared.workers.submit(self._work, self._waiting.popleft())
+            frame = self._waiting.popleft()
+            if self._shared.answers_at_once(frame):
+                self._shared.loop.call_soon(self._worked, self._outcome(frame))
+            else:
+                self._shared.workers.submit(self._work, frame)
         elif self._fault:
             # The calls in front of the fault were good and have been carried out.
             self._end_with(self._fault)
 
     def _work(self, frame: bytes) -> None:
         """In a worker: whatever happens, report to the I/O thread, which waits for it."""
+        self._shared.post(self._worked, self._outcome(frame))
+
+    def _outcome(self, frame: bytes) -> Answer | ClientFault:
         shared = self._shared
         try:
-            outcome: Answer | ClientFault = answer(shared.codec, shared.handler, self.connection, frame, shared.guard)
+            return answer(shared.codec, shared.handler, self.connection, frame, shared.guard)
         except MalformedMessage as fault:
-            outcome = fault
+            return fault
         except Exception as error:  # noqa: BLE001 - the top of a worker's job
             _log.error("a call of %s could not be carried out", self.connection.peer, exc_info=error)
-            outcome = ClientFault(f"undecodable call ({type(error).__name__})")
-        shared.post(self._worked, outcome)
+            return ClientFault(f"undecodable call ({type(error).__name__})")
 
     def _worked(self, outcome: Answer | ClientFault) -> None:
         self._shared.counters.calls += 1

@@ -258,3 +258,14 @@ def test_who_has_handed_pieces_over_leaves_the_circuits_on_them_alone(world):
     world.settle()
     assert circuits(world) == before
     assert world.receivers_of(world.fabric.hosts["r4h1"], part_of(world, "b").grant.group_address) == set(GROUP)
+
+
+def test_it_is_not_granted_while_a_leaf_has_no_link(world):
+    iterate(world, "a")
+    (kept,) = world.core.reservations
+    leaf = kept.layout.tree.leaves[0].port
+    world.handle(PortChanged(world.core.ledger.datapath_of(leaf.rack), leaf.port, False, "no light"))
+    world.commands.clear()
+    submit(world, "b")
+    assert told(world), "a new tree is made, whose grant waits for the link"
+    assert part_of(world, "b").state is PartState.CONFIGURING
