@@ -152,6 +152,9 @@ class CoreMachine(FibreFaults):
             alone = not self.world.undecided
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
+            if isinstance(event, RequestSubmitted) and known is None:
+                # Forgotten, or never heard of: what is told now is another request's.
+                self.told.pop(event.request.id, None)
             try:
                 commands = self.world.handle(event)
             except RequestError as error:
