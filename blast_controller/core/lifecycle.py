@@ -157,11 +157,12 @@ class Lifecycle:
     def _on_changed(self, outcome: Changed, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
         part.reason = None
+        self._state.reservations.note_dark(outcome.reservation, False)
         self._count_light(outcome.reservation, now)
         if (tree := outcome.reservation.layout.tree) is not None and outcome.fresh:
             self._state.doctor.lit(tree.root, outcome.fresh)
         request.current = outcome.change.request
-        part.receivers = outcome.change.request.receivers
+        part.receivers = outcome.change.target.receivers
         part.extra_lease += outcome.change.extra_lease
         lease_before = part.grant.lease if part.grant else 0.0
         part.grant = make_grant(self._state, request, part, outcome.reservation, now)

@@ -101,6 +101,7 @@ class LightWatch:
         """A leaf has its link again: nothing is missing any longer."""
         leaf = self._leaf_at(datapath, port)
         if leaf is not None and leaf[0].state is ReservationState.LIT:
+            self._state.reservations.note_dark(leaf[0], False)
             self._state.book.explain(*self._state.part_of(leaf[0]), None)
 
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
@@ -122,6 +123,7 @@ class LightWatch:
         why = "; ".join(reason for reason in blamed if reason) or "and no open leg to lead it there"
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
+            self._state.reservations.note_dark(reservation, True)
             self._state.book.explain(*self._state.part_of(reservation), reason)
 
     def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:

@@ -134,6 +134,8 @@ class Placements:
             tree = state.allocator.tree_of_any(request.current, part.receivers, most)
         if not isinstance(tree, LightTree) or not self._light(request, part, tree, now):
             self._refuse(request, part, tree if isinstance(tree, Refusal) else refusal, now)
+        # The policy has counted on other splitters, and may have given these to somebody else in the same decision.
+        self.decide_again = True
 
     def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> None:
         """Let a part wait until more is free, or end it where nothing that could come free would do."""

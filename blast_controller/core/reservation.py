@@ -40,7 +40,7 @@ class Reservation:
     not answered yet, and `failed` those that could not do it; `dark` are switch outputs at which no light was seen,
     and `alarms` those of leaves that went dark while something else was being changed; `handed_over` are elements that
     another reservation holds already, while devices are still told to take this one's circuits off them. It was
-    `left_behind` if it served nobody when it was released.
+    `left_behind` if it served nobody when it was released, and is `unlit` while a leaf of it is known to be dark.
     """
 
     id: int
@@ -62,6 +62,7 @@ class Reservation:
     compute: float | None = None
     handed_over: set[str] = field(default_factory=set)
     left_behind: bool = False
+    unlit: bool = False
 
     def take(self, event: ReservationEvent) -> None:
         """Go where the table says. Raises ImpossibleTransition."""

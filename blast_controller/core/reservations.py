@@ -107,6 +107,12 @@ class Reservations:
         reservation.elapsed.clear()
         self.touched[reservation.id] = "lit"
 
+    def note_dark(self, reservation: Reservation, unlit: bool) -> None:
+        """A leaf of a lit reservation is known to be dark, or none is any longer."""
+        if reservation.unlit != unlit:
+            reservation.unlit = unlit
+            self.touched[reservation.id] = "dark" if unlit else "lit"
+
     def hand_over(self, reservation: Reservation, elements: Collection[str]) -> None:
         """Release an idle reservation in favour of one that is opened in the same decision and takes `elements`.
 

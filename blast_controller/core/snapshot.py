@@ -167,6 +167,7 @@ def reservation_body(reservation: Reservation) -> Body:
         "layout": _layout_body(reservation.layout),
         "handed_over": sorted(reservation.handed_over),
         "left_behind": reservation.left_behind,
+        "unlit": reservation.unlit,
         "change": None
         if change is None
         else {
@@ -189,6 +190,7 @@ def load_reservation(body: Body, fabric: Fabric) -> Reservation:
     reservation.step = body["step"]
     reservation.handed_over = set(body.get("handed_over", ()))
     reservation.left_behind = body.get("left_behind", False)
+    reservation.unlit = body.get("unlit", False)
     if (change := body["change"]) is not None:
         reservation.change = Change(
             _load_layout(change["target"], fabric),

@@ -36,7 +36,9 @@ class WarmTrees:
     def keep(self, reservation: Reservation, request: MulticastRequest, now: float) -> bool:
         """Keep what a part that is done leaves behind, if that can serve again; whether it is kept."""
         tree = reservation.layout.tree
-        if not self.settings.keep_warm or tree is None or isinstance(tree, StaticLight) or reservation.busy:
+        if not self.settings.keep_warm or reservation.busy or reservation.unlit:
+            return False
+        if tree is None or isinstance(tree, StaticLight):
             return False
         self.lay_by(reservation, request, now)
         return True
@@ -57,7 +59,7 @@ class WarmTrees:
         """The tree that is kept for exactly these receivers; None if there is none that devices are done with."""
         numbers = self._kept.get(_group(request, part.receivers), ())
         found = (self._reservations.live[number] for number in numbers)
-        return next((reservation for reservation in found if not reservation.at_work), None)
+        return next((kept for kept in found if not (kept.at_work or kept.unlit)), None)
 
     def light_again(self, reservation: Reservation, request: MulticastRequest, part: Part) -> None:
         """Let a tree that was found serve this part."""

@@ -375,6 +375,9 @@ class CoreMachine(FibreFaults):
             return
         reservation = self.core._reservations.live[part.reservation]
         assert publish.event.grant is not None
+        if part.grant != publish.event.grant:
+            # What came of the next event is there already.
+            return
         assert set(reservation.layout.receivers) == set(publish.event.grant.receivers)
         if any(not self.has_heard(name) for name in self.harmed.get(reservation.id, ())):
             return

@@ -8,7 +8,7 @@ import pytest
 
 from blast_controller.core.commands import SetCircuits, SetForwarding
 from blast_controller.core.errors import Rejected, RequestEnded
-from blast_controller.core.events import ExtensionAsked, FinishAsked, ProgressTold, Tick, WithdrawAsked
+from blast_controller.core.events import ExtensionAsked, FinishAsked, LightAlarm, ProgressTold, Tick, WithdrawAsked
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind, Extension
 from blast_controller.core.reservation_states import ReservationState
@@ -239,3 +239,14 @@ def test_what_was_told_while_paused_is_no_sign_of_life_in_the_next_lease(world):
     assert part_of(world, "long").grant.first_byte == GB
     later(world, part_of(world, "long").grant.lease + 0.01)
     assert part_of(world, "long").state is PartState.EXPIRED
+
+
+def test_a_repair_leaves_a_part_its_own_receivers():
+    world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
+    wide = busy_rack(world)
+    before = wide.parts[0].receivers
+    reservation = next(r for r in world.core.reservations if r.id == wide.parts[0].reservation)
+    world.handle(LightAlarm("ocs1", reservation.layout.tree.leaves[0].port.output, "LOS"))
+    world.settle()
+    assert kinds(world, "wide")[-1] is EventKind.CHANGED
+    assert wide.parts[0].receivers == before == wide.parts[0].grant.receivers
