@@ -422,9 +422,24 @@ class Reservations:
                 self._outbox.step(number, UNTRACKED, step)
         numbers = {number for number, _ in different}
         for reservation in [r for r in self.live.values() if seen.device in r.failed and r.id not in numbers]:
+            if (removal := self._removal(reservation, seen.device)).devices:
+                self._give(reservation, seen.device, removal)
+                continue
             del reservation.failed[seen.device]
             outcomes += self.completed(reservation)
         return outcomes
+
+    def _removal(self, reservation: Reservation, device: Device) -> Step:
+        """What makes sure that a switch has nothing of a reservation that is given back, whatever was read there.
+
+        What it was told before it was heard to be there anew is done after the reading, and a circuit, unlike a rule,
+        does not say whose it is.
+        """
+        if reservation.state is not _S.RELEASING or not isinstance(device, str):
+            return Step((), (), {}, {})
+        circuits = everything(x.holding for x in reservation.layouts).on(device).circuits
+        taken = self._taken_from(reservation)
+        return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
 
     def circuits(self, switch: str) -> set[CrossConnect]:
         """Every cross-connect on `switch` that is ours, wanted or on its way out."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.events import ExtensionAsked, FinishAsked, StepConfirmed, Tick
+from blast_controller.core.commands import SetCircuits
+from blast_controller.core.events import ExtensionAsked, FinishAsked, StepConfirmed, Tick, WithdrawAsked
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import Extension
@@ -92,3 +93,19 @@ def test_two_parts_beyond_their_tenant_s_share_do_not_keep_the_core_busy_for_eve
     world.settle()
     states = [world.core.request(one.id).state for one in wanted]
     assert sorted(state.value for state in states) == ["active", "pending"]
+
+
+def test_what_is_given_back_is_taken_off_a_switch_that_comes_back_whatever_was_read_there():
+    """It may have been told to connect after the reading, by who had not heard yet that it was there anew."""
+    world = ready_world(make_fabric(5, [4]), CoreSettings(keep_warm=0.0))
+    world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
+    world.handle(WithdrawAsked(key_of("a")))
+    world.lose("ocs1")
+    world.deliver()
+    world.commands.clear()
+    world.come_back("ocs1", forgets=lambda item: True)
+    world.deliver()
+    told = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
+    assert [len(change.disconnect) for change in told] == [3] and list(world.core.reservations)
+    world.settle()
+    assert not list(world.core.reservations)
