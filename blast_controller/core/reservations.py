@@ -422,6 +422,9 @@ class Reservations:
                 self._outbox.step(number, UNTRACKED, step)
         numbers = {number for number, _ in different}
         for reservation in [r for r in self.live.values() if seen.device in r.failed and r.id not in numbers]:
+            if reservation.adding and isinstance(seen.device, str):
+                # Nobody has looked whether light arrives by what is connected: so the step has failed.
+                continue
             if (removal := self._removal(reservation, seen.device)).devices:
                 self._give(reservation, seen.device, removal)
                 continue

@@ -109,3 +109,16 @@ def test_what_is_given_back_is_taken_off_a_switch_that_comes_back_whatever_was_r
     assert [len(change.disconnect) for change in told] == [3] and list(world.core.reservations)
     world.settle()
     assert not list(world.core.reservations)
+
+
+def test_no_grant_for_circuits_that_are_there_but_at_whose_light_nobody_has_looked():
+    """The switch lost its session in the middle of the step; what was read afterwards says nothing about light."""
+    world = ready_world(make_fabric(5, [4]))
+    part = world.submit(multicast("a", "r1h1", ["r2h1", "r3h1"])).parts[0]
+    world.work("ocs1", reply="lost")
+    world.lose("ocs1")
+    world.come_back("ocs1")
+    world.deliver()
+    (first,) = world.core.reservations
+    world.settle()
+    assert part.state is PartState.ACTIVE and part.reservation != first.id
