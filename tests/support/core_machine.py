@@ -424,6 +424,10 @@ class CoreMachine(FibreFaults):
         assert self.core.ledger.holder == {}
         self.world.settle()
         audited(self.world, dry_run=False)
+        self.nothing_is_left_on_devices()
+
+    def nothing_is_left_on_devices(self) -> None:
+        """They hold what strangers have made, and no more."""
         assert all(tor.rules == {} for tor in self.world.tors.values())
         assert all(switch.held == switch.foreign for switch in self.world.switches.values())
         self.world.handle(SettingsChanged(replace(self.core.settings, reconcile_every=None)))

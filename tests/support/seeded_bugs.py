@@ -181,6 +181,7 @@ def undo_lost_after_partial(patch: Patch) -> None:
             release(self, reservation, event)
             return
         reservation.take(event)
+        self._ledger.retire(reservation.id, reservation.elements)
         held = everything(x.holding for x in reservation.layouts)
         present = Holding(
             tuple(c for c in held.circuits if c.switch not in failed),
