@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from algorithms.scheduling.job import Job
@@ -37,16 +38,16 @@ class State:
         return set_up + (job.remaining if job.known else max(job.attained, QUANTUM))
 
 
-class Policy:
+class Policy(ABC):
     """A rule over time. The default of every method but `key` suits a pre-emptive rule that starves no one."""
 
+    @abstractmethod
     def key(self, job: Job, now: float, state: State) -> float:
         """Lower goes first, among jobs of the same priority of which none is overdue.
 
         The order of two waiting jobs should change rarely: a key is computed when a job is tried, and again at most
         about once a second.
         """
-        raise NotImplementedError
 
     def objective(self, job: Job, state: State) -> float:
         """What serving the job now is worth to an optimiser that maximises a sum: more for shorter and narrower."""
