@@ -14,7 +14,7 @@ from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Vertices, directional_ports, shared_ports
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.job import MOST_PARTS, Job, PartName
-from algorithms.scheduling.policy import Policy
+from algorithms.scheduling.policy import Policy, State
 from algorithms.scheduling.srpt_lease import ShortestRemaining
 from tests.support.scheduling import SET_UP, Clock, Plain, job
 
@@ -27,8 +27,12 @@ class NothingAges(Policy):
     """Another policy without overdue jobs."""
 
     def __init__(self, inner: Policy) -> None:
-        self.key, self.quantum = inner.key, inner.quantum  # type: ignore[method-assign]
+        self.inner = inner
+        self.quantum = inner.quantum  # type: ignore[method-assign]
         self.fewest_receivers = inner.fewest_receivers  # type: ignore[method-assign]
+
+    def key(self, job: Job, now: float, state: State) -> float:
+        return self.inner.key(job, now, state)
 
     def patience(self, job: Job) -> float:
         return math.inf
