@@ -27,6 +27,18 @@ class LightPathError(LocalError):
     """The interface to the light path does not take our datagrams."""
 
 
+class StoreError(LocalError):
+    """The receiver's target takes no more: no room, a command that ended, a file system that fails."""
+
+
+class ForgottenError(LocalError):
+    """Bytes are asked for that are not held any more; `lowest` is the smallest offset that still is."""
+
+    def __init__(self, lowest: int) -> None:
+        super().__init__(f"what lies before byte {lowest} is not held any more")
+        self.lowest = lowest
+
+
 class LocalProtocolError(LocalError):
     """We tried to send a message that the protocol cannot carry, or fed a core an event that its state forbids."""
 
@@ -41,6 +53,10 @@ class RemoteProtocolError(RemoteError):
 
 class UnsafeNameError(RemoteError):
     """The file name from the wire is not a plain base name."""
+
+
+class SealError(RemoteError):
+    """A sealed block was changed on its way, or was sealed by somebody else."""
 
 
 class DigestMismatchError(RemoteError):

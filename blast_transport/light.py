@@ -18,7 +18,7 @@ from blast_transport.errors import LightPathError
 from blast_transport.interface import open_sender_socket
 from blast_transport.pacing import Pacer
 from blast_transport.sender_core import SenderCore
-from blast_transport.store import new_hash, read_exactly
+from blast_transport.store_old import new_hash, read_exactly
 
 _DARK_SECONDS = 1.0
 # A machine that cannot keep up with the rate must still get to read what the receivers say.

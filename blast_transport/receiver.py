@@ -20,7 +20,7 @@ from blast_transport.interface import interface_mtu, open_group_socket
 from blast_transport.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.receiver_session import Channel, Client, Session
 from blast_transport.report import Failed, Listening, Received, ReceiverEvent
-from blast_transport.store import TargetFile
+from blast_transport.store_old import TargetFile
 
 _BACKLOG = 128
 _MOST_CLIENTS = 256

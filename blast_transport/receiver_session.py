@@ -10,7 +10,7 @@ from blast_transport.control import Repair
 from blast_transport.datagram import HEADER
 from blast_transport.errors import TransportError, sentence
 from blast_transport.receiver_core import ReceiverCore, ReceiverState
-from blast_transport.store import TargetFile
+from blast_transport.store_old import TargetFile
 
 _DATAGRAMS_PER_WAKE = 64
 

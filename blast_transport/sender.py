@@ -19,7 +19,7 @@ from blast_transport.links import Address, ControlLinks
 from blast_transport.pacing import Pacer
 from blast_transport.report import ReceiverOutcome, TransferResult
 from blast_transport.sender_core import Peer, SenderCore, SenderTimings
-from blast_transport.store import plain_name
+from blast_transport.store_old import plain_name
 
 _IDLE_SECONDS = 1.0
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from blast_transport.report import TransferResult
 from blast_transport.sender import Sender, opened
 from blast_transport.sender_core import SenderCore
-from blast_transport.store import new_hash, read_exactly
+from blast_transport.store_old import new_hash, read_exactly
 
 # Small enough that each of many receivers on a slow link shows progress within seconds.
 _SEGMENT_BYTES = 1 << 16

@@ -16,7 +16,7 @@ from blast_transport.errors import LocalProtocolError, RemoteProtocolError, Unsa
 from blast_transport.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.receiver_session import Channel, Client, Session
 from blast_transport.sender_core import SenderCore
-from blast_transport.store import TargetFile, new_hash, plain_name
+from blast_transport.store_old import TargetFile, new_hash, plain_name
 from tests.support.fuzzing import inputs
 
 INPUTS = inputs(20_000)

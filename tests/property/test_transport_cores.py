@@ -17,7 +17,7 @@ from blast_transport.control import Decoder, EndOfData, Hello, Message, Nack, Pr
 from blast_transport.pacing import Pacer
 from blast_transport.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.sender_core import PeerState, SenderCore
-from blast_transport.store import new_hash
+from blast_transport.store_old import new_hash
 
 SPACING = 0.001
 CONTROL_DELAY = 0.002

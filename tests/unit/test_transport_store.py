@@ -7,7 +7,7 @@ import pytest
 
 from blast_transport.control import Hello
 from blast_transport.errors import DigestMismatchError, SourceChangedError, UnsafeNameError
-from blast_transport.store import TargetFile, new_hash, plain_name, read_exactly
+from blast_transport.store_old import TargetFile, new_hash, plain_name, read_exactly
 
 CONTENT = bytes(range(256)) * 3 + b"tail"
 SEGMENT = 100

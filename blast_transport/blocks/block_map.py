@@ -1,0 +1,75 @@
+"""Which blocks of a transfer are held: the one structure that every carrier fills."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+Range = tuple[int, int]
+"""(first, number)."""
+
+_GROWTH = 1 << 12
+
+
+class BlockMap:
+    """A set of block numbers. It grows as they come, so that a stream needs no size."""
+
+    # One byte a block: bytearray's own search and count then run at memory speed, which bits in Python cannot.
+    __slots__ = ("_marks", "held")
+
+    def __init__(self) -> None:
+        self.held = 0
+        self._marks = bytearray()
+
+    def __contains__(self, block: int) -> bool:
+        return block < len(self._marks) and self._marks[block] != 0
+
+    def add(self, block: int) -> bool:
+        """Add one block; False if it was held already."""
+        if block >= len(self._marks):
+            self._grow(block + 1)
+        if self._marks[block]:
+            return False
+        self._marks[block] = 1
+        self.held += 1
+        return True
+
+    def add_range(self, first: int, count: int) -> None:
+        """Add `count` blocks from `first` on."""
+        stop = first + count
+        if stop > len(self._marks):
+            self._grow(stop)
+        self.held += count - self._marks.count(1, first, stop)
+        self._marks[first:stop] = b"\x01" * count
+
+    def discard(self, block: int) -> None:
+        """Remove one block, if it is held."""
+        if block in self:
+            self._marks[block] = 0
+            self.held -= 1
+
+    def first_missing(self, start: int = 0) -> int:
+        """The lowest block from `start` on that is not held."""
+        found = self._marks.find(0, start)
+        return max(start, len(self._marks)) if found < 0 else found
+
+    def ranges(self) -> Iterator[Range]:
+        """What is held, as ranges in order."""
+        yield from self._runs(1, 0, len(self._marks))
+
+    def missing(self, start: int, stop: int) -> Iterator[Range]:
+        """What is not held from `start` to before `stop`, as ranges in order."""
+        if stop > len(self._marks):
+            self._grow(stop)
+        yield from self._runs(0, start, stop)
+
+    def _runs(self, value: int, start: int, stop: int) -> Iterator[Range]:
+        position = self._marks.find(value, start, stop)
+        while position >= 0:
+            end = self._marks.find(1 - value, position, stop)
+            if end < 0:
+                end = stop
+            yield position, end - position
+            position = self._marks.find(value, end, stop)
+
+    def _grow(self, size: int) -> None:
+        self._marks += bytes(max(size, len(self._marks) + _GROWTH) - len(self._marks))

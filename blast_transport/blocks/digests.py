@@ -1,0 +1,107 @@
+"""What proves that bytes are the right ones: a digest for each block, and one for the whole over the table of those.
+
+The digest of a block guards against what breaks by itself (a network card, a disk, an address mixed up), so a fast one
+that is not cryptographic will do: xxh3-128, or SHA-256 cut to its length where `xxhash` is not installed. The digest of
+the whole, BLAKE3 or SHA-256 of the table, names the content in reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from blast_transport.errors import WrongInputError
+
+try:
+    import blake3
+    import xxhash
+except ImportError:  # A bare host has the standard library alone.
+    xxhash = None  # type: ignore[assignment]
+
+DIGEST_BYTES = 16
+WHOLE_BYTES = 32
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Two digests that belong together, under one `name`."""
+
+    name: str
+    block: Callable[[Buffer], bytes]
+    whole: Callable[[Buffer], bytes]
+
+
+def _sha256_block(data: Buffer) -> bytes:
+    return hashlib.sha256(data).digest()[:DIGEST_BYTES]
+
+
+def _sha256_whole(table: Buffer) -> bytes:
+    return hashlib.sha256(table).digest()
+
+
+SUITES: dict[str, Suite] = {"sha256": Suite("sha256", _sha256_block, _sha256_whole)}
+"""What this host can compute, by name."""
+
+if xxhash is not None:
+    SUITES["xxh3"] = Suite("xxh3", xxhash.xxh3_128_digest, lambda table: blake3.blake3(table).digest())
+
+BEST = "xxh3" if "xxh3" in SUITES else "sha256"
+"""The fastest suite of this host."""
+
+
+def suite_named(name: str) -> Suite:
+    """The suite with this name. Raises WrongInputError if this host cannot compute it."""
+    try:
+        return SUITES[name]
+    except KeyError:
+        raise WrongInputError(
+            f"the digests {name!r} cannot be computed here; install xxhash and blake3, or choose sha256"
+        ) from None
+
+
+class DigestTable:
+    """The digests of the blocks from the first on, as far as they are known, in any order."""
+
+    __slots__ = ("_known", "_table")
+
+    def __init__(self) -> None:
+        self._table = bytearray()
+        self._known = bytearray()
+
+    def __contains__(self, block: int) -> bool:
+        return block < len(self._known) and self._known[block] != 0
+
+    def __getitem__(self, block: int) -> bytes:
+        if block not in self:
+            raise KeyError(block)
+        return bytes(self._table[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES])
+
+    def set(self, block: int, digest: bytes) -> None:
+        """Note the digest of one block."""
+        self.set_all(block, digest)
+
+    def set_all(self, first: int, digests: bytes) -> None:
+        """Note the digests of several blocks, one after the other in `digests`."""
+        count = len(digests) // DIGEST_BYTES
+        stop = first + count
+        if stop > len(self._known):
+            more = max(stop, 2 * len(self._known)) - len(self._known)
+            self._known += bytes(more)
+            self._table += bytes(more * DIGEST_BYTES)
+        self._table[first * DIGEST_BYTES : stop * DIGEST_BYTES] = digests
+        self._known[first:stop] = b"\x01" * count
+
+    def complete(self, blocks: int) -> bool:
+        """The first `blocks` digests are all known."""
+        return self._known.count(1, 0, blocks) == blocks
+
+    def slice(self, first: int, stop: int) -> bytes:
+        """The digests of these blocks, one after the other."""
+        return bytes(self._table[first * DIGEST_BYTES : stop * DIGEST_BYTES])
+
+    def whole(self, suite: Suite, blocks: int) -> bytes:
+        """The digest of the whole: that of the table of `blocks` digests."""
+        return suite.whole(self.slice(0, blocks))

@@ -1,0 +1,45 @@
+"""Encryption of blocks for the light path, whose datagrams anybody beside the splitter could read.
+
+AES-256-GCM (NIST SP 800-38D), a whole block at a time: the nonce is the number of the block under a key that is made
+for one session and told over the control connection, so that no nonce serves twice. Sending the same block again gives
+the same bytes; that is why a source must not change while it is sent.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from blast_transport.errors import SealError, WrongInputError
+
+KEY_BYTES = 32
+TAG_BYTES = 16
+_NONCE_BYTES = 12
+
+
+def new_key() -> bytes:
+    """A key for one session."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+class Sealer:
+    """Seals and opens the blocks of one session. Raises WrongInputError if `cryptography` is not installed."""
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise WrongInputError("sealed light needs the Python package cryptography; install it") from None
+        self._cipher = AESGCM(key)
+
+    def seal(self, block: int, plain: bytes | bytearray | memoryview) -> bytes:
+        """The block as it travels: encrypted, with its tag behind it."""
+        return bytes(self._cipher.encrypt(block.to_bytes(_NONCE_BYTES, "big"), plain, None))
+
+    def open(self, block: int, sealed: bytes | bytearray | memoryview) -> bytes:
+        """The block as it was. Raises SealError if anything of it was changed."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return bytes(self._cipher.decrypt(block.to_bytes(_NONCE_BYTES, "big"), sealed, None))
+        except InvalidTag:
+            raise SealError(f"block {block} is not what the sender sealed") from None

@@ -1,0 +1,1 @@
+"""One session between a sender and many receivers, over whatever carriers there are."""

@@ -1,0 +1,90 @@
+"""A command that is fed what is received, in order, through a pipe."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from blast_transport.errors import ForgottenError, StoreError, sentence
+from blast_transport.store.target import Buffer
+
+REPLAY_BYTES = 32 << 20
+"""How much of what was written is kept, for a neighbour in a pipeline that lost it."""
+
+_END_SECONDS = 3600.0
+_KILL_SECONDS = 5.0
+
+
+class CommandTarget:
+    """The command `arguments`, run without a shell. Raises StoreError if it cannot be started."""
+
+    in_order = True
+    descriptor: int | None = None
+
+    def __init__(self, arguments: Sequence[str], name: str, replay_bytes: int = REPLAY_BYTES) -> None:
+        self.place = name
+        self._kept: deque[bytes] = deque()
+        self._lowest = self._end = 0
+        self._replay_bytes = replay_bytes
+        try:
+            self._process = subprocess.Popen(list(arguments), stdin=subprocess.PIPE, start_new_session=True)
+        except OSError as error:
+            raise StoreError(f"cannot run the command {name}: {sentence(error)}") from error
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Give the command its next bytes; waits until it takes them. Raises StoreError."""
+        assert offset == self._end and self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the command {self.place} takes no more data ({self._status()})") from error
+        self._kept.append(bytes(data))
+        self._end += len(data)
+        while self._kept and self._end - self._lowest - len(self._kept[0]) >= self._replay_bytes:
+            self._lowest += len(self._kept.popleft())
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """What the command was given lately. Raises ForgottenError."""
+        if offset < self._lowest:
+            raise ForgottenError(self._lowest)
+        position, filled = self._lowest, 0
+        for piece in self._kept:
+            if position + len(piece) > offset + filled and filled < len(view):
+                part = piece[offset + filled - position :][: len(view) - filled]
+                view[filled : filled + len(part)] = part
+                filled += len(part)
+            position += len(piece)
+        return filled
+
+    def commit(self, size: int, *, fsync: bool) -> None:
+        """End the command's input and wait for its end. Raises StoreError unless it succeeded."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+            self._process.wait(_END_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise StoreError(f"the command {self.place} did not end: {error}") from error
+        if self._process.returncode != 0:
+            raise StoreError(f"the command {self.place} failed ({self._status()})")
+
+    def discard(self, *, resumable: bool) -> None:
+        """End the command: what it was given is not the whole."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_KILL_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+
+    def _status(self) -> str:
+        code = self._process.poll()
+        if code is None:
+            return "it closed its input"
+        return f"exit status {code}" if code >= 0 else f"ended by signal {-code}"

@@ -1,0 +1,196 @@
+"""A file being received: written under a temporary name, put in place only when it is right.
+
+What was written is noted in a second file, a record for each block with its digest, so that a later session of the
+same content goes on where this one ended. A record is written after its block, and a block is hashed again before it
+is believed, so that neither a killed process nor a lost machine leaves a block that only looks held.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from blast_transport.blocks.digests import DIGEST_BYTES, Suite
+from blast_transport.blocks.layout import Layout
+from blast_transport.errors import StoreError, UnsafeNameError, WrongInputError, sentence
+from blast_transport.store.target import Buffer
+
+PARTIAL_PREFIX = ".blast-"
+STALE_SECONDS = 86_400.0
+"""Remains of a session that nobody went on with are removed after this time."""
+
+_RECORD = struct.Struct(f"<Q{DIGEST_BYTES}s")
+_RECORDS_PER_WRITE = 64
+_LONGEST_NAME = 200
+
+
+def plain_name(name: str) -> str:
+    """The name, if it is a plain base name. Raises UnsafeNameError for anything that could leave the directory."""
+    outside = name in ("", ".", "..") or any(character in name for character in "/\\")
+    if outside or not name.isprintable():
+        raise UnsafeNameError(f"{name!r} is not a plain file name")
+    if len(name.encode(errors="replace")) > _LONGEST_NAME:
+        raise UnsafeNameError(f"a file name of more than {_LONGEST_NAME} bytes is not taken")
+    if name.startswith(PARTIAL_PREFIX):
+        raise UnsafeNameError(f"{name!r} begins like our own temporary files")
+    return name
+
+
+class FileTarget:
+    """One file on its way into the directory open as `directory` (closed with the target).
+
+    `identity` tells what comes: remains of a session with the same one are gone on with (`blocks_on_disk`). Raises
+    UnsafeNameError, and StoreError where there is no room, no permission, or another session that writes the same.
+    """
+
+    in_order = False
+
+    def __init__(self, directory: int, path: Path, name: str, size: int | None, identity: str) -> None:
+        self._directory, self._name = directory, plain_name(name)
+        self._partial = f"{PARTIAL_PREFIX}{identity}-{name}"
+        self._records = f"{self._partial}.blocks"
+        self._pending: list[bytes] = []
+        self.place = str(path / name)
+        self._fd = self._records_fd = -1
+        try:
+            self._remove_stale()
+            self._fd = self._open(self._partial)
+            self._lock()
+            self._records_fd = self._open(self._records)
+            self._check_room(size or 0)
+        except OSError as error:
+            self._close()
+            raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
+        except StoreError:
+            self._close()
+            raise
+        self.descriptor: int | None = self._fd
+
+    def blocks_on_disk(self, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
+        """The blocks that an earlier session of the same content left, each with its digest, checked."""
+        held = os.fstat(self._fd).st_size
+        view = memoryview(bytearray(layout.block_size))
+        with os.fdopen(os.dup(self._records_fd), "rb") as records:
+            for record in iter(lambda: records.read(_RECORD.size), b""):
+                if len(record) < _RECORD.size:
+                    return
+                block, digest = _RECORD.unpack(record)
+                if block >= layout.blocks or layout.offset(block) + layout.length(block) > held:
+                    continue
+                piece = view[: layout.length(block)]
+                if os.preadv(self._fd, [piece], layout.offset(block)) == len(piece) and suite.block(piece) == digest:
+                    yield block, digest
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Write at `offset`. Raises StoreError."""
+        try:
+            written = os.pwrite(self._fd, data, offset)
+            while written < len(data):
+                written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
+
+    def note(self, block: int, digest: bytes) -> None:
+        """This block is written and has this digest: a later session may rely on it. Raises StoreError."""
+        self._pending.append(_RECORD.pack(block, digest))
+        if len(self._pending) >= _RECORDS_PER_WRITE:
+            self._write_records()
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """What was written at `offset`. Raises StoreError."""
+        try:
+            return os.preadv(self._fd, [view], offset)
+        except OSError as error:
+            raise StoreError(f"cannot read {self.place}: {sentence(error)}") from error
+
+    def commit(self, size: int, *, fsync: bool) -> None:
+        """Give the file its name. Raises StoreError."""
+        try:
+            os.ftruncate(self._fd, size)
+            if fsync:
+                os.fsync(self._fd)
+            os.replace(self._partial, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+            self._unlink(self._records)
+            if fsync:
+                os.fsync(self._directory)
+        except OSError as error:
+            raise StoreError(f"cannot complete {self.place}: {sentence(error)}") from error
+        self._close()
+
+    def discard(self, *, resumable: bool) -> None:
+        """Remove what was written, or keep it for a session that goes on."""
+        if self._fd < 0:
+            return
+        try:
+            if resumable:
+                self._write_records()
+            else:
+                self._unlink(self._partial)
+                self._unlink(self._records)
+        except (OSError, StoreError):
+            # What cannot be removed now is stale in a day.
+            self._pending.clear()
+        self._close()
+
+    def _open(self, name: str) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, 0o666, dir_fd=self._directory)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"another session is writing {self.place}; wait for its end") from None
+
+    def _check_room(self, size: int) -> None:
+        """Say before any data flows that it will not fit, where that can be known."""
+        status = os.fstat(self._fd)
+        left = os.fstatvfs(self._fd)
+        if size - status.st_blocks * 512 > left.f_bavail * left.f_frsize:
+            raise OSError(errno.ENOSPC, f"{size} bytes do not fit, {left.f_bavail * left.f_frsize} are free")
+
+    def _write_records(self) -> None:
+        records, self._pending = b"".join(self._pending), []
+        try:
+            os.lseek(self._records_fd, 0, os.SEEK_END)
+            os.write(self._records_fd, records)
+        except OSError as error:
+            raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
+
+    def _remove_stale(self) -> None:
+        before = time.time() - STALE_SECONDS
+        for name in os.listdir(self._directory):  # noqa: PTH208 - by descriptor
+            if not name.startswith(PARTIAL_PREFIX):
+                continue
+            try:
+                if os.stat(name, dir_fd=self._directory, follow_symlinks=False).st_mtime < before:
+                    os.unlink(name, dir_fd=self._directory)
+            except OSError:
+                continue
+
+    def _unlink(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._directory)
+
+    def _close(self) -> None:
+        for descriptor in (self._fd, self._records_fd, self._directory):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._fd = self._records_fd = self._directory = -1
+        self.descriptor = None
+
+
+def open_directory(path: Path) -> int:
+    """A descriptor of the directory. Raises WrongInputError if there is none."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise WrongInputError(
+            f"{path} is not a directory that can be used: {error.strerror}; create it first"
+        ) from error

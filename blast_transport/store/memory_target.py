@@ -1,0 +1,39 @@
+"""Data that is received into memory, for a program that goes on with it."""
+
+from __future__ import annotations
+
+from blast_transport.store.target import Buffer
+
+
+class MemoryTarget:
+    """`data` is what was received; complete only after `commit`."""
+
+    in_order = False
+    descriptor: int | None = None
+
+    def __init__(self, name: str) -> None:
+        self.place = name
+        self.data = bytearray()
+        self.complete = False
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Take bytes that belong at `offset`."""
+        if offset > len(self.data):
+            self.data += bytes(offset - len(self.data))
+        self.data[offset : offset + len(data)] = data
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """What was written at `offset`."""
+        piece = self.data[offset : offset + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def commit(self, size: int, *, fsync: bool) -> None:
+        """The data is whole."""
+        del self.data[size:]
+        self.complete = True
+
+    def discard(self, *, resumable: bool) -> None:
+        """Forget it."""
+        if not self.complete:
+            self.data.clear()

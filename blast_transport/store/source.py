@@ -1,0 +1,201 @@
+"""Where the sender's bytes come from: a regular file, which can be read again, or a stream, which cannot.
+
+A stream (standard input, a pipe) is read ahead into a ring; `release` gives back what every receiver has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
+
+RING_BYTES = 64 << 20
+_READ_BYTES = 1 << 20
+
+
+class Source(Protocol):
+    """What is sent. `size` is None while a stream has not ended; `descriptor` is a file that may be read again."""
+
+    descriptor: int | None
+    content: str
+
+    @property
+    def size(self) -> int | None:
+        """Bytes altogether, None as long as nobody knows."""
+
+    @property
+    def available(self) -> int:
+        """Bytes before this offset can be read without waiting."""
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """Fill `view` from `offset`; the number of bytes, fewer only at the end.
+
+        Waits for a stream. Raises SourceChangedError, ForgottenError.
+        """
+
+    def release(self, offset: int) -> None:
+        """Nobody will ask for what lies before `offset` any more."""
+
+
+class FileSource:
+    """A regular file. `content` is an identity: the same file, unchanged, has the same one."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.descriptor: int | None = descriptor
+        status = os.fstat(descriptor)
+        self._fd, self._size, self._changed_at = descriptor, status.st_size, status.st_mtime_ns
+        identity = f"{path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
+        self.content = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:32]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file when it was opened."""
+        return self._size
+
+    @property
+    def available(self) -> int:
+        """All of it."""
+        return self._size
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """Fill `view` from `offset`, or up to the end. Raises SourceChangedError if the file ends before."""
+        view = view[: max(0, self._size - offset)]
+        wanted = len(view)
+        while view:
+            count = os.preadv(self._fd, [view], offset)
+            if count == 0:
+                raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was read")
+            view, offset = view[count:], offset + count
+        return wanted
+
+    def release(self, offset: int) -> None:
+        """A file keeps everything."""
+
+    def check_unchanged(self) -> None:
+        """Raises SourceChangedError if the file was written since it was opened."""
+        status = os.fstat(self._fd)
+        if (status.st_size, status.st_mtime_ns) != (self._size, self._changed_at):
+            raise SourceChangedError("the file was changed while it was sent; send it again when it is complete")
+
+
+@contextmanager
+def opened_file(path: Path) -> Iterator[FileSource]:
+    """A regular file to send. Raises WrongInputError if there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise WrongInputError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        if not path.is_file():
+            raise WrongInputError(f"{path} is not a regular file")
+        yield FileSource(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class StreamSource:
+    """A stream, read ahead by a thread of its own. A context manager; `wake` is called when something has come.
+
+    `capacity` bytes are kept, so that what got lost can be sent again.
+    """
+
+    descriptor: int | None = None
+    content = ""
+
+    def __init__(self, stream: int, capacity: int = RING_BYTES, wake: Callable[[], None] = lambda: None) -> None:
+        self.wake = wake
+        self._stream = stream
+        self._ring = bytearray(capacity)
+        self._lowest = self._end = 0
+        self._ended = False
+        self._failure: OSError | None = None
+        self._changed = threading.Condition()
+        self._stop_reader, self._stop_writer = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="stream source", daemon=True)
+
+    def __enter__(self) -> StreamSource:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_with(None)
+        os.write(self._stop_writer, b"\0")
+        self._thread.join()
+        os.close(self._stop_reader)
+        os.close(self._stop_writer)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes altogether once the stream has ended."""
+        with self._changed:
+            return self._end if self._ended else None
+
+    @property
+    def available(self) -> int:
+        """Bytes before this offset have come."""
+        with self._changed:
+            return self._end
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """Fill `view` from `offset`; waits until it is full or the stream ends. Raises as `Source.read` does."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._end >= offset + len(view))
+            if self._failure is not None:
+                raise SourceChangedError(f"the stream cannot be read: {self._failure.strerror}")
+            if offset < self._lowest:
+                raise ForgottenError(self._lowest)
+            count = max(0, min(len(view), self._end - offset))
+            self._copy(offset, view[:count])
+            return count
+
+    def release(self, offset: int) -> None:
+        """Make room for more of the stream."""
+        with self._changed:
+            self._lowest = max(self._lowest, min(offset, self._end))
+            self._changed.notify_all()
+
+    def _copy(self, offset: int, view: memoryview) -> None:
+        begin = offset % len(self._ring)
+        first = min(len(view), len(self._ring) - begin)
+        view[:first] = self._ring[begin : begin + first]
+        view[first:] = self._ring[: len(view) - first]
+
+    def _run(self) -> None:
+        try:
+            while self._read_some():
+                self.wake()
+        except OSError as error:
+            self._end_with(error)
+        self.wake()
+
+    def _read_some(self) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._end - self._lowest < len(self._ring))
+            if self._ended:
+                return False
+            begin = self._end % len(self._ring)
+            room = min(len(self._ring) - (self._end - self._lowest), len(self._ring) - begin, _READ_BYTES)
+        if self._stop_reader in select.select([self._stream, self._stop_reader], [], [])[0]:
+            return False
+        with memoryview(self._ring) as ring:
+            count = os.readv(self._stream, [ring[begin : begin + room]])
+        if count == 0:
+            self._end_with(None)
+            return False
+        with self._changed:
+            self._end += count
+            self._changed.notify_all()
+        return True
+
+    def _end_with(self, failure: OSError | None) -> None:
+        with self._changed:
+            self._ended = True
+            self._failure = self._failure or failure
+            self._changed.notify_all()

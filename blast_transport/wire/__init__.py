@@ -1,0 +1,1 @@
+"""What travels: the frames and messages of a control connection, and the datagrams of the light."""

@@ -1,0 +1,199 @@
+"""The bytes of the control messages. No sockets.
+
+A frame is {body length u32, type u16, version u16} and the body, little-endian: JSON for what is said once, a fixed
+structure for what is said all the time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES
+from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS
+from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.wire.fields import from_json, to_json
+from blast_transport.wire.messages import (
+    Alive,
+    Broken,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
+
+VERSION = 2
+DIGESTS_PER_MESSAGE = 1024
+RANGES_PER_NACK = 1024
+REPAIR_BYTES = MOST_SEGMENTS * LARGEST_SEGMENT
+_JSON_BYTES = 1 << 20
+_MOST_SEGMENTS_ALL = MOST_BLOCKS * MOST_SEGMENTS
+
+FRAME = struct.Struct("<IHH")
+_SESSION = struct.Struct("<I")
+_NUMBER = struct.Struct("<IQ")
+_CREDIT = struct.Struct("<IQQQ")
+_RANGE = struct.Struct("<QQ")
+_END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    message: type[Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    largest: int
+
+
+def _json(kind: type[Any]) -> _Form:
+    return _Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
+
+
+def _checked(kind: type[Any], body: bytes) -> Any:
+    message = from_json(kind, body)
+    if not 0 <= message.session < 1 << 32:
+        raise RemoteProtocolError(f"{kind.__name__} has a session out of range")
+    if isinstance(message, Hello | Leg):
+        message.check()
+    return message
+
+
+def _encode_digests(digests: Digests) -> bytes:
+    return _NUMBER.pack(digests.session, digests.first) + digests.digests
+
+
+def _decode_digests(body: bytes) -> Digests:
+    session, first = _NUMBER.unpack_from(body)
+    digests = body[_NUMBER.size :]
+    if not digests or len(digests) % DIGEST_BYTES or first + len(digests) // DIGEST_BYTES > MOST_BLOCKS:
+        raise RemoteProtocolError("Digests is not a row of digests")
+    return Digests(session, first, digests)
+
+
+def _encode_credit(credit: Credit) -> bytes:
+    return _CREDIT.pack(credit.session, credit.handled, credit.position, credit.written)
+
+
+def _decode_credit(body: bytes) -> Credit:
+    return Credit(*_CREDIT.unpack(body))
+
+
+def _encode_nack(nack: Nack) -> bytes:
+    return _SESSION.pack(nack.session) + b"".join(_RANGE.pack(*asked) for asked in nack.ranges)
+
+
+def _decode_nack(body: bytes) -> Nack:
+    (session,) = _SESSION.unpack_from(body)
+    ranges = tuple(_RANGE.iter_unpack(body[_SESSION.size :]))
+    if not ranges or any(count == 0 or first + count > _MOST_SEGMENTS_ALL for first, count in ranges):
+        raise RemoteProtocolError("Nack asks for nothing, or for what cannot be")
+    return Nack(session, ranges)
+
+
+def _encode_repair(repair: Repair) -> bytes:
+    return _NUMBER.pack(repair.session, repair.segment) + repair.data
+
+
+def _decode_repair(body: bytes) -> Repair:
+    session, segment = _NUMBER.unpack_from(body)
+    return Repair(session, segment, body[_NUMBER.size :])
+
+
+def _encode_end(end: EndOfData) -> bytes:
+    return _END.pack(end.session, end.size, end.digest)
+
+
+def _decode_end(body: bytes) -> EndOfData:
+    return EndOfData(*_END.unpack(body))
+
+
+def _encode_alive(alive: Alive) -> bytes:
+    return _SESSION.pack(alive.session)
+
+
+def _decode_alive(body: bytes) -> Alive:
+    return Alive(*_SESSION.unpack(body))
+
+
+_NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
+_DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
+
+_FORMS: dict[int, _Form] = {
+    1: _json(Hello),
+    2: _json(Ready),
+    3: _json(Leg),
+    4: _json(OnLeg),
+    5: _Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
+    6: _Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
+    7: _Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
+    8: _Form(Repair, _encode_repair, _decode_repair, _NUMBER.size + REPAIR_BYTES),
+    9: _Form(EndOfData, _encode_end, _decode_end, _END.size),
+    10: _json(Fin),
+    11: _Form(Alive, _encode_alive, _decode_alive, _SESSION.size),
+    12: _json(Quit),
+    13: _json(Broken),
+}
+_TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
+
+
+def encode(message: Message) -> bytes:
+    """The message as one frame. Raises LocalProtocolError if a field does not fit."""
+    number = _TYPES[type(message)]
+    try:
+        body = _FORMS[number].encode(message)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise LocalProtocolError(f"{type(message).__name__} cannot be sent: {error}") from error
+    if len(body) > _FORMS[number].largest:
+        raise LocalProtocolError(f"{type(message).__name__} of {len(body)} bytes is too long to be sent")
+    return FRAME.pack(len(body), number, VERSION) + body
+
+
+class Decoder:
+    """Frames out of a byte stream, cut in any way."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes | memoryview) -> list[Message]:
+        """Take the next bytes; give the messages that are now complete.
+
+        Raises RemoteProtocolError as soon as a frame cannot be right, before its body is buffered. The stream
+        has no meaning after that: close the connection.
+        """
+        self._buffer += data
+        messages = []
+        while (message := self._next()) is not None:
+            messages.append(message)
+        return messages
+
+    def _next(self) -> Message | None:
+        if len(self._buffer) < FRAME.size:
+            return None
+        length, number, version = FRAME.unpack_from(self._buffer)
+        form = _FORMS.get(number)
+        if version != VERSION or form is None:
+            raise RemoteProtocolError(f"unknown message type {number}, version {version}")
+        if length > form.largest:
+            raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the most is {form.largest}")
+        end = FRAME.size + length
+        if len(self._buffer) < end:
+            return None
+        with memoryview(self._buffer) as view:
+            body = bytes(view[FRAME.size : end])
+        del self._buffer[:end]
+        try:
+            message: Message = form.decode(body)
+        except struct.error as error:
+            raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
+        return message

@@ -1,0 +1,84 @@
+"""Messages that are sent once a session have a JSON body: easy to read in a capture, and open to new optional fields.
+
+A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, asdict, fields
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from blast_transport.errors import RemoteProtocolError
+
+Message = TypeVar("Message")
+
+
+def to_json(message: Any) -> bytes:
+    """The message's fields as the body of a frame."""
+    return json.dumps(asdict(message), default=_plain, separators=(",", ":")).encode()
+
+
+def from_json(kind: type[Message], body: bytes) -> Message:
+    """The message. Raises RemoteProtocolError for anything that is not one; unknown fields are ignored."""
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError):
+        raise RemoteProtocolError(f"{kind.__name__} is not JSON") from None
+    if not isinstance(values, dict):
+        raise RemoteProtocolError(f"{kind.__name__} is not a JSON object")
+    found = {}
+    for name, annotation, required in _fields(kind):  # type: ignore[arg-type]
+        if name in values:
+            found[name] = _value(values[name], annotation, f"{kind.__name__}.{name}")
+        elif required:
+            raise RemoteProtocolError(f"{kind.__name__} has no {name}")
+    return kind(**found)
+
+
+@cache
+def _fields(kind: type[Any]) -> list[tuple[str, Any, bool]]:
+    hints = get_type_hints(kind)
+    return [
+        (field.name, hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
+    ]
+
+
+def _value(value: Any, annotation: Any, where: str) -> Any:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _value(value, next(part for part in arguments if part is not type(None)), where)
+    if origin is tuple and isinstance(value, list):
+        return _tuple(value, arguments, where)
+    if origin is dict and isinstance(value, dict):
+        return {key: _value(item, arguments[1], where) for key, item in value.items()}
+    if annotation is bytes and isinstance(value, str):
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            raise RemoteProtocolError(f"{where} is not hexadecimal") from None
+    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    # bool is an int to Python, and is none to us.
+    if origin is None and type(value) is annotation:
+        return value
+    raise RemoteProtocolError(f"{where} is not of the right type")
+
+
+def _tuple(values: list[Any], arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+    if arguments[-1] is Ellipsis:
+        return tuple(_value(value, arguments[0], where) for value in values)
+    if len(values) != len(arguments):
+        raise RemoteProtocolError(f"{where} has {len(values)} parts instead of {len(arguments)}")
+    return tuple(_value(value, part, where) for value, part in zip(values, arguments, strict=True))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,203 @@
+"""The messages of a control connection, between the sender and one receiver. Meaning only; `codec` has the bytes.
+
+Every message carries the session it belongs to, so that a late one of an older session is recognised. The sender
+invites with Hello, the receiver answers Ready. Then come legs: Leg says by which carrier the data goes on from which
+block, and OnLeg that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far a receiver
+has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all was sent,
+Fin is the receiver's verdict. Quit ends a session because somebody wanted so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.layout import Layout
+from blast_transport.errors import RemoteProtocolError
+
+OPTICAL, PIPELINE, PACKETS = "optical", "pipeline", "packets"
+CARRIERS = (OPTICAL, PIPELINE, PACKETS)
+
+FILE, COMMAND, MEMORY = "file", "command", "memory"
+KINDS = (FILE, COMMAND, MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """Invitation to take part in `session`.
+
+    What comes has `size` bytes (None: a stream that ends when it ends), goes to the `kind` of target named `name`
+    below `folder`, and is checked by the digests of `suite`. `content` names what is sent, so that a receiver that
+    holds a part of the same may go on; empty: begin anew. `key` unseals blocks that come by light; empty: not sealed.
+    """
+
+    session: int
+    size: int | None
+    segment_size: int
+    block_segments: int
+    suite: str
+    kind: str
+    name: str
+    folder: str = ""
+    content: str = ""
+    key: bytes = b""
+
+    @property
+    def layout(self) -> Layout:
+        """How the data is cut. Raises RemoteProtocolError."""
+        return Layout(self.size, self.segment_size, self.block_segments, 16 if self.key else 0)
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError if no sender may say this."""
+        _ = self.layout
+        if self.kind not in KINDS or len(self.key) not in (0, 32) or not 0 <= self.session < 1 << 32:
+            raise RemoteProtocolError("Hello has a target, a key or a session out of range")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The receiver takes part.
+
+    `held`: ranges of blocks that it has already. `receive_buffer`: bytes that its light socket may hold, `offload`:
+    whether it takes super-packets; `highest_rate`: bits/s that it can take, None for any; `early`: it needs the digest
+    of a block before it may use it.
+    """
+
+    session: int
+    held: tuple[tuple[int, int], ...] = ()
+    receive_buffer: int = 0
+    offload: bool = False
+    highest_rate: float | None = None
+    early: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
+
+    Optical: by light to `group`:`port`. Pipeline: along `chain`, the (name, host, port) of every node in order, the
+    sender first; `token` lets its members in; a node that takes fewer than `slowest_rate` bytes/s is excluded.
+    Packets: as repairs over this connection.
+    """
+
+    session: int
+    number: int
+    carrier: str
+    first: int
+    group: str = ""
+    port: int = 0
+    chain: tuple[tuple[str, str, int], ...] = ()
+    position: int = 0
+    token: bytes = b""
+    slowest_rate: float = 0.0
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError if no sender may say this."""
+        if self.carrier not in CARRIERS or self.first < 0 or self.number < 1:
+            raise RemoteProtocolError("Leg has a carrier, a block or a number out of range")
+        if self.carrier == PIPELINE and not 0 < self.position < len(self.chain):
+            raise RemoteProtocolError("Leg names a chain without a place for us")
+
+
+@dataclass(frozen=True, slots=True)
+class OnLeg:
+    """The receiver listens on leg `number`; or `reason` says why it cannot, and it needs its data by packets."""
+
+    session: int
+    number: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """The digests of the blocks from `first` on, one after the other."""
+
+    session: int
+    first: int
+    digests: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """The receiver has dealt with every block before `handled`: written it, or asked for what it misses of it.
+
+    All blocks before `position` are written, `written` in number altogether.
+    """
+
+    session: int
+    handled: int
+    position: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Nack:
+    """The receiver misses these segments."""
+
+    session: int
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Segments of one block from `segment` on, over the packet network, as they travel by light."""
+
+    session: int
+    segment: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfData:
+    """All was sent once: `size` bytes, with this digest of the whole."""
+
+    session: int
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fin:
+    """The receiver's verdict: the data is in place with this `digest` of the whole, or `reason` says why not.
+
+    `first_datagram` is its time.monotonic() at its first datagram, None if it saw none. `repaired` counts bytes that
+    came as repairs, `duplicates` segments that came again, `refused` datagrams and blocks that were not right.
+    """
+
+    session: int
+    digest: bytes = b""
+    reason: str = ""
+    first_datagram: float | None = None
+    repaired: int = 0
+    duplicates: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A sign of life; asks for nothing."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """The session ends here, because somebody wanted so."""
+
+    session: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Of leg `leg` of a pipeline: the receiver lost the node `name`, or its chain is over with these `failed` nodes."""
+
+    session: int
+    leg: int
+    name: str = ""
+    reason: str = ""
+    over: bool = False
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+Message = Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Broken
