@@ -1,0 +1,128 @@
+"""From TOML tables to frozen dataclasses: unknown keys are refused with the nearest known one named.
+
+A field of such a dataclass is annotated with a reader, `name: Annotated[str, text()]`, which checks a value and turns
+it into what the field holds; a field without default is a key that must be there. Readers raise ValueError with the
+end of a sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from blast_transport.agent.errors import SettingsError
+
+Section = TypeVar("Section")
+Reader = Callable[[Any, str], Any]
+"""Takes a value and the place where it stands."""
+
+
+def read_section(kind: type[Section], table: object, place: str = "") -> Section:
+    """The section of `kind` that a table holds; `place` is where it stands. Raises SettingsError."""
+    if not isinstance(table, Mapping):
+        raise SettingsError(f"{place}: must be a table (found {table!r}).")
+    readers = _readers(kind)
+    for name in table:
+        if name not in readers:
+            raise SettingsError(_unknown(_join(place, name), name, readers))
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if field.default is dataclasses.MISSING and field.name not in table:
+            raise SettingsError(f"the key {_join(place, field.name)} is missing.")
+    return kind(**{name: _read(readers[name], value, _join(place, name)) for name, value in table.items()})
+
+
+def _readers(kind: type) -> dict[str, Reader]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+
+
+def _read(reader: Reader, value: object, place: str) -> Any:
+    try:
+        return reader(value, place)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {error} (found {value!r}).") from error
+
+
+def _unknown(place: str, name: str, known: Mapping[str, object]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    return f"unknown key {place}; " + (f"did you mean {near[0]}?" if near else "remove it.")
+
+
+def _join(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+# ------------------------------------------------------------------------------------------------ readers
+
+
+def section(kind: type[Section]) -> Reader:
+    """A table."""
+    return lambda value, place: read_section(kind, value, place)
+
+
+def sections(kind: type[Section]) -> Reader:
+    """An array of tables."""
+
+    def read(value: Any, place: str) -> tuple[Section, ...]:
+        if not isinstance(value, list):
+            raise ValueError("must be an array of tables")
+        return tuple(read_section(kind, one, f"{place}[{number}]") for number, one in enumerate(value, 1))
+
+    return read
+
+
+def text(check: Callable[[str], str] = lambda one: one) -> Reader:
+    """A string that `check` lets through, as it gives it back."""
+
+    def read(value: Any, _: str) -> str:
+        if not isinstance(value, str):
+            raise ValueError("must be a string")
+        return check(value)
+
+    return read
+
+
+def texts(check: Callable[[str], str] = lambda one: one) -> Reader:
+    """An array of at least one string."""
+
+    def read(value: Any, _: str) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+            raise ValueError("must be an array of strings, with at least one")
+        return tuple(check(one) for one in value)
+
+    return read
+
+
+def one_of(*known: str) -> Reader:
+    """One of these strings."""
+
+    def check(one: str) -> str:
+        if one not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return one
+
+    return text(check)
+
+
+def whole(least: int, most: int) -> Reader:
+    """A whole number within bounds."""
+
+    def read(value: Any, _: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return value
+
+    return read
+
+
+def positive(most: float) -> Reader:
+    """A number above zero."""
+
+    def read(value: Any, _: str) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= most:
+            raise ValueError(f"must be a number above 0, at most {most:g}")
+        return float(value)
+
+    return read

@@ -1,0 +1,235 @@
+"""The agent's configuration: one TOML file, checked, frozen. Units stand in the key names."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from blast_transport.agent.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.schema import (
+    one_of,
+    positive,
+    read_section,
+    section,
+    sections,
+    text,
+    texts,
+    whole,
+)
+
+FILE_NAME = "{file_name}"
+"""The element of a command's `run` that stands for the name of the file that comes."""
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+SENDER, NEIGHBOUR = "sender", "neighbour"
+"""Who starts sessions and may do all; who may only hand on the data of a session that runs already."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MOST_BYTES = 1 << 60
+_MOST_MILLISECONDS = 3_600_000
+_MOST_CONNECTIONS = 1 << 16
+
+
+def _name(written: str) -> str:
+    if not _NAME.fullmatch(written):
+        raise ValueError("must be up to 64 letters, digits, '.', '_' and '-'")
+    return written
+
+
+def _absolute(written: str) -> str:
+    if not written.startswith("/") or not written.isprintable():
+        raise ValueError("must be an absolute path")
+    return written
+
+
+def _ipv4(written: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(written))
+    except ValueError:
+        raise ValueError("must be an IPv4 address") from None
+
+
+def _endpoint(value: object, place: str) -> Endpoint:
+    return endpoint(text()(value, place))
+
+
+def _path(value: object, place: str) -> Path:
+    return Path(text(_absolute)(value, place))
+
+
+def _run(value: object, place: str) -> tuple[str, ...]:
+    run: tuple[str, ...] = texts()(value, place)
+    _absolute(run[0])
+    if any("\0" in part for part in run):
+        raise ValueError("must not contain a NUL character")
+    if any(FILE_NAME in part and part != FILE_NAME for part in run):
+        raise ValueError(f"{FILE_NAME} must stand alone, as one element")
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSection:
+    """Where the agent listens, and how it ends.
+
+    `light_address` is this host's address on the light path, None where no light reaches it. Sessions get `stop_ms`
+    to say goodbye when the agent is told to end.
+    """
+
+    listen: Annotated[Endpoint, _endpoint] = DEFAULT_ENDPOINT
+    light_address: Annotated[str | None, text(_ipv4)] = None
+    stop_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSection:
+    """A folder that files may be written below."""
+
+    name: Annotated[str, text(_name)]
+    path: Annotated[Path, _path]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSection:
+    """A command that data may be piped into. It is never given to a shell."""
+
+    name: Annotated[str, text(_name)]
+    run: Annotated[tuple[str, ...], _run]
+    folder: Annotated[Path, _path] = Path("/")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSection:
+    """What the agent takes at once, and at most; None: no limit of its own."""
+
+    sessions: Annotated[int, whole(1, 4096)] = 16
+    connections: Annotated[int, whole(1, _MOST_CONNECTIONS)] = 1024
+    unauthenticated: Annotated[int, whole(1, 4096)] = 64
+    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = 16
+    file_bytes: Annotated[int | None, whole(1, _MOST_BYTES)] = None
+    memory_bytes: Annotated[int, whole(0, _MOST_BYTES)] = 0
+    highest_rate_mbps: Annotated[float | None, positive(1e9)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSection:
+    """Certificates that say all that is given here belong to somebody who may connect, as `role`."""
+
+    common_name: Annotated[str | None, text()] = None
+    organizational_unit: Annotated[str | None, text()] = None
+    dns_name: Annotated[str | None, text()] = None
+    uri: Annotated[str | None, text()] = None
+    role: Annotated[str, one_of(SENDER, NEIGHBOUR)] = SENDER
+
+    def names(self) -> frozenset[tuple[str, str]]:
+        """What a certificate must say."""
+        kinds = ("common_name", "organizational_unit", "dns_name", "uri")
+        return frozenset((kind, value) for kind in kinds if (value := getattr(self, kind)) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSection:
+    """How the agent and those who connect prove who they are: by certificates, or by a secret that both know."""
+
+    certificate: Annotated[Path | None, _path] = None
+    private_key: Annotated[Path | None, _path] = None
+    client_ca: Annotated[Path | None, _path] = None
+    client: Annotated[tuple[ClientSection, ...], sections(ClientSection)] = ()
+    secret_file: Annotated[Path | None, _path] = None
+    handshake_timeout_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogSection:
+    """What is written to standard error, and how."""
+
+    level: Annotated[str, one_of(*LEVELS)] = "info"
+    format: Annotated[str, one_of(*FORMATS)] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole file."""
+
+    agent: Annotated[AgentSection, section(AgentSection)] = AgentSection()
+    folder: Annotated[tuple[FolderSection, ...], sections(FolderSection)] = ()
+    command: Annotated[tuple[CommandSection, ...], sections(CommandSection)] = ()
+    limits: Annotated[LimitsSection, section(LimitsSection)] = LimitsSection()
+    access: Annotated[AccessSection, section(AccessSection)] = AccessSection()
+    log: Annotated[LogSection, section(LogSection)] = LogSection()
+
+
+def load(path: Path) -> Settings:
+    """Read and check a configuration file. Raises SettingsError, which names the file."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from error
+
+
+def parse(written: str) -> Settings:
+    """Check the text of a configuration file. Raises SettingsError."""
+    return from_tables(_toml(written))
+
+
+def from_tables(tables: object) -> Settings:
+    """Check the tables of a configuration. Raises SettingsError."""
+    settings = read_section(Settings, tables)
+    fault = next(_faults(settings), None)
+    if fault is not None:
+        raise SettingsError(fault)
+    return settings
+
+
+def _toml(written: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(written)
+    except RecursionError as error:
+        raise SettingsError("not TOML that can be read: nested too deeply.") from error
+    except ValueError as error:
+        # Not only TOMLDecodeError: Python refuses numbers of thousands of digits by itself.
+        raise SettingsError(f"not TOML: {error}.") from error
+
+
+def _faults(settings: Settings) -> Iterator[str]:
+    yield from _twice("folder", (folder.name for folder in settings.folder))
+    yield from _twice("command", (command.name for command in settings.command))
+    if not settings.folder and not settings.command and not settings.limits.memory_bytes:
+        yield "the agent may write nowhere: give a [[folder]], a [[command]] or limits.memory_bytes."
+    if settings.limits.unauthenticated_per_host > settings.limits.unauthenticated:
+        yield "limits.unauthenticated_per_host is more than limits.unauthenticated: lower it."
+    yield from _access_faults(settings.agent.listen, settings.access)
+
+
+def _access_faults(listen: Endpoint, access: AccessSection) -> Iterator[str]:
+    files = (access.certificate, access.private_key, access.client_ca)
+    if any(files) and not all(files):
+        yield "access.certificate, access.private_key and access.client_ca belong together: give all three."
+    if all(files) and access.secret_file is not None:
+        yield "access has both certificates and a secret_file: give one of them."
+    if access.client and access.client_ca is None:
+        yield "access.client needs a CA that certificates are checked against: give access.client_ca."
+    if all(files) and not access.client:
+        yield 'access names nobody who may connect: give access.client, for example [{ common_name = "sender" }].'
+    for number, client in enumerate(access.client, 1):
+        if not client.names():
+            kinds = "common_name, organizational_unit, dns_name or uri"
+            yield f"access.client[{number}] fits every certificate: give {kinds}."
+    if not any(files) and access.secret_file is None and not listen.is_loopback:
+        yield f"agent.listen {listen} is reached from other machines: add [access] with certificates or a secret_file."
+
+
+def _twice(what: str, names: Iterable[str]) -> Iterator[str]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield f"two {what}s have the name {name!r}: rename one."

@@ -1,0 +1,175 @@
+"""What reaches an agent from outside: whatever it is, nothing is opened outside the folders, and errors are typed."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import blast_transport.agent
+from blast_transport.agent.errors import NotAllowedError, SettingsError
+from blast_transport.agent.permissions import CommandTarget, FileTarget, Permissions, Target
+from blast_transport.agent.settings import CommandSection, FolderSection, LimitsSection, Settings, parse
+from blast_transport.errors import UnsafeNameError
+from tests.support.fuzzing import Decoder, fuzz, inputs
+
+EXAMPLES = inputs(1000)
+
+PARTS = ["a", "b", "file", "new", "link", "up", "inner", "loop", "fifo", "..", ".", "", "~", "-x", ".blast-1", "etc"]
+NAMES = st.one_of(
+    st.lists(st.sampled_from(PARTS), max_size=6).map("/".join),
+    st.lists(st.text(max_size=4) | st.sampled_from(PARTS), max_size=4).map("/".join),
+    st.text(alphabet="ab./\\\0\n-ü \u202e\ud800", max_size=12),
+    st.text(),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | NAMES,
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=6), one, max_size=3),
+    max_leaves=6,
+)
+KINDS = st.sampled_from(["file", "command", "memory"])
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with links up, out and in circles, and beside it something that must stay as it is."""
+    top = tmp_path_factory.mktemp("agent")
+    inside = top / "in"
+    (inside / "a" / "b").mkdir(parents=True)
+    (top / "out" / "a").mkdir(parents=True)
+    (inside / "file").touch()
+    for folder in (inside, inside / "a", inside / "a" / "b"):
+        (folder / "link").symlink_to(top / "out")
+        (folder / "up").symlink_to("..")
+        (folder / "inner").symlink_to(inside / "a")
+        (folder / "loop").symlink_to("loop")
+        os.mkfifo(folder / "fifo")
+    return inside
+
+
+@pytest.fixture(scope="module")
+def permissions(tree: Path) -> Permissions:
+    command = CommandSection("file", ("/bin/cat", "--", "{file_name}"))
+    folder = FolderSection("a", tree)
+    return Permissions(Settings(folder=(folder,), command=(command,), limits=LimitsSection(memory_bytes=1)))
+
+
+def resolve(permissions: Permissions, target: dict[str, Any]) -> Target | None:
+    """The target, or None where it is refused in one line."""
+    try:
+        return permissions.resolve(target)
+    except (NotAllowedError, UnsafeNameError) as error:
+        assert str(error).isprintable()
+        return None
+
+
+@settings(max_examples=EXAMPLES)
+@given(name=NAMES)
+def test_files_stay_below_the_folder(tree: Path, permissions: Permissions, name: str) -> None:
+    target = resolve(permissions, {"kind": "file", "name": name})
+    if target is None:
+        return
+    assert isinstance(target, FileTarget)
+    try:
+        really = Path(f"/proc/self/fd/{target.directory}").readlink()
+        assert really.is_relative_to(tree)
+        assert really / target.name == tree / name == target.path, "no part was followed, dropped or added"
+        at_work = os.open(f".blast-{target.name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=target.directory)
+        os.close(at_work)
+        os.unlink(f".blast-{target.name}", dir_fd=target.directory)
+    finally:
+        target.close()
+
+
+@settings(max_examples=EXAMPLES)
+@given(name=NAMES)
+def test_a_command_gets_one_harmless_argument(permissions: Permissions, name: str) -> None:
+    target = resolve(permissions, {"kind": "command", "name": "file", "file": name})
+    if target is not None:
+        assert isinstance(target, CommandTarget)
+        assert target.arguments == ("/bin/cat", "--", name)
+        assert "/" not in name and not name.startswith("-") and name.isprintable() and name
+
+
+@settings(max_examples=EXAMPLES)
+@given(target=st.dictionaries(st.sampled_from(["kind", "name", "folder", "file", "x"]), JSON), kind=KINDS | JSON)
+def test_any_target_is_resolved_or_refused(permissions: Permissions, target: dict[str, Any], kind: Any) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    found = resolve(permissions, {**target, "kind": kind})
+    if isinstance(found, FileTarget):
+        found.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+# ------------------------------------------------------------------------------------------- the configuration
+
+TEXT = Path(blast_transport.agent.__file__).with_name("example.toml").read_text()
+COMPACT = "\n".join(line for line in TEXT.splitlines() if not line.startswith("#"))
+COMMANDS = '[[command]]\nname = "c"\nrun = ["/bin/tar", "-x", "{file_name}"]\nfolder = "/srv"\n'
+ACCESS = """
+[agent]
+listen = "0.0.0.0:9095"
+light_address = "10.0.0.1"
+[access]
+certificate = "/c"
+private_key = "/k"
+client_ca = "/a"
+client = [{ common_name = "x", organizational_unit = "y", role = "neighbour" }, { uri = "u" }]
+[limits]
+file_bytes = 1
+memory_bytes = 1
+highest_rate_mbps = 1.5
+"""
+SECRET = '[agent]\nlisten = "[::]:0"\n[access]\nsecret_file = "/s"\n'
+WHOLE = [COMPACT, COMMANDS, ACCESS, SECRET + COMMANDS]
+LINES = [line for text in WHOLE for line in text.splitlines()]
+VALUES = ["true", "-1", "0", "1e400", "nan", "'x'", "''", "'/'", "[]", "[1]", "{}", "1979-05-27", "'\\u0000'", "'::1'"]
+
+
+def mutation(rng: random.Random, text: str) -> str:
+    """A configuration with a few lines or characters changed."""
+    lines = text.splitlines() or [""]
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.randrange(len(lines))
+        match rng.randrange(5):
+            case 0:
+                lines[at] = ""
+            case 1:
+                lines.insert(at, rng.choice(LINES))
+            case 2:
+                lines[at] = lines[at].partition("=")[0] + "= " + rng.choice(VALUES)
+            case 3:
+                cut = rng.randint(0, len(lines[at]))
+                lines[at] = lines[at][:cut] + chr(rng.choice([0, 34, 44, 61, 91, 125, 97])) + lines[at][cut + 1 :]
+            case _:
+                lines = lines[at:] + lines[:at]
+    return "\n".join(lines)[:5000]
+
+
+def garbage(rng: random.Random) -> str:
+    """Lines of configurations in any order."""
+    return "\n".join(rng.choice(LINES) for _ in range(rng.randint(0, 9)))
+
+
+def check(_: random.Random, text: str) -> str:
+    """Settings, or one sentence."""
+    try:
+        found = parse(text)
+    except SettingsError as error:
+        assert str(error).strip()
+        return "refused: not TOML" if "not TOML" in str(error) else "refused: a sentence on a key"
+    assert isinstance(found, Settings)
+    Permissions(found)
+    return "settings"
+
+
+def test_settings_are_understood_or_refused_in_a_sentence() -> None:
+    files = ("agent/settings.py", "agent/schema.py", "agent/endpoint.py")
+    run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(5000))
+    for outcome in ("settings", "refused: not TOML", "refused: a sentence on a key"):
+        assert run.outcomes[outcome] > run.inputs // 100, run.outcomes

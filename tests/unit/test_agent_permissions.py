@@ -1,0 +1,216 @@
+"""What a sender may have written or run: nothing outside the folders, nothing through a link, no shell, no options."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.errors import NotAllowedError
+from blast_transport.agent.permissions import CommandTarget, FileTarget, MemoryTarget, Permissions
+from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, LimitsSection, Settings
+from blast_transport.errors import UnsafeNameError
+
+UNTAR = CommandSection("untar", ("/bin/tar", "-x", "--label", FILE_NAME))
+PLAIN = CommandSection("plain", ("/bin/cat",), Path("/srv"))
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A folder with files, folders and links of every kind, and something outside."""
+    inside, outside = tmp_path / "in", tmp_path / "out"
+    (inside / "a" / "b").mkdir(parents=True)
+    (outside / "deep").mkdir(parents=True)
+    (inside / "file").write_text("old")
+    (inside / "a" / "file").write_text("old")
+    (inside / "link").symlink_to(outside)
+    (inside / "inner").symlink_to("a")
+    (inside / "a" / "up").symlink_to("..")
+    (inside / "filelink").symlink_to(inside / "file")
+    (inside / "dangling").symlink_to(outside / "new")
+    (inside / "loop").symlink_to("loop")
+    os.mkfifo(inside / "fifo")
+    return inside
+
+
+@pytest.fixture
+def permissions(tree):
+    folders = (FolderSection("in", tree), FolderSection("other", tree / "a"))
+    return Permissions(Settings(folder=folders, command=(UNTAR, PLAIN), limits=LimitsSection(memory_bytes=10)))
+
+
+def resolved(permissions: Permissions, **target: object) -> Path:
+    """Where a file would really be written."""
+    found = permissions.resolve({"kind": "file", **target})
+    assert isinstance(found, FileTarget)
+    try:
+        return Path(f"/proc/self/fd/{found.directory}").readlink() / found.name
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["new", "file", "a/new", "a/file", "a/b/new", "...", "-x", "a b", "ü", "~", "a\\b", "..x"]
+)
+def test_names_below_the_folder_are_taken(permissions, tree, name):
+    assert resolved(permissions, name=name) == tree / name
+
+
+def test_folders_go_by_their_names(permissions, tree):
+    assert resolved(permissions, folder="other", name="new") == tree / "a" / "new"
+    with pytest.raises(NotAllowedError, match="this agent has no folder 'third': it has in, other"):
+        permissions.resolve({"kind": "file", "folder": "third", "name": "x"})
+    with pytest.raises(NotAllowedError, match="no folder 3"):
+        permissions.resolve({"kind": "file", "folder": 3, "name": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("../out/x", "has a part '..'"),
+        ("a/../../out/x", "has a part '..'"),
+        ("..", "has a part '..'"),
+        (".", "has a part '.'"),
+        ("a/./x", "has a part '.'"),
+        ("", "has a part ''"),
+        ("a//x", "has a part ''"),
+        ("a/", "has a part ''"),
+        ("/etc/passwd", "is an absolute path"),
+        ("//etc/passwd", "is an absolute path"),
+        ("link/x", "goes through the symbolic link 'link'"),
+        ("link/deep/x", "goes through the symbolic link 'link'"),
+        ("inner/x", "goes through the symbolic link 'inner'"),
+        ("a/up/x", "goes through the symbolic link 'up'"),
+        ("loop/x", "goes through the symbolic link 'loop'"),
+        ("link", "is that of a symbolic link"),
+        ("filelink", "is that of a symbolic link"),
+        ("dangling", "is that of a symbolic link"),
+        ("loop", "is that of a symbolic link"),
+        ("a", "which is no file"),
+        ("fifo", "which is no file"),
+        ("file/x", "cannot be entered: Not a directory"),
+        ("absent/x", "cannot be entered: No such file or directory"),
+        (".blast-x", "begins like our own temporary files"),
+        ("a/.blast-0000-x", "begins like our own temporary files"),
+        (".blast-x/y", "begins like our own temporary files"),
+        ("a\nb", "characters that cannot be printed"),
+        ("a\0b", "characters that cannot be printed"),
+        ("a\x1b[2Jb", "characters that cannot be printed"),
+        ("a\u202eb", "characters that cannot be printed"),
+        ("a\udc80b", "characters that cannot be printed"),
+        ("x" * 201, "a part of more than 200 bytes"),
+        ("ü" * 101, "a part of more than 200 bytes"),
+        ("x" * 1025, "more than 1024 bytes"),
+        ("ü" * 513, "more than 1024 bytes"),
+        ("/".join("x" * 17), "more than 16 parts"),
+    ],
+)
+def test_what_leaves_the_folder_or_confuses_is_refused(permissions, name, sentence):
+    with pytest.raises(UnsafeNameError) as caught:
+        permissions.resolve({"kind": "file", "name": name})
+    said = str(caught.value)
+    assert sentence in said and said.isprintable() and len(said) < 250
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ({}, "the kind None is not known: file, command or memory"),
+        ({"kind": "device"}, "the kind 'device' is not known"),
+        ({"kind": ["file"]}, "is not known"),
+        ({"kind": "file"}, "the target's name must be a string, not None"),
+        ({"kind": "file", "name": 3}, "the target's name must be a string, not 3"),
+        ({"kind": "file", "name": "x", "mode": 511}, "a target of the kind 'file' has no 'mode'"),
+        ({"kind": "command", "name": "sh"}, "does not run a command 'sh': it runs untar, plain"),
+        ({"kind": "command", "name": "/bin/sh"}, "does not run a command '/bin/sh'"),
+        ({"kind": "command", "name": "untar", "arguments": ["x"]}, "has no 'arguments'"),
+        ({"kind": "command", "name": "untar"}, "needs the name of a file"),
+        ({"kind": "command", "name": "untar", "file": 3}, "must be a name, not 3"),
+        ({"kind": "memory", "name": "x"}, "has no 'name'"),
+    ],
+)
+def test_what_is_not_allowed_is_refused(permissions, target, sentence):
+    with pytest.raises(NotAllowedError) as caught:
+        permissions.resolve(target)
+    assert sentence in str(caught.value)
+
+
+def test_an_agent_allows_nothing_that_it_was_not_told():
+    bare = Permissions(Settings())
+    for target in ({"kind": "file", "name": "x"}, {"kind": "command", "name": "x"}, {"kind": "memory"}):
+        with pytest.raises(NotAllowedError, match=r"writes no files|runs none|nothing in memory"):
+            bare.resolve(target)
+
+
+def test_memory_has_its_limit(permissions):
+    assert permissions.resolve({"kind": "memory"}) == MemoryTarget(10)
+
+
+def test_a_command_sees_the_file_name_as_one_argument_and_in_its_environment(permissions):
+    name = "$(reboot); 'x' `y` *"
+    target = permissions.resolve({"kind": "command", "name": "untar", "file": name})
+    assert isinstance(target, CommandTarget)
+    assert target.arguments == ("/bin/tar", "-x", "--label", name)
+    assert target.environment["BLAST_FILE_NAME"] == name
+    assert set(target.environment) == {"PATH", "LANG", "BLAST_FILE_NAME"}, "nothing of the agent's own"
+
+
+def test_a_command_that_wants_no_name_gets_none(permissions):
+    target = permissions.resolve({"kind": "command", "name": "plain"})
+    assert target == CommandTarget(("/bin/cat",), target.environment, Path("/srv"))
+    assert "BLAST_FILE_NAME" not in target.environment
+
+
+@pytest.mark.parametrize("name", ["-x", "--to-command=sh", "a/b", "../x", "/x", "", "a\nb", ".blast-x"])
+def test_a_file_name_for_a_command_is_no_option_and_no_path(permissions, name):
+    with pytest.raises(UnsafeNameError):
+        permissions.resolve({"kind": "command", "name": "untar", "file": name})
+
+
+def test_a_folder_that_is_away_is_named(tmp_path):
+    permissions = Permissions(Settings(folder=(FolderSection("gone", tmp_path / "gone"),)))
+    with pytest.raises(NotAllowedError, match=r"the folder .*/gone of this agent cannot be opened: No such file"):
+        permissions.resolve({"kind": "file", "name": "x"})
+
+
+def test_the_operators_own_folder_may_be_behind_a_link(tree):
+    linked = tree / "a" / "up" / "a"
+    assert resolved(Permissions(Settings(folder=(FolderSection("in", linked),))), name="new") == tree / "a" / "new"
+
+
+def test_refusals_keep_no_descriptor(permissions):
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for name in ("a/b/../x", "link/x", "a/up/x", "filelink", "a/b", "fifo", "absent/x"):
+        with pytest.raises(UnsafeNameError):
+            permissions.resolve({"kind": "file", "name": name})
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_a_link_that_is_swapped_in_leads_nowhere(permissions, tree, monkeypatch, moment):
+    """At one moment, just before a folder is opened, a link to the outside takes the place of a folder on the way."""
+    (tree / "a" / "flip" / "deep").mkdir(parents=True)
+    opened, really_open = [], os.open
+
+    def open_after_swap(path, *rest, **more):
+        if len(opened) == moment:
+            (tree / "a" / "flip").rename(tree / "flop")
+            (tree / "a" / "flip").symlink_to(tree.parent / "out")
+        opened.append(path)
+        return really_open(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", open_after_swap)
+    try:
+        found = resolved(permissions, name="a/flip/deep/new")
+    except UnsafeNameError as error:
+        assert moment < 3 and "goes through the symbolic link 'flip'" in str(error)
+    else:
+        assert moment >= 3 and found.is_relative_to(tree), found
+    assert not (tree.parent / "out" / "deep" / "new").exists()
+
+
+def test_settings_without_commands_are_enough(tree):
+    settings = Settings(folder=(FolderSection("in", tree),))
+    assert resolved(Permissions(replace(settings, command=())), name="new") == tree / "new"

@@ -1,0 +1,148 @@
+"""The agent's configuration: what is understood, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import blast_transport.agent
+from blast_transport.agent.endpoint import Endpoint, endpoint
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.settings import FILE_NAME, NEIGHBOUR, SENDER, load, parse
+
+EXAMPLE = Path(blast_transport.agent.__file__).with_name("example.toml")
+FOLDER = '[[folder]]\nname = "in"\npath = "/srv/in"\n'
+TLS = 'certificate = "/c"\nprivate_key = "/k"\nclient_ca = "/ca"\n'
+
+
+def uncommented(text: str) -> str:
+    """The example with what its comments propose: lines that are TOML behind `# `."""
+    return re.sub(r"^# (?=\[|\w+ = |    \{|\])", "", text, flags=re.MULTILINE)
+
+
+def test_the_example_is_the_defaults_and_a_folder():
+    settings = load(EXAMPLE)
+    assert settings == parse(f'[[folder]]\nname = "incoming"\npath = "{settings.folder[0].path}"')
+
+
+def test_what_the_example_proposes_is_understood():
+    upper, lower = EXAMPLE.read_text().split("# ... or a secret")
+    by_certificates = parse(uncommented(upper))
+    assert by_certificates.access.client[1].role == NEIGHBOUR and by_certificates.command[0].name == "untar"
+    by_secret = parse(FOLDER + "#" + uncommented(lower))
+    assert by_secret.access.secret_file == Path("/etc/blast/agent.secret") and by_secret.log.level == "info"
+
+
+def test_every_key_of_the_schema_stands_in_the_example():
+    import dataclasses
+
+    def keys(section):
+        for field in dataclasses.fields(section):
+            value = getattr(section, field.name)
+            if dataclasses.is_dataclass(value):
+                yield from keys(value)
+            elif not isinstance(value, tuple):
+                yield field.name
+
+    text = EXAMPLE.read_text()
+    assert not [key for key in keys(parse(FOLDER)) if f"{key} = " not in text]
+
+
+def test_all_that_can_be_said_is_understood():
+    settings = parse(
+        '[agent]\nlisten = "[::1]:0"\nlight_address = "10.1.0.2"\nstop_ms = 100\n'
+        + FOLDER
+        + f'[[command]]\nname = "untar"\nrun = ["/bin/tar", "-x", "{FILE_NAME}"]\nfolder = "/srv"\n'
+        + "[limits]\nsessions = 2\nfile_bytes = 5\nmemory_bytes = 7\nhighest_rate_mbps = 0.5\n"
+        + f'[access]\n{TLS}client = [{{ common_name = "a" }}, {{ dns_name = "b", role = "neighbour" }}]\n'
+        + '[log]\nlevel = "debug"\nformat = "json"\n'
+    )
+    assert settings.agent.listen == Endpoint("::1", 0) and settings.agent.light_address == "10.1.0.2"
+    assert settings.folder[0].path == Path("/srv/in") and settings.command[0].folder == Path("/srv")
+    assert [client.role for client in settings.access.client] == [SENDER, NEIGHBOUR]
+    assert settings.access.client[1].names() == {("dns_name", "b")}
+    assert settings.limits.highest_rate_mbps == 0.5 and settings.limits.connections == 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[agnt]", "unknown key agnt; did you mean agent?"),
+        ("[agent]\nlisten_on = 1", "unknown key agent.listen_on; did you mean listen?"),
+        ("[agent]\nqqq = 1", "unknown key agent.qqq; remove it."),
+        ("agent = 3", "agent: must be a table (found 3)."),
+        ("folder = 3", "folder: must be an array of tables (found 3)."),
+        ('[[folder]]\npath = "/x"', "the key folder[1].name is missing."),
+        (FOLDER + '[[folder]]\nname = "b"\npath = "x"', "folder[2].path: must be an absolute path (found 'x')."),
+        (FOLDER * 2, "two folders have the name 'in': rename one."),
+        ('[[folder]]\nname = "a/b"\npath = "/"', "must be up to 64 letters, digits, '.', '_' and '-' (found 'a/b')."),
+        (FOLDER + "[limits]\nsessions = true", "limits.sessions: must be a whole number from 1 to 4096 (found True)."),
+        (FOLDER + "[limits]\nhighest_rate_mbps = nan", "must be a number above 0, at most 1e+09 (found nan)."),
+        (FOLDER + "[limits]\nunauthenticated = 2", "limits.unauthenticated_per_host is more than"),
+        (FOLDER + '[log]\nlevel = "loud"', "log.level: must be one of debug, info, warning, error (found 'loud')."),
+        (FOLDER + '[agent]\nlight_address = "::1"', "agent.light_address: must be an IPv4 address (found '::1')."),
+        ('[[command]]\nname = "c"\nrun = []', "command[1].run: must be an array of strings, with at least one"),
+        ('[[command]]\nname = "c"\nrun = ["tar"]', "command[1].run: must be an absolute path"),
+        (f'[[command]]\nname = "c"\nrun = ["/tar", "-f{FILE_NAME}"]', "must stand alone, as one element"),
+        ("", "the agent may write nowhere: give a [[folder]], a [[command]] or limits.memory_bytes."),
+        ("[agent", "not TOML: "),
+        ("a = " + "[" * 5000, "not TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(text, sentence):
+    with pytest.raises(SettingsError) as caught:
+        parse(text)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("access", "sentence"),
+    [
+        ("", "agent.listen 0.0.0.0:9095 is reached from other machines: add [access]"),
+        ("handshake_timeout_ms = 5", "agent.listen 0.0.0.0:9095 is reached from other machines: add [access]"),
+        ('certificate = "/c"', "access.certificate, access.private_key and access.client_ca belong together"),
+        (TLS, "access names nobody who may connect: give access.client"),
+        (
+            TLS + 'client = [{ common_name = "a" }]\nsecret_file = "/s"',
+            "access has both certificates and a secret_file",
+        ),
+        (TLS + 'client = [{ role = "sender" }]', "access.client[1] fits every certificate"),
+        ('secret_file = "/s"\nclient = [{ common_name = "a" }]', "access.client needs a CA"),
+    ],
+)
+def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
+    with pytest.raises(SettingsError) as caught:
+        parse(f'{FOLDER}[agent]\nlisten = "0.0.0.0:9095"\n[access]\n{access}')
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("access", ['secret_file = "/s"', TLS + 'client = [{ common_name = "a" }]'])
+def test_beyond_loopback_with_proofs_is_taken(access):
+    assert not parse(f'{FOLDER}[agent]\nlisten = "0.0.0.0:9095"\n[access]\n{access}').agent.listen.is_loopback
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:65535", "10.0.0.1:80"])
+def test_endpoints_read_back_as_they_are_written(text):
+    assert str(endpoint(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "127.0.0.1", "host:80", "127.0.0.1:", "127.0.0.1:65536", "::1:80", "[127.0.0.1]:1"]
+)
+def test_what_is_no_endpoint_is_refused(text):
+    with pytest.raises(ValueError, match="IP-ADDRESS:PORT"):
+        endpoint(text)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"absent\.toml cannot be read: No such file or directory"):
+        load(tmp_path / "absent.toml")
+    broken = tmp_path / "latin.toml"
+    broken.write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match=r"latin\.toml is not UTF-8 text \(byte 0\)"):
+        load(broken)
+    broken.write_text("[agnt]")
+    with pytest.raises(SettingsError, match=r"latin\.toml: unknown key agnt"):
+        load(broken)
