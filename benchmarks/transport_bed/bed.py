@@ -1,0 +1,219 @@
+"""A sender and receivers in network namespaces, joined by a packet network and by light.
+
+Host 0 sends, hosts 1..N receive. Each has `eth0` (10.77.0.<host + 1>) on the packet network, which is a kernel bridge,
+or one for each rack and one between them; and `light` (10.78.0.<host + 1>) on the project's emulated optics: host 0's
+fibre goes through the optical switch into one splitter 1:N, whose legs go through the switch to the receivers. All of
+it lies in namespaces that are held by processes with the mark of a lab, so that `blast lab down` finds it even when
+its owner was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from mininet_topos import cleanup, registry
+from mininet_topos.errors import PlanError
+from mininet_topos.names import MARK
+from mininet_topos.namespace import run_in_network_of
+from mininet_topos.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
+from mininet_topos.optical_fabric import OpticalFabric, Splitter
+from transport_bed.shape import MTU, UNSHAPED, Shape
+
+PACKETS = "eth0"
+LIGHT = "light"
+SENDER = 0
+_WIDEST_SPLITTER = 127
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to build: `receivers` hosts beside the sender, `racks` of hosts (numbers from 0) or one network for all.
+
+    Without `light` hosts have the packet network only. Raises PlanError.
+    """
+
+    receivers: int
+    shape: Shape = UNSHAPED
+    racks: tuple[tuple[int, ...], ...] = ()
+    light: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.receivers <= _WIDEST_SPLITTER:
+            raise PlanError(f"a bed has 1 to {_WIDEST_SPLITTER} receivers, not {self.receivers}")
+        if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
+            raise PlanError("every host must be in exactly one rack")
+
+    @property
+    def hosts(self) -> range:
+        """The sender and the receivers."""
+        return range(self.receivers + 1)
+
+
+class Bed:
+    """A plan, built; everything is removed on exit, whatever happened. Raises HostError."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._undo = ExitStack()
+
+    def __enter__(self) -> Bed:
+        require_root()
+        require_commands("ip", "tc", "mnexec")
+        with ExitStack() as undo:
+            self._names = registry.claim()
+            undo.callback(cleanup.down, self._names.lab)
+            self._middle = self._hold(undo)
+            self._holders = [self._hold(undo) for _ in self.plan.hosts]
+            self._lay_packets()
+            if self.plan.light:
+                self._lay_light()
+            for host in self.plan.hosts:
+                self._bring_up(host)
+            if self.plan.light:
+                self.grant_light()
+            self._undo = undo.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    @property
+    def lab(self) -> str:
+        """The id that everything here is marked with."""
+        return self._names.lab
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For processes of this bed."""
+        return {**os.environ, MARK: self.lab}
+
+    def packet_address(self, host: int) -> str:
+        """Its address on the packet network."""
+        return f"10.77.0.{host + 1}"
+
+    def light_address(self, host: int) -> str:
+        """Its address on the light path."""
+        return f"10.78.0.{host + 1}"
+
+    def pid(self, host: int) -> int:
+        """The process that holds a host's namespace."""
+        return self._holders[host].pid
+
+    def on(self, host: int, command: Sequence[str]) -> list[str]:
+        """The command that runs `command` on a host, in the same process."""
+        return ["mnexec", "-a", str(self.pid(host)), *command]
+
+    def grant_light(self) -> None:
+        """Connect host 0 to the splitter."""
+        self._fabric.apply([], [(1, self._feed)])
+
+    def withdraw_light(self) -> None:
+        """Disconnect it: what host 0 sends by light is lost from now on."""
+        self._fabric.apply([(1, self._feed)], [])
+
+    def core_bytes(self) -> list[tuple[int, int]]:
+        """For each rack, the bytes that its link to the core has carried up and down."""
+        links = {link["ifname"]: link["stats64"] for link in json.loads(query(_STATISTICS, "", self._middle.pid))}
+        return [
+            (links[f"core{rack}"]["rx"]["bytes"], links[f"core{rack}"]["tx"]["bytes"])
+            for rack in range(len(self.plan.racks))
+        ]
+
+    def _hold(self, undo: ExitStack) -> subprocess.Popen[bytes]:
+        holder = subprocess.Popen(
+            ["mnexec", "-n", "sleep", "infinity"],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        undo.callback(_let_go, holder)
+        _await_namespace(holder)
+        return holder
+
+    def _lay_packets(self) -> None:
+        middle = f"netns {self._middle.pid}"
+        racks = self.plan.racks or (tuple(self.plan.hosts),)
+        bridges = [f"rack{number}" for number in range(len(racks))]
+        pairs = [
+            veth_pair(PACKETS, f"packet{host}", MTU, f"netns {self.pid(host)}", middle) for host in self.plan.hosts
+        ]
+        batch("ip", pairs)
+        lines = [f"link add name {bridge} type bridge mcast_snooping 0" for bridge in bridges]
+        lines += [f"link set packet{host} master rack{rack}" for rack, hosts in enumerate(racks) for host in hosts]
+        ports = [f"packet{host}" for host in self.plan.hosts]
+        if self.plan.racks:
+            lines.append("link add name core type bridge mcast_snooping 0")
+            for rack, bridge in enumerate(bridges):
+                lines.append(veth_pair(f"uplink{rack}", f"core{rack}", MTU))
+                lines += [f"link set uplink{rack} master {bridge}", f"link set core{rack} master core"]
+                ports += [f"uplink{rack}", f"core{rack}"]
+            bridges.append("core")
+        batch("ip", [*lines, *(f"link set {port} up" for port in (*ports, *bridges))], self._middle.pid)
+        batch("tc", [line for port in ports for line in self.plan.shape.lines(port)], self._middle.pid)
+
+    def _lay_light(self) -> None:
+        """The switch's ports: host h at h + 1, the splitter's feed behind them, then its legs."""
+        hosts, receivers = len(self.plan.hosts), self.plan.receivers
+        self._feed = hosts + 1
+        legs = tuple(range(self._feed + 1, self._feed + 1 + receivers))
+        middle, names = f"netns {self._middle.pid}", self._names
+        fibres = [
+            veth_pair(LIGHT, names.ocs_port(host + 1), MTU, f"netns {self.pid(host)}", middle)
+            for host in self.plan.hosts
+        ]
+        glass = [veth_pair(names.ocs_port(n), names.splitter_side(n), MTU, middle, middle) for n in (self._feed, *legs)]
+        batch("ip", [*fibres, *glass])
+        ends = [names.ocs_port(n) for n in range(1, legs[-1] + 1)]
+        ends += [names.splitter_side(n) for n in (self._feed, *legs)]
+        batch("ip", [f"link set {end} up" for end in ends], self._middle.pid)
+        self._fabric = OpticalFabric(
+            names, legs[-1], [Splitter("s1", self._feed, legs)], lambda lines: batch("tc", lines, self._middle.pid)
+        )
+        self._fabric.prepare()
+        self._fabric.apply([], [(leg, host + 1) for leg, host in zip(legs, self.plan.hosts[1:], strict=True)])
+        to_receivers = [names.ocs_port(host + 1) for host in self.plan.hosts[1:]]
+        batch("tc", [line for port in to_receivers for line in self.plan.shape.lines(port)], self._middle.pid)
+
+    def _bring_up(self, host: int) -> None:
+        pid = self.pid(host)
+        run_in_network_of(pid, _quiet_and_trusting)
+        lines = ["link set lo up", f"link set {PACKETS} up"]
+        lines.append(f"address add {self.packet_address(host)}/24 brd + dev {PACKETS}")
+        interfaces = [PACKETS]
+        if self.plan.light:
+            lines += [f"link set {LIGHT} up", f"address add {self.light_address(host)}/24 dev {LIGHT}"]
+            interfaces.append(LIGHT)
+        # The peers' multicasts go by packets; ours name their interface.
+        lines.append(f"route replace 224.0.0.0/4 dev {PACKETS}")
+        batch("ip", lines, pid)
+        batch("tc", [line for interface in interfaces for line in self.plan.shape.lines(interface)], pid)
+
+
+_STATISTICS = ("ip", "-json", "-statistics", "link", "show")
+
+
+def _quiet_and_trusting() -> None:
+    for interface in ("all", "default"):
+        silence_ipv6(interface)
+        (Path("/proc/sys/net/ipv4/conf") / interface / "rp_filter").write_text("0")
+
+
+def _let_go(holder: subprocess.Popen[bytes]) -> None:
+    holder.terminate()
+    holder.wait()
+
+
+def _await_namespace(holder: subprocess.Popen[bytes]) -> None:
+    """Wait until the holder has left ours: `mnexec` becomes `sleep` when it has."""
+    while Path(f"/proc/{holder.pid}/comm").read_text().strip() != "sleep":
+        if holder.poll() is not None:
+            raise PlanError(f"the process that holds a namespace ended with status {holder.returncode}")

@@ -1,0 +1,113 @@
+"""One transfer by one tool, on the one clock: from the sender's start to the last receiver's complete file.
+
+Receivers and daemons are started before and waited for. What arrived is compared byte by byte after the clock has
+stopped, then deleted.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transport_bed import contents
+from transport_bed.bed import SENDER, Bed
+from transport_bed.failures import RunFailed
+from transport_bed.program import Program
+from transport_bed.tools.tool import Tool
+
+_PREPARATION_SECONDS = 60.0
+_LOOK_SECONDS = 0.001
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one transfer took, and what the tool had to say. `failure` is empty when all receivers have the file."""
+
+    seconds: float
+    failure: str
+    notes: dict[str, Any]
+
+
+@dataclass
+class Run:
+    """What a tool is given: hosts, the file, where copies go, and until when (time.monotonic) it must be done."""
+
+    bed: Bed
+    source: Path
+    folder: Path
+    programs_folder: Path
+    deadline: float
+    programs: list[Program] = field(default_factory=list)
+
+    @property
+    def receivers(self) -> range:
+        """Their hosts."""
+        return self.bed.plan.hosts[1:]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.source.stat().st_size
+
+    def directory(self, receiver: int) -> Path:
+        """Where a receiver puts files; it exists."""
+        directory = self.folder / str(receiver)
+        directory.mkdir(exist_ok=True)
+        return directory
+
+    def output(self, receiver: int) -> Path:
+        """Where its copy must be in the end."""
+        return self.directory(receiver) / self.source.name
+
+    def start(self, host: int, name: str, command: Sequence[str | Path]) -> Program:
+        """Start a program on a host; it is ended with the run."""
+        words = [str(word) for word in command]
+        program = Program(self.bed, host, f"{name} on h{host}", words, self.folder / f"{name}-{host}.log")
+        self.programs.append(program)
+        return program
+
+    def start_sender(self, name: str, command: Sequence[str | Path]) -> Program:
+        """Start a program on the sender's host."""
+        return self.start(SENDER, name, command)
+
+    def await_outputs(self, sender: Program) -> None:
+        """Wait until every receiver has its copy, which the tool gives its name when it is whole. Raises RunFailed."""
+        missing = [self.output(receiver) for receiver in self.receivers]
+        while missing := [path for path in missing if not path.exists()]:
+            if sender.status:
+                sender.require_success()
+            if time.monotonic() > self.deadline:
+                raise RunFailed(f"{len(missing)} receivers had no file in time")
+            time.sleep(_LOOK_SECONDS)
+
+    def intact(self, receivers: Collection[int]) -> list[int]:
+        """Those of the receivers whose copy is the same as the file."""
+        return [receiver for receiver in receivers if contents.same(self.source, self.output(receiver))]
+
+    def end(self) -> None:
+        """End all programs and delete all copies."""
+        for program in reversed(self.programs):
+            program.end()
+        shutil.rmtree(self.folder)
+
+
+def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
+    """Carry the file once; a tool that does not manage it within the limit has failed."""
+    folder = source.parent / "run"
+    folder.mkdir()
+    run = Run(bed, source, folder, programs_folder, time.monotonic() + _PREPARATION_SECONDS)
+    try:
+        tool.prepare(run)
+        started = time.monotonic()
+        run.deadline = started + limit_seconds
+        ended, notes = tool.send(run)
+        broken = len(run.receivers) - len(run.intact(run.receivers)) if tool.carries else 0
+        return Outcome(ended - started, f"{broken} receivers have another file" if broken else "", notes)
+    except RunFailed as failure:
+        return Outcome(limit_seconds, str(failure), {})
+    finally:
+        run.end()

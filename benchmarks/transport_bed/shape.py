@@ -1,0 +1,61 @@
+"""How fast the links of a bed are, and what of that a file can get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MTU = 1500
+_ETHERNET = 14
+_UDP_HEADERS = 20 + 8 + 16
+"""IPv4, UDP, and the transport's own header."""
+_TCP_HEADERS = 20 + 20 + 12
+"""IPv4, TCP, and the time stamps that Linux sends."""
+_BURST = 128 << 10
+"""Above one super-packet of 64 KiB, so that it passes whole."""
+_QUEUE_MS = 20
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Every link carries `rate_mbps`, or what the machine bears (None)."""
+
+    rate_mbps: float | None
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return "unshaped" if self.rate_mbps is None else f"{self.rate_mbps:g} Mbit/s"
+
+    @property
+    def udp_limit(self) -> float | None:
+        """Bits of a file per second that datagrams of a full MTU carry."""
+        return self._share(MTU - _UDP_HEADERS)
+
+    @property
+    def tcp_limit(self) -> float | None:
+        """Bits of a file per second that TCP segments of a full MTU carry."""
+        return self._share(MTU - _TCP_HEADERS)
+
+    def _share(self, payload: int) -> float | None:
+        # The shaper counts a frame without preamble, checksum and gap.
+        return None if self.rate_mbps is None else self.rate_mbps * 1e6 * payload / (MTU + _ETHERNET)
+
+    def lines(self, interface: str) -> list[str]:
+        """`tc -batch` lines for the transmitter of an interface."""
+        if self.rate_mbps is None:
+            return []
+        rate = f"rate {self.rate_mbps * 1000:.0f}kbit burst {_BURST}b latency {_QUEUE_MS}ms"
+        return [f"qdisc replace dev {interface} root tbf {rate}"]
+
+
+UNSHAPED = Shape(None)
+
+
+def shape(text: str) -> Shape:
+    """`unshaped`, or a rate in Mbit/s. Raises ValueError."""
+    if text == "unshaped":
+        return UNSHAPED
+    rate = float(text)
+    if not 0 < rate < 1e6:
+        raise ValueError(text)
+    return Shape(rate)

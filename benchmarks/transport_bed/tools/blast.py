@@ -1,0 +1,99 @@
+"""Ours: `python -m blast_transport`, one file for all its carriers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from transport_bed.bed import SENDER
+from transport_bed.failures import RunFailed
+from transport_bed.program import Program, await_exits
+from transport_bed.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from transport_bed.run import Run
+
+PORT = 7000
+GROUP = ("--group", "239.7.7.7", "--port", "7001")
+TRANSPORT = (sys.executable, "-m", "blast_transport")
+_UNSHAPED_MBPS = 100_000
+"""The rate that is granted where nothing limits it: more than the machine can do."""
+
+
+class Blast(Tool):
+    """`carrier` is what it is told to use."""
+
+    carrier: str
+    receiver_command: tuple[str, ...] = TRANSPORT
+    """What runs the receivers; a fault is injected by another one."""
+
+    def prepare(self, run: Run) -> None:
+        """They listen."""
+        self.receivers = {receiver: self.start_receiver(run, receiver) for receiver in run.receivers}
+        for one in self.receivers.values():
+            one.await_event("listening", run.deadline)
+
+    def start_receiver(self, run: Run, receiver: int) -> Program:
+        """One of them."""
+        command = [*self.receiver_command, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
+        command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
+        return run.start(receiver, self.name, command)
+
+    def send(self, run: Run) -> tuple[float, dict[str, Any]]:
+        """A receiver says when it has verified its copy and given it its name."""
+        sender = self.start_sender(run)
+        ended = max(one.await_event("received", run.deadline)[0] for one in self.receivers.values())
+        await_exits([sender], run.deadline)
+        return ended, sender.last_json()
+
+    def start_sender(self, run: Run, *options: str) -> Program:
+        """Start it."""
+        to = ",".join(f"h{receiver}={run.bed.packet_address(receiver)}:{PORT}" for receiver in run.receivers)
+        command = [*TRANSPORT, "send", str(run.source), "--to", to, *self.carrier_options(run), *options]
+        return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
+
+    def carrier_options(self, run: Run) -> list[str]:
+        """How it is told."""
+        return ["--carrier", self.carrier]
+
+
+class BlastOptical(Blast):
+    """By light, at the granted rate."""
+
+    name = "optical"
+    title = "Blast, optical"
+    carrier = "optical"
+
+    def carrier_options(self, run: Run) -> list[str]:
+        """A group and a rate as well."""
+        rate = run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
+        return [*super().carrier_options(run), *GROUP, "--rate-mbps", f"{rate:g}"]
+
+
+class BlastPipeline(Blast):
+    """From host to host, over packets."""
+
+    name = "pipeline"
+    title = "Blast, pipeline"
+    carrier = "pipeline"
+
+
+class BlastPackets(Blast):
+    """One copy for each receiver, over packets."""
+
+    name = "packets"
+    title = "Blast, one copy for each"
+    carrier = "packets"
+
+
+def light_or_packet(run: Run, host: int) -> str:
+    """The address of a host's interface for light; of its only one where there is no light."""
+    return run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
+
+
+def result(run: Run, sender: Program) -> dict[str, Any]:
+    """What a sender that has ended said in the end. Raises RunFailed."""
+    said = sender.last_json()
+    if not said:
+        raise RunFailed(f"{sender.name} gave no result")
+    return said
