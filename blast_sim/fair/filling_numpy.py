@@ -10,21 +10,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from blast_sim.fair.paths import Numbers, Paths
+from blast_sim.fair.demands import Demands
+from blast_sim.fair.flow_table import FlowTable
+from blast_sim.fair.paths import Links, Numbers, Paths, Places
+
+ROUNDING = 1e-12
+STEPS = 4
 
 
-def fill(room: Numbers, paths: Paths, weights: Numbers, multiplicity: Numbers, caps: Numbers) -> Numbers:
-    """The level of every flow: its rate divided by its weight.
+def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
+    """The level of every flow."""
+    return filled(room, paths, demands.shares, demands.ceilings)
 
-    `room` is what each link has for these flows. Rates, weights and caps are those of one flow; `multiplicity` flows
-    share each path.
-    """
+
+def filled(room: Numbers, paths: Paths, shares: Numbers, ceilings: Numbers) -> Numbers:
+    """The levels of flows that take so much of each link a unit of level, up to their ceilings."""
     links = len(room)
     room = room.copy()
-    levels = np.divide(caps, weights)
+    levels = ceilings.copy()
     flows = np.flatnonzero(paths.lengths)
     active = paths.take(flows)
-    shares = (weights * multiplicity)[flows]
+    shares = shares[flows]
     while len(flows):
         level, lowest = _levels(active, room, shares, levels[flows])
         # A link is filled when it is the lowest of all of its flows.
@@ -55,3 +61,54 @@ def _loads(paths: Paths, amounts: Numbers, links: int) -> Numbers:
     """What these flows put on every link."""
     loads: Numbers = np.bincount(paths.links, np.repeat(amounts, paths.lengths), links).astype(np.float64, copy=False)
     return loads
+
+
+class Refilling:
+    """Levels of the flows of a table, found again from the lowest level that a change concerns."""
+
+    def __init__(self, room: Numbers, table: FlowTable) -> None:
+        self._room = room
+        self._table = table
+
+    def removing(self, ids: Places) -> float:
+        """These flows are about to go. The lowest level that this concerns."""
+        return float(self._table.columns.levels[ids].min(initial=np.inf))
+
+    def solve(self, bound: float, new: Places) -> None:
+        """Find the levels at and above `bound` again, and those that new flows concern."""
+        table = self._table
+        table.recycle()
+        flows = table.columns
+        present = table.present
+        bound = min(bound, self._lowest(present, new))
+        again = flows.levels[present] >= bound * (1 - ROUNDING)
+        kept, chosen = present[~again], present[again]
+        room = self._room - _loads(table.paths(kept), flows.shares[kept] * flows.levels[kept], len(self._room))
+        flows.levels[chosen] = filled(room, table.paths(chosen), flows.shares[chosen], flows.ceilings[chosen])
+
+    def _lowest(self, present: Places, new: Places) -> float:
+        """A level below which no link of the new flows fills."""
+        if not len(new):
+            return np.inf
+        if len(new) * 2 > len(present):
+            # Most flows are new: to look for what stays would cost more than to find it again.
+            return 0.0
+        changed = np.unique(self._table.paths(new).links).astype(np.int64)
+        paths, flows = self._table.paths(present), self._table.columns
+        shares, levels = flows.shares[present], flows.levels[present]
+        owners = np.repeat(np.arange(len(present)), paths.lengths)
+        on_changed = np.zeros(len(self._room), np.bool_)
+        on_changed[changed] = True
+        uses = on_changed[paths.links]
+        owners, links = owners[uses], paths.links[uses]
+        return self._filled_at(changed, links, shares[owners], levels[owners])
+
+    def _filled_at(self, changed: Places, links: Links, shares: Numbers, levels: Numbers) -> float:
+        """Steps that rise from below to where the sums of shares x min(level, their own levels) reach the room."""
+        level = np.zeros(len(self._room))
+        for _ in range(STEPS):
+            under = levels < level[links]
+            below = np.bincount(links[under], (shares * levels)[under], len(level))
+            above = np.bincount(links[~under], shares[~under], len(level))
+            level[changed] = (self._room - below)[changed] / above[changed]
+        return float(level[changed].min(initial=np.inf))

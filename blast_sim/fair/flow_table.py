@@ -2,107 +2,132 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
+from blast_sim.fair.demands import Demands
 from blast_sim.fair.paths import Links, Numbers, Paths, Places, spans
-from blast_sim.fair.rates import Demands
 
 LEAST = 1024
+NO_RATE_YET = np.inf
+
+
+class Columns(NamedTuple):
+    """One place for each flow: its path is `links[starts[f]:starts[f] + lengths[f]]`.
+
+    The level of a flow is its rate divided by its weight (infinite while it has none), `ceilings` are the levels of
+    its caps, and `shares` what all flows of its kind take of a link for each unit of level: weight x multiplicity.
+    """
+
+    starts: Places
+    lengths: Places
+    links: Links
+    shares: Numbers
+    ceilings: Numbers
+    levels: Numbers
+    alive: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, paths: Paths, demands: Demands) -> Columns:
+        """Flows that are all there and have no rate yet."""
+        flows = len(paths)
+        levels = np.full(flows, NO_RATE_YET)
+        alive = np.ones(flows, np.bool_)
+        return cls(paths.offsets[:-1], paths.lengths, paths.links, demands.shares, demands.ceilings, levels, alive)
 
 
 class FlowTable:
-    """Paths, demands and levels of flows, indexed by their ids; `links[starts[f]:starts[f] + lengths[f]]` is a path."""
+    """Columns that grow, and the weights of their flows, which turn levels into rates."""
 
     def __init__(self) -> None:
-        self.starts: Places = np.zeros(0, np.int64)
-        self.lengths: Places = np.zeros(0, np.int64)
+        none = Columns.of(Paths.none(), Demands.of(0))
+        self.columns = none
         self.weights: Numbers = np.zeros(0)
-        self.multiplicity: Numbers = np.zeros(0)
-        self.caps: Numbers = np.zeros(0)
-        self.levels: Numbers = np.zeros(0)
-        self.alive: NDArray[np.bool_] = np.zeros(0, np.bool_)
-        self.links: Links = np.zeros(0, np.int32)
-        self.used_links = 0
+        self.ids = 0
+        """How many places have ever been used."""
+        self._used_links = 0
         self._dead_links = 0
         self._free: Places = np.zeros(0, np.int64)
-        self._ids = 0
+        self._resting: Places = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
-        return self._ids - len(self._free)
+        return self.ids - len(self._free) - len(self._resting)
 
     @property
-    def ids(self) -> Places:
+    def present(self) -> Places:
         """The flows that are there, in rising order."""
-        return np.flatnonzero(self.alive[: self._ids])
+        return np.flatnonzero(self.columns.alive[: self.ids])
 
     def add(self, paths: Paths, demands: Demands) -> Places:
         """The ids of these new flows."""
         ids = self._take_ids(len(paths))
-        first = self.used_links
-        self.used_links += len(paths.links)
-        self.links = grown(self.links, self.used_links, np.int32)
-        self.links[first : self.used_links] = paths.links
-        self.starts[ids] = paths.offsets[:-1] + first
-        self.lengths[ids] = paths.lengths
+        first, self._used_links = self._used_links, self._used_links + len(paths.links)
+        self.columns = self.columns._replace(links=_grown(self.columns.links, self._used_links))
+        columns = self.columns
+        columns.links[first : self._used_links] = paths.links
+        columns.starts[ids] = paths.offsets[:-1] + first
+        columns.lengths[ids] = paths.lengths
+        columns.shares[ids] = demands.shares
+        columns.ceilings[ids] = demands.ceilings
+        columns.levels[ids] = NO_RATE_YET
+        columns.alive[ids] = True
         self.weights[ids] = demands.weights
-        self.multiplicity[ids] = demands.multiplicity
-        self.caps[ids] = demands.caps
-        self.levels[ids] = 0.0
-        self.alive[ids] = True
         return ids
 
-    def remove(self, ids: Places) -> None:
-        """Forget these flows. Raises KeyError when one is not there or is named twice."""
-        known = bool(((ids >= 0) & (ids < self._ids)).all()) and bool(self.alive[ids].all())
-        if not known or len(np.unique(ids)) < len(ids):
+    def check(self, ids: Places) -> None:
+        """Raise KeyError when one of these flows is not there or is named twice."""
+        known = bool(((ids >= 0) & (ids < self.ids)).all()) and bool(self.columns.alive[ids].all())
+        if not known or (len(ids) > 1 and len(np.unique(ids)) < len(ids)):
             raise KeyError("a flow to remove is not there, or is named twice")
-        self.alive[ids] = False
-        self._dead_links += int(self.lengths[ids].sum())
-        self._free = np.concatenate([self._free, ids])
+
+    def remove(self, ids: Places) -> None:
+        """Forget these flows; their ids rest until `recycle`."""
+        self.columns.alive[ids] = False
+        self._dead_links += int(self.columns.lengths[ids].sum())
+        self._resting = np.concatenate([self._resting, ids])
 
     def paths(self, ids: Places) -> Paths:
         """The paths of these flows."""
-        lengths = self.lengths[ids]
+        lengths = self.columns.lengths[ids]
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        return Paths(offsets, self.links[spans(self.starts[ids], lengths)])
+        return Paths(offsets, self.columns.links[spans(self.columns.starts[ids], lengths)])
 
-    def compact(self) -> None:
-        """Close the gaps that the paths of removed flows have left, once they are more than what is in use."""
-        if self._dead_links * 2 <= self.used_links:
+    def recycle(self) -> None:
+        """Let new flows have the ids of removed ones, and close the gaps of their paths once these are the larger part.
+
+        Nothing may still know a removed flow by its id.
+        """
+        self._free, self._resting = np.concatenate([self._free, self._resting]), self._free[:0]
+        if self._dead_links * 2 <= self._used_links:
             return
-        ids = self.ids
+        ids = self.present
         paths = self.paths(ids)
-        self.links, self.used_links, self._dead_links = paths.links.copy(), len(paths.links), 0
-        self.starts[ids] = paths.offsets[:-1]
+        self._used_links, self._dead_links = len(paths.links), 0
+        self.columns.links[: self._used_links] = paths.links
+        self.columns.starts[ids] = paths.offsets[:-1]
 
     def _take_ids(self, count: int) -> Places:
         again, self._free = self._free[:count], self._free[count:]
-        fresh = np.arange(self._ids, self._ids + count - len(again))
-        self._ids += len(fresh)
-        for name, kind in _COLUMNS.items():
-            setattr(self, name, grown(getattr(self, name), self._ids, kind))
+        fresh = np.arange(self.ids, self.ids + count - len(again))
+        self.ids += len(fresh)
+        columns = self.columns
+        self.weights = _grown(self.weights, self.ids)
+        self.columns = Columns(
+            _grown(columns.starts, self.ids),
+            _grown(columns.lengths, self.ids),
+            columns.links,
+            *(_grown(column, self.ids) for column in columns[3:]),
+        )
         return np.concatenate([again, fresh])
 
 
-_COLUMNS: dict[str, DTypeLike] = {
-    "starts": np.int64,
-    "lengths": np.int64,
-    "weights": np.float64,
-    "multiplicity": np.float64,
-    "caps": np.float64,
-    "levels": np.float64,
-    "alive": np.bool_,
-}
-
-
-def grown(array: NDArray[Any], needed: int, kind: DTypeLike) -> NDArray[Any]:
+def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
     """The array, or a copy with room for twice of what is needed."""
     if len(array) >= needed:
         return array
-    larger = np.zeros(max(LEAST, 2 * needed), kind)
+    larger = np.zeros(max(LEAST, 2 * needed), array.dtype)
     larger[: len(array)] = array
     return larger

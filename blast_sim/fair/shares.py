@@ -6,20 +6,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from blast_sim.fair.compiling import SOLVER, Solver
+from blast_sim.fair.demands import Demands, check_links, checked_capacities
 from blast_sim.fair.flow_table import FlowTable
 from blast_sim.fair.paths import Numbers, Paths, Places
-from blast_sim.fair.rates import Demands, check_links, checked_capacities, filling
+from blast_sim.fair.solvers import refilling
 
 
 class FairShares:
-    """The fair shares of these links, solved again when rates are asked for after a change."""
+    """The fair shares of these links. Asking for rates after a change finds again what the change can concern.
+
+    Filling is a history of rising levels (rate / weight): a flow that goes leaves all below its own level as it was,
+    one that comes all below the lowest level at which one of its links fills. Levels from there on are found again.
+    """
 
     def __init__(self, capacities: ArrayLike, *, solver: Solver = SOLVER) -> None:
         """An idle network. Raises ValueError."""
         self._room = checked_capacities(capacities)
-        self._fill = filling(solver)
         self._table = FlowTable()
-        self._changed = False
+        self._refilling = refilling(solver, self._room, self._table)
+        self._bound = np.inf
+        self._new: list[Places] = []
 
     def __len__(self) -> int:
         return len(self._table)
@@ -32,28 +38,28 @@ class FairShares:
         weights: ArrayLike | None = None,
         rate_caps: ArrayLike | None = None,
     ) -> Places:
-        """The ids of new flows (see `fair_rates`); an id is free for others after its removal. Raises ValueError."""
+        """The ids of new flows (see `fair_rates`); the id of a removed flow may come again. Raises ValueError."""
         check_links(paths, len(self._room))
-        self._changed = True
-        return self._table.add(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
+        ids = self._table.add(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
+        self._new.append(ids)
+        return ids
 
     def remove(self, ids: ArrayLike) -> None:
         """Forget flows. Raises KeyError when one is not there."""
-        self._changed = True
-        self._table.remove(np.asarray(ids, np.int64))
+        gone = np.asarray(ids, np.int64)
+        self._table.check(gone)
+        self._bound = min(self._bound, self._refilling.removing(gone))
+        self._table.remove(gone)
 
     def rates(self, ids: ArrayLike) -> Numbers:
         """The rate of each of these flows, which must be there."""
-        if self._changed:
+        if self._new or self._bound < np.inf:
             self._solve()
         chosen = np.asarray(ids, np.int64)
-        return self._table.levels[chosen] * self._table.weights[chosen]
+        return self._table.columns.levels[chosen] * self._table.weights[chosen]
 
     def _solve(self) -> None:
-        table = self._table
-        table.compact()
-        ids = table.ids
-        table.levels[ids] = self._fill(
-            self._room, table.paths(ids), table.weights[ids], table.multiplicity[ids], table.caps[ids]
-        )
-        self._changed = False
+        new = np.concatenate([np.zeros(0, np.int64), *self._new])
+        self._refilling.solve(self._bound, new[self._table.columns.alive[new]])
+        self._bound = np.inf
+        self._new = []

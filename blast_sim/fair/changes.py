@@ -1,0 +1,95 @@
+"""How far down a change reaches, compiled: filling is a history of rising levels, and below the lowest level at which
+a changed link fills, before or after, that history stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from blast_sim.fair.compiling import compiled
+from blast_sim.fair.flow_table import Columns
+from blast_sim.fair.members import END, Members
+from blast_sim.fair.paths import Numbers, Places
+from blast_sim.fair.sweep import Work
+
+ROUNDING = 1e-12
+MOST_STEPS = 64
+
+
+@compiled
+def give_back(flows: Columns, work: Work, gone: Places) -> float:
+    """Return the rates of flows that go to their links. The lowest level among them."""
+    lowest = np.inf
+    for flow in gone:
+        level = flows.levels[flow]
+        if level == np.inf:
+            continue
+        lowest = min(lowest, level)
+        for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+            work.left[flows.links[step]] += flows.shares[flow] * level
+    return lowest
+
+
+@compiled
+def lowest_filled(flows: Columns, members: Members, work: Work, room: Numbers, new: Places) -> float:
+    """The lowest level at which a link of the new flows could fill, if all others kept the levels that they have."""
+    lowest = np.inf
+    for flow in new:
+        for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+            link = flows.links[step]
+            if work.waiting[link] == 0:
+                work.waiting[link] = 1
+                lowest = min(lowest, _filled_at(flows, members, link, room[link]))
+    for flow in new:
+        for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+            work.waiting[flows.links[step]] = 0
+    return lowest
+
+
+@compiled
+def choose(flows: Columns, work: Work, ids: int, bound: float) -> int:
+    """Note the flows at and above this level in `work.chosen`. How many they are."""
+    chosen = 0
+    least = bound * (1 - ROUNDING)
+    for flow in range(ids):
+        if flows.alive[flow] and flows.levels[flow] >= least:
+            work.chosen[chosen] = flow
+            chosen += 1
+    return chosen
+
+
+@compiled
+def _filled_at(flows: Columns, members: Members, link: int, room: float) -> float:
+    """Where the sum of all shares x min(level, their own levels) reaches the room: steps that rise to it from below."""
+    level = 0.0
+    for _ in range(MOST_STEPS):
+        below, above = 0.0, 0.0
+        for place in range(members.starts[link], members.starts[link + 1]):
+            below, above = _add(flows, members.block[place], level, below, above)
+        place = members.heads[link]
+        while place != END:
+            below, above = _add(flows, members.late[place], level, below, above)
+            place = members.following[place]
+        risen = (room - below) / above
+        if risen <= level * (1 + ROUNDING):
+            break
+        level = risen
+    return level
+
+
+@compiled
+def _add(flows: Columns, flow: int, level: float, below: float, above: float) -> tuple[float, float]:
+    if not flows.alive[flow]:
+        return below, above
+    if flows.levels[flow] < level:
+        return below + flows.shares[flow] * flows.levels[flow], above
+    return below, above + flows.shares[flow]
+
+
+@compiled
+def take(flows: Columns, work: Work, present: Places) -> None:
+    """Take the rates of these flows from their links."""
+    for flow in present:
+        level = flows.levels[flow]
+        if level < np.inf:
+            for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
+                work.left[flows.links[step]] -= flows.shares[flow] * level
