@@ -120,6 +120,20 @@ class Bed:
         """Disconnect it: what host 0 sends by light is lost from now on."""
         self._fabric.apply([(1, self._feed)], [])
 
+    def received_bytes(self, host: int) -> int:
+        """What has arrived at a host's interfaces, with all headers, since the bed was built."""
+        return self._counted(host, _RECEIVED)
+
+    def sent_bytes(self, host: int) -> int:
+        """What has left them."""
+        return self._counted(host, _SENT)
+
+    def _counted(self, host: int, column: int) -> int:
+        # A process's view of its namespace, which can be had without going there (proc(5)).
+        lines = Path(f"/proc/{self.pid(host)}/net/dev").read_text().splitlines()
+        counters = {name.strip(): figures.split() for name, _, figures in (line.partition(":") for line in lines)}
+        return sum(int(counters[interface][column]) for interface in (PACKETS, LIGHT) if interface in counters)
+
     def core_bytes(self) -> list[tuple[int, int]]:
         """For each rack, the bytes that its link to the core has carried up and down."""
         links = {link["ifname"]: link["stats64"] for link in json.loads(query(_STATISTICS, "", self._middle.pid))}
@@ -198,6 +212,7 @@ class Bed:
         batch("tc", [line for interface in interfaces for line in self.plan.shape.lines(interface)], pid)
 
 
+_RECEIVED, _SENT = 0, 8
 _STATISTICS = ("ip", "-json", "-statistics", "link", "show")
 
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,16 @@ _GRACE_SECONDS = 2.0
 class Program:
     """A running command. Its standard output and error go to `log`; the lines of the former are also kept here."""
 
-    def __init__(self, bed: Bed, host: int, name: str, command: Sequence[str], log: Path) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a process consists of
+        self, bed: Bed, host: int, name: str, command: Sequence[str], log: Path, environment: Mapping[str, str]
+    ) -> None:
         self.name, self.host = name, host
         self._log = log
         self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
         with log.open("ab") as said:
             self._process = subprocess.Popen(
                 bed.on(host, command),
-                env=bed.environment,
+                env={**bed.environment, **environment},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
@@ -83,6 +85,14 @@ class Program:
             last = _parsed(said[1]) or last
         self._lines.put(None)
         return last
+
+    def await_end(self, deadline: float) -> float:
+        """When it ended. Raises RunFailed."""
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise RunFailed(f"{self.name} did not end in time{self._last_words()}") from None
+        return time.monotonic()
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""

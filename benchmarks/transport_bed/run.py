@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from transport_bed.program import Program
 from transport_bed.tools.tool import Tool
 
 _PREPARATION_SECONDS = 60.0
+_NOTHING: Mapping[str, str] = {}
 _LOOK_SECONDS = 0.001
 
 
@@ -63,10 +65,12 @@ class Run:
         """Where its copy must be in the end."""
         return self.directory(receiver) / self.source.name
 
-    def start(self, host: int, name: str, command: Sequence[str | Path]) -> Program:
-        """Start a program on a host; it is ended with the run."""
-        words = [str(word) for word in command]
-        program = Program(self.bed, host, f"{name} on h{host}", words, self.folder / f"{name}-{host}.log")
+    def start(
+        self, host: int, name: str, command: Sequence[str | Path], environment: Mapping[str, str] = _NOTHING
+    ) -> Program:
+        """Start a program on a host, with more in its environment than others have; it is ended with the run."""
+        words, log = [str(word) for word in command], self.folder / f"{name}-{host}.log"
+        program = Program(self.bed, host, f"{name} on h{host}", words, log, environment)
         self.programs.append(program)
         return program
 
@@ -84,6 +88,13 @@ class Run:
                 raise RunFailed(f"{len(missing)} receivers had no file in time")
             time.sleep(_LOOK_SECONDS)
 
+    def await_bytes(self, host: int, count: float) -> None:
+        """Wait until so many bytes have arrived at a host, by light and packets. Raises RunFailed."""
+        while self.bed.received_bytes(host) < count:
+            if time.monotonic() > self.deadline:
+                raise RunFailed(f"h{host} had received only {self.bed.received_bytes(host)} bytes in time")
+            time.sleep(_LOOK_SECONDS)
+
     def intact(self, receivers: Collection[int]) -> list[int]:
         """Those of the receivers whose copy is the same as the file."""
         return [receiver for receiver in receivers if contents.same(self.source, self.output(receiver))]
@@ -95,19 +106,27 @@ class Run:
         shutil.rmtree(self.folder)
 
 
-def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
-    """Carry the file once; a tool that does not manage it within the limit has failed."""
+@contextmanager
+def opened(bed: Bed, source: Path, programs_folder: Path | None = None) -> Iterator[Run]:
+    """A run beside its source, with time to prepare it; its programs end and its copies go with it."""
     folder = source.parent / "run"
     folder.mkdir()
-    run = Run(bed, source, folder, programs_folder, time.monotonic() + _PREPARATION_SECONDS)
+    run = Run(bed, source, folder, programs_folder or folder, time.monotonic() + _PREPARATION_SECONDS)
     try:
-        tool.prepare(run)
-        started = time.monotonic()
-        run.deadline = started + limit_seconds
-        ended, notes = tool.send(run)
-        broken = len(run.receivers) - len(run.intact(run.receivers)) if tool.carries else 0
-        return Outcome(ended - started, f"{broken} receivers have another file" if broken else "", notes)
-    except RunFailed as failure:
-        return Outcome(limit_seconds, str(failure), {})
+        yield run
     finally:
         run.end()
+
+
+def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
+    """Carry the file once; a tool that does not manage it within the limit has failed."""
+    with opened(bed, source, programs_folder) as run:
+        try:
+            tool.prepare(run)
+            started = time.monotonic()
+            run.deadline = started + limit_seconds
+            ended, notes = tool.send(run)
+        except RunFailed as failure:
+            return Outcome(limit_seconds, str(failure), {})
+        broken = len(run.receivers) - len(run.intact(run.receivers)) if tool.carries else 0
+        return Outcome(ended - started, f"{broken} receivers have another file" if broken else "", notes)

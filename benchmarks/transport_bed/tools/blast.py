@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.bed import SENDER
-from transport_bed.failures import RunFailed
 from transport_bed.program import Program, await_exits
 from transport_bed.tools.tool import Tool
 
@@ -24,8 +23,11 @@ class Blast(Tool):
     """`carrier` is what it is told to use."""
 
     carrier: str
-    receiver_command: tuple[str, ...] = TRANSPORT
-    """What runs the receivers; a fault is injected by another one."""
+
+    def __init__(self) -> None:
+        self.receivers: dict[int, Program] = {}
+        self.environments: dict[int, dict[str, str]] = {}
+        """What a receiver has in its environment more than others: a library that makes faults."""
 
     def prepare(self, run: Run) -> None:
         """They listen."""
@@ -35,9 +37,9 @@ class Blast(Tool):
 
     def start_receiver(self, run: Run, receiver: int) -> Program:
         """One of them."""
-        command = [*self.receiver_command, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
+        command = [*TRANSPORT, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
         command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
-        return run.start(receiver, self.name, command)
+        return run.start(receiver, self.name, command, self.environments.get(receiver, {}))
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """A receiver says when it has verified its copy and given it its name."""
@@ -89,11 +91,3 @@ class BlastPackets(Blast):
 def light_or_packet(run: Run, host: int) -> str:
     """The address of a host's interface for light; of its only one where there is no light."""
     return run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
-
-
-def result(run: Run, sender: Program) -> dict[str, Any]:
-    """What a sender that has ended said in the end. Raises RunFailed."""
-    said = sender.last_json()
-    if not said:
-        raise RunFailed(f"{sender.name} gave no result")
-    return said

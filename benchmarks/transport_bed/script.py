@@ -1,0 +1,65 @@
+"""What the scripts of single claims share: options, rounds in turn, ending with a sentence."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from mininet_topos.errors import LabError
+from transport_bed import contents
+from transport_bed.bed import Bed, Plan
+from transport_bed.failures import CannotRun
+
+DONE, MISSED, WRONG_INPUT = 0, 1, 2
+_DISCARDED_ROUNDS = 1
+
+Result = TypeVar("Result")
+
+
+def parser(text: str | None, megabytes: int, repeats: int) -> argparse.ArgumentParser:
+    """Options that all have."""
+    result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result.add_argument("--megabytes", type=int, default=megabytes, help=f"of the file (default: {megabytes})")
+    result.add_argument("--repeats", type=int, default=repeats, help=f"that count, after one (default: {repeats})")
+    result.add_argument("--json", action="store_true")
+    return result
+
+
+@contextmanager
+def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
+    """A bed, and a file for it in a folder of its own in memory. Raises CannotRun, LabError."""
+    contents.require_room(size, plan.receivers + 1)
+    with contents.workshop() as folder, Bed(plan) as bed:
+        source = folder / "source"
+        contents.write_random(source, size)
+        yield bed, source
+
+
+def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int) -> dict[str, list[Result]]:
+    """Call all of them in turn, again and again; the results, without those of the first round."""
+    results: dict[str, list[Result]] = {name: [] for name in measures}
+    rounds = range(repeats + _DISCARDED_ROUNDS)
+    with tqdm(total=len(rounds) * len(measures), unit="run", disable=None, file=sys.stderr) as bar:
+        for number in rounds:
+            for name, measure in measures.items():
+                bar.set_postfix_str(f"{name}, round {number}")
+                result = measure()
+                if number >= _DISCARDED_ROUNDS:
+                    results[name].append(result)
+                bar.update()
+    return results
+
+
+def run(main: Callable[[], bool]) -> None:
+    """End with the status that says whether every bar was kept, or with a sentence."""
+    try:
+        sys.exit(DONE if main() else MISSED)
+    except (CannotRun, LabError) as error:
+        sys.stderr.write(f"{Path(sys.argv[0]).stem}: {error}\n")
+        sys.exit(WRONG_INPUT)

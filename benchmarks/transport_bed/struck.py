@@ -1,0 +1,109 @@
+"""A transfer by Blast in the middle of which something happens to some receivers."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transport_bed.bed import Bed
+from transport_bed.failures import RunFailed
+from transport_bed.run import Run, opened
+from transport_bed.tools.blast import Blast
+
+Strike = Callable[[Blast, Run], None]
+"""Called when the sender has been started; waits for its moment and does what it is for. Raises RunFailed."""
+ALL_COMPLETE, SOME_COMPLETE = 0, 3
+
+
+@dataclass(frozen=True)
+class Struck:
+    """What became of it. `wrong` says what must not be so, in sentences; the times run from the sender's start."""
+
+    others_seconds: float
+    """Until the last receiver to which nothing happened had its verified file."""
+    sender_seconds: float
+    """Until the sender ended."""
+    report: dict[str, Any]
+    wrong: tuple[str, ...]
+
+
+def nothing(_tool: Blast, _run: Run) -> None:
+    """For comparison."""
+
+
+def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
+    """Send a signal to the victims when the first of them has received half of the file."""
+
+    def strike(tool: Blast, run: Run) -> None:
+        before = run.bed.received_bytes(min(victims))
+        run.await_bytes(min(victims), before + run.size / 2)
+        for victim in victims:
+            tool.receivers[victim].signal(number)
+
+    return strike
+
+
+def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
+    tool: Blast,
+    bed: Bed,
+    source: Path,
+    *,
+    limit_seconds: float,
+    victims: Collection[int] = (),
+    strike: Strike = nothing,
+    all_victims_fail: bool = True,
+) -> Struck:
+    """Carry the file once. The report may name no others than the victims as failed, and must name all that fail."""
+    with opened(bed, source) as run:
+        try:
+            return _watch(tool, run, limit_seconds, set(victims), strike, set(victims) if all_victims_fail else set())
+        except RunFailed as failure:
+            return Struck(limit_seconds, limit_seconds, {}, (str(failure),))
+
+
+def _watch(  # noqa: PLR0913, PLR0917 - those of struck_transfer
+    tool: Blast, run: Run, limit: float, victims: set[int], strike: Strike, failing: set[int]
+) -> Struck:
+    tool.prepare(run)
+    started = time.monotonic()
+    run.deadline = started + limit
+    sender = tool.start_sender(run)
+    strike(tool, run)
+    others = [receiver for receiver in run.receivers if receiver not in victims]
+    ended = max(tool.receivers[receiver].await_event("received", run.deadline)[0] for receiver in others)
+    sender_ended = sender.await_end(run.deadline)
+    report = sender.last_json()
+    wrong = [*_wrong_copies(run, victims), *_wrong_report(report, victims, failing)]
+    expected = SOME_COMPLETE if _named(report) else ALL_COMPLETE
+    if sender.status != expected:
+        wrong.append(f"the sender ended with status {sender.status}, not {expected}")
+    return Struck(ended - started, sender_ended - started, report, tuple(wrong))
+
+
+def _wrong_copies(run: Run, victims: set[int]) -> Iterator[str]:
+    intact = set(run.intact(run.receivers))
+    for receiver in run.receivers:
+        if receiver not in intact and (receiver not in victims or run.output(receiver).exists()):
+            yield f"h{receiver} has a file that is not the one that was sent"
+
+
+def _wrong_report(report: dict[str, Any], victims: set[int], failing: set[int]) -> Iterator[str]:
+    named, allowed, expected = _named(report), _names(victims), _names(failing)
+    if not report:
+        yield "the sender gave no report"
+    if named - allowed:
+        yield f"the report names {', '.join(sorted(named - allowed))} as failed, to which nothing happened"
+    if expected - named:
+        yield f"the report does not name {', '.join(sorted(expected - named))} as failed"
+
+
+def _named(report: dict[str, Any]) -> set[str]:
+    return {one["name"] for one in report.get("receivers", ()) if not one["complete"]}
+
+
+def _names(receivers: set[int]) -> set[str]:
+    return {f"h{receiver}" for receiver in receivers}
