@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-import types
-import typing
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_controller.config_access import AccessSection, TenantSection, access_fault
 from blast_controller.config_openflow import OpenFlowSection, openflow_fault
 from blast_controller.config_optics import IncompleteOptics, OpticsKeys, SplitterKeys, SwitchKeys, TransceiverKeys
+from blast_controller.config_schema import SchemaFault, checked, read_toml
 from blast_controller.config_section import Ip, Milliseconds, Name, Section
 from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
 from blast_controller.core.settings import CoreSettings
@@ -299,63 +296,11 @@ def parse_file(path: Path, text: str) -> Config:
 def parse(text: str) -> Config:
     """Check the text of a configuration file. Raises ConfigError."""
     try:
-        config = Config.model_validate(_toml(text))
-    except ValidationError as error:
-        raise ConfigError(_sentence(error)) from error
+        config = checked(Config, read_toml(text))
+    except SchemaFault as fault:
+        raise ConfigError(str(fault)) from fault
     _check_consistency(config)
     return config
-
-
-def _toml(text: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise ConfigError("not TOML that can be read: nested too deeply.") from error
-    except ValueError as error:
-        # Not only TOMLDecodeError: Python refuses numbers of thousands of digits by itself.
-        raise ConfigError(f"not TOML: {error}.") from error
-
-
-# ------------------------------------------------------------------------------------------- one sentence
-
-
-def _sentence(error: ValidationError) -> str:
-    # A misspelt key comes first: it is why another one is missing.
-    first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-    place = _place(first["loc"])
-    if first["type"] == "extra_forbidden":
-        key = str(first["loc"][-1])
-        near = difflib.get_close_matches(key, _known_keys(first["loc"][:-1]), n=1, cutoff=0.4)
-        return f"unknown key {place}; " + (f"did you mean {near[0]}?" if near else "remove it.")
-    if first["type"] == "missing":
-        return f"the key {place} is missing."
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{place}: {message[0].lower()}{message[1:]} (found {first['input']!r})."
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    text = ""
-    for step in location:
-        text += f"[{step + 1}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
-
-
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = Config
-    for step in location:
-        if isinstance(step, str) and step in model.model_fields:
-            model = _model_in(model.model_fields[step].annotation) or model
-    return list(model.model_fields)
-
-
-def _model_in(annotation: object) -> type[BaseModel] | None:
-    if (
-        isinstance(annotation, type)
-        and not isinstance(annotation, types.GenericAlias)
-        and issubclass(annotation, BaseModel)
-    ):
-        return annotation
-    return next((found for part in typing.get_args(annotation) if (found := _model_in(part))), None)
 
 
 # -------------------------------------------------------------------------------------------- consistency

@@ -1,0 +1,97 @@
+"""A TOML text against a schema: the sentence of a fault, and the line that it is on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.config_schema import SchemaFault, checked, line_of, read_toml
+from blast_controller.config_section import Section
+
+
+class Leaf(Section):
+    colour: str
+    size: int = 1
+
+
+class Root(Section):
+    title: str = ""
+    leaf: tuple[Leaf, ...] = ()
+    named: dict[str, Leaf] = {}  # noqa: RUF012 - pydantic copies defaults
+    one: Leaf | None = None
+
+
+TEXT = """\
+title = "trees"
+
+[one]
+colour = "red"
+"size" = 3
+
+[[leaf]]
+colour = "green"
+
+[[leaf]]
+colour = "blue"   # size = 9 is no key here
+size = 2
+
+[named.oak]
+colour = "brown"
+[named."10:1"]
+colour = "black"
+size = 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("location", "line"),
+    [
+        (("title",), 1),
+        (("one",), 3),
+        (("one", "colour"), 4),
+        (("one", "size"), 5),
+        (("one", "missing"), 3),
+        (("leaf", 0), 7),
+        (("leaf", 0, "colour"), 8),
+        (("leaf", 0, "size"), 7),
+        (("leaf", 1, "size"), 12),
+        (("named", "oak", "colour"), 15),
+        (("named", "10:1", "size"), 18),
+        (("nothing",), 1),
+        ((), 1),
+    ],
+)
+def test_the_line_of_a_key_or_of_what_it_would_be_in(location, line) -> None:
+    assert line_of(TEXT, location) == line
+
+
+def test_keys_in_one_line_have_the_line_of_the_outermost() -> None:
+    text = "title = ''\nleaf = [{ colour = 'red' }, { color = 'blue' }]\nnamed = {}\n"
+    assert line_of(text, ("leaf", 1, "color")) == 2
+
+
+def test_dotted_keys_are_found() -> None:
+    assert line_of("title = ''\none.colour = 'red'\none.size = 2\n", ("one", "size")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "location"),
+    [
+        ("titel = 'x'", "unknown key titel; did you mean title?", ("titel",)),
+        ("[one]\ncolor = 'red'", "unknown key one.color; did you mean colour?", ("one", "color")),
+        ("[[leaf]]\nsize = 2", "the key leaf[1].colour is missing.", ("leaf", 0, "colour")),
+        ("[named.a]\ncolour = 'x'\nsise = 1", "unknown key named.a.sise; did you mean size?", ("named", "a", "sise")),
+        ("[one]\ncolour = 'x'\nsize = 'big'", "one.size: input should be a valid integer", ("one", "size")),
+    ],
+)  # fmt: skip
+def test_a_fault_is_one_sentence_and_a_place(text, sentence, location) -> None:
+    with pytest.raises(SchemaFault) as fault:
+        checked(Root, read_toml(text))
+    assert str(fault.value).startswith(sentence)
+    assert fault.value.location == location
+
+
+@given(st.text(max_size=300), st.lists(st.one_of(st.text(max_size=8), st.integers(0, 5)), max_size=4))
+def test_any_text_has_lines(text: str, location: list[str | int]) -> None:
+    assert 1 <= line_of(text, tuple(location)) <= max(1, len(text.splitlines()))
