@@ -1,4 +1,4 @@
-"""What a sender may have written or run here: a target from the wire becomes something safe, or is refused.
+"""What a sender may have written or run here: what it asks for becomes something safe, or is refused.
 
 A file goes below a configured folder. The way down is walked one part at a time, each opened relative to the one above
 and never through a symbolic link, so that a link which is swapped in between two looks cannot lead outside; whoever
@@ -17,11 +17,10 @@ from pathlib import Path
 from blast_transport.agent.errors import NotAllowedError
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, Settings
 from blast_transport.errors import UnsafeNameError, sentence
+from blast_transport.store.file_target import PARTIAL_PREFIX
 
-TEMPORARY_PREFIX = ".blast-"
-"""How the names of files that are not complete begin."""
 LONGEST_PART = 200
-"""Bytes of one part of a name: the file system's 255, less what a temporary name adds."""
+"""Bytes of one part of a name: the file system's 255, less what the name of a file that is not complete adds."""
 LONGEST_NAME = 1024
 DEEPEST = 16
 """Parts of a name at most."""
@@ -32,16 +31,16 @@ _FILE_NAME_VARIABLE = "BLAST_FILE_NAME"
 
 
 @dataclass(frozen=True, slots=True)
-class FileTarget:
+class AllowedFile:
     """A file to be written: `name` in the open folder `directory`, which belongs to whoever holds this.
 
-    At the time of asking `name` is a regular file or nothing. Write under a temporary name (O_EXCL, O_NOFOLLOW,
-    dir_fd=directory) and rename within `directory`. `path` is for people to read.
+    At the time of asking `name` is a regular file or nothing. Write under a temporary name (O_NOFOLLOW,
+    dir_fd=directory) and rename within `directory`. `folder` is the path of the folder, for people to read.
     """
 
     directory: int
     name: str
-    path: Path
+    folder: Path
 
     def close(self) -> None:
         """Give the folder back."""
@@ -49,22 +48,23 @@ class FileTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandTarget:
+class AllowedCommand:
     """A command to be piped into: its arguments, its whole environment and where it runs."""
 
+    name: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryTarget:
+class AllowedMemory:
     """Bytes that are kept in memory, at most so many."""
 
     most_bytes: int
 
 
-Target = FileTarget | CommandTarget | MemoryTarget
+Allowed = AllowedFile | AllowedCommand | AllowedMemory
 
 
 class Permissions:
@@ -75,25 +75,22 @@ class Permissions:
         self._commands = {command.name: command for command in settings.command}
         self._memory_bytes = settings.limits.memory_bytes
 
-    def resolve(self, target: Mapping[str, object]) -> Target:
-        """The target that a sender asks for: {kind: file, name, folder?}, {kind: command, name, file?}, {kind: memory}.
+    def allow(self, kind: str, name: str, folder: str = "", file: str = "") -> Allowed:
+        """What a sender asks for, as the agent grants it.
 
-        Raises NotAllowedError, UnsafeNameError.
+        A file `name` goes below `folder` (empty: the first one); a command `name` is told the name `file` (empty:
+        none); memory has no name that matters. Raises NotAllowedError, UnsafeNameError.
         """
-        match target.get("kind"):
+        match kind:
             case "file":
-                _refuse_other_keys(target, {"kind", "folder", "name"})
-                return self._file(_text(target, "name"), target.get("folder"))
+                return self._file(name, folder)
             case "command":
-                _refuse_other_keys(target, {"kind", "name", "file"})
-                return self._command(_text(target, "name"), target.get("file"))
+                return self._command(name, file)
             case "memory":
-                _refuse_other_keys(target, {"kind"})
                 return self._memory()
-            case other:
-                raise NotAllowedError(f"a target of the kind {_shown(other)} is not known: file, command or memory")
+        raise NotAllowedError(f"a target of the kind {_shown(kind)} is not known: file, command or memory")
 
-    def _file(self, name: str, folder: object) -> FileTarget:
+    def _file(self, name: str, folder: str) -> AllowedFile:
         section = self._folder(folder)
         *above, base = checked_parts(name)
         directory = _walk(section.path, above, name)
@@ -102,27 +99,27 @@ class Permissions:
         except BaseException:
             os.close(directory)
             raise
-        return FileTarget(directory, base, section.path.joinpath(*above, base))
+        return AllowedFile(directory, base, section.path.joinpath(*above))
 
-    def _folder(self, name: object) -> FolderSection:
+    def _folder(self, name: str) -> FolderSection:
         if not self._folders:
             raise NotAllowedError("this agent writes no files: its configuration names no [[folder]]")
-        if name is None:
+        if not name:
             return next(iter(self._folders.values()))
-        if not isinstance(name, str) or name not in self._folders:
-            raise NotAllowedError(f"this agent has no folder {_shown(name)}: it has {_list(self._folders)}")
+        if name not in self._folders:
+            raise NotAllowedError(f"this agent has no folder {_shown(name)}: it has {', '.join(self._folders)}")
         return self._folders[name]
 
-    def _command(self, name: str, file_name: object) -> CommandTarget:
+    def _command(self, name: str, file: str) -> AllowedCommand:
         if name not in self._commands:
-            known = f"it runs {_list(self._commands)}" if self._commands else "it runs none"
+            known = f"it runs {', '.join(self._commands)}" if self._commands else "it runs none"
             raise NotAllowedError(f"this agent does not run a command {_shown(name)}: {known}")
-        return _filled_in(self._commands[name], file_name)
+        return _filled_in(self._commands[name], file)
 
-    def _memory(self) -> MemoryTarget:
+    def _memory(self) -> AllowedMemory:
         if not self._memory_bytes:
             raise NotAllowedError("this agent keeps nothing in memory: limits.memory_bytes of its configuration is 0")
-        return MemoryTarget(self._memory_bytes)
+        return AllowedMemory(self._memory_bytes)
 
 
 # ---------------------------------------------------------------------------------------------------- names
@@ -149,31 +146,25 @@ def _check_part(part: str, name: str) -> None:
         raise UnsafeNameError(f"the name {_shown(name)} holds characters that cannot be printed")
     if len(part.encode()) > LONGEST_PART:
         raise UnsafeNameError(f"the name {_shown(name)} has a part of more than {LONGEST_PART} bytes")
-    if part.startswith(TEMPORARY_PREFIX):
-        raise UnsafeNameError(f"the name {_shown(name)} begins like our own temporary files, with {TEMPORARY_PREFIX}")
+    if part.startswith(PARTIAL_PREFIX):
+        raise UnsafeNameError(f"the name {_shown(name)} begins like our own temporary files, with {PARTIAL_PREFIX}")
 
 
-def _filled_in(command: CommandSection, file_name: object) -> CommandTarget:
-    environment = dict(_BARE_ENVIRONMENT)
-    arguments = command.run
-    if file_name is not None:
-        environment[_FILE_NAME_VARIABLE] = _command_file_name(file_name)
-    if FILE_NAME in command.run:
-        if file_name is None:
-            raise NotAllowedError(f"the command {command.name!r} needs the name of a file, and none was given")
-        shown = environment[_FILE_NAME_VARIABLE]
-        arguments = tuple(shown if part == FILE_NAME else part for part in command.run)
-    return CommandTarget(arguments, environment, command.folder)
+def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
+    if file:
+        _check_file_of_command(file)
+    elif FILE_NAME in command.run:
+        raise NotAllowedError(f"the command {command.name!r} needs the name of a file, and none was given")
+    arguments = tuple(file if part == FILE_NAME else part for part in command.run)
+    told = {_FILE_NAME_VARIABLE: file} if file else {}
+    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder)
 
 
-def _command_file_name(file_name: object) -> str:
-    if not isinstance(file_name, str):
-        raise NotAllowedError(f"the file of a command must be a name, not {_shown(file_name)}")
-    if len(checked_parts(file_name)) != 1:
-        raise UnsafeNameError(f"a command is told a base name only, not {_shown(file_name)}")
-    if file_name.startswith("-"):
-        raise UnsafeNameError(f"a command would take {_shown(file_name)} for an option")
-    return file_name
+def _check_file_of_command(file: str) -> None:
+    if len(checked_parts(file)) != 1:
+        raise UnsafeNameError(f"a command is told a base name only, not {_shown(file)}")
+    if file.startswith("-"):
+        raise UnsafeNameError(f"a command would take {_shown(file)} for an option")
 
 
 # --------------------------------------------------------------------------------------------------- the walk
@@ -223,26 +214,6 @@ def _refuse_unless_replaceable(directory: int, base: str, name: str) -> None:
         raise UnsafeNameError(f"the name {_shown(name)} is that of something which is no file")
 
 
-# ------------------------------------------------------------------------------------------------- small things
-
-
-def _text(target: Mapping[str, object], field: str) -> str:
-    value = target.get(field)
-    if not isinstance(value, str):
-        raise NotAllowedError(f"the target's {field} must be a string, not {_shown(value)}")
-    return value
-
-
-def _refuse_other_keys(target: Mapping[str, object], known: set[str]) -> None:
-    for name in target:
-        if name not in known:
-            raise NotAllowedError(f"a target of the kind {target['kind']!r} has no {_shown(name)}")
-
-
-def _shown(value: object) -> str:
-    text = ascii(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _list(names: Mapping[str, object]) -> str:
-    return ", ".join(names)
+def _shown(text: str) -> str:
+    shown = ascii(text)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 import blast_transport.agent
 from blast_transport.agent.errors import NotAllowedError, SettingsError
-from blast_transport.agent.permissions import CommandTarget, FileTarget, Permissions, Target
+from blast_transport.agent.permissions import Allowed, AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.settings import CommandSection, FolderSection, LimitsSection, Settings, parse
 from blast_transport.errors import UnsafeNameError
 from tests.support.fuzzing import Decoder, fuzz, inputs
@@ -26,11 +25,6 @@ NAMES = st.one_of(
     st.lists(st.text(max_size=4) | st.sampled_from(PARTS), max_size=4).map("/".join),
     st.text(alphabet="ab./\\\0\n-ü \u202e\ud800", max_size=12),
     st.text(),
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | NAMES,
-    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=6), one, max_size=3),
-    max_leaves=6,
 )
 KINDS = st.sampled_from(["file", "command", "memory"])
 
@@ -59,10 +53,10 @@ def permissions(tree: Path) -> Permissions:
     return Permissions(Settings(folder=(folder,), command=(command,), limits=LimitsSection(memory_bytes=1)))
 
 
-def resolve(permissions: Permissions, target: dict[str, Any]) -> Target | None:
-    """The target, or None where it is refused in one line."""
+def allowed(permissions: Permissions, kind: str, name: str, **more: str) -> Allowed | None:
+    """What is allowed, or None where it is refused in one line."""
     try:
-        return permissions.resolve(target)
+        return permissions.allow(kind, name, **more)
     except (NotAllowedError, UnsafeNameError) as error:
         assert str(error).isprintable()
         return None
@@ -71,14 +65,16 @@ def resolve(permissions: Permissions, target: dict[str, Any]) -> Target | None:
 @settings(max_examples=EXAMPLES)
 @given(name=NAMES)
 def test_files_stay_below_the_folder(tree: Path, permissions: Permissions, name: str) -> None:
-    target = resolve(permissions, {"kind": "file", "name": name})
+    target = allowed(permissions, "file", name)
     if target is None:
         return
-    assert isinstance(target, FileTarget)
+    assert isinstance(target, AllowedFile)
     try:
         really = Path(f"/proc/self/fd/{target.directory}").readlink()
         assert really.is_relative_to(tree)
-        assert really / target.name == tree / name == target.path, "no part was followed, dropped or added"
+        assert really / target.name == tree / name == target.folder / target.name, (
+            "no part was followed, dropped or added"
+        )
         at_work = os.open(f".blast-{target.name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, dir_fd=target.directory)
         os.close(at_work)
         os.unlink(f".blast-{target.name}", dir_fd=target.directory)
@@ -89,19 +85,19 @@ def test_files_stay_below_the_folder(tree: Path, permissions: Permissions, name:
 @settings(max_examples=EXAMPLES)
 @given(name=NAMES)
 def test_a_command_gets_one_harmless_argument(permissions: Permissions, name: str) -> None:
-    target = resolve(permissions, {"kind": "command", "name": "file", "file": name})
+    target = allowed(permissions, "command", "file", file=name)
     if target is not None:
-        assert isinstance(target, CommandTarget)
-        assert target.arguments == ("/bin/cat", "--", name)
+        assert isinstance(target, AllowedCommand)
+        assert target.arguments == ("/bin/cat", "--", name) and target.environment["BLAST_FILE_NAME"] == name
         assert "/" not in name and not name.startswith("-") and name.isprintable() and name
 
 
 @settings(max_examples=EXAMPLES)
-@given(target=st.dictionaries(st.sampled_from(["kind", "name", "folder", "file", "x"]), JSON), kind=KINDS | JSON)
-def test_any_target_is_resolved_or_refused(permissions: Permissions, target: dict[str, Any], kind: Any) -> None:
+@given(kind=KINDS | NAMES, name=NAMES, folder=NAMES, file=NAMES)
+def test_anything_is_allowed_or_refused(permissions: Permissions, kind: str, name: str, folder: str, file: str) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
-    found = resolve(permissions, {**target, "kind": kind})
-    if isinstance(found, FileTarget):
+    found = allowed(permissions, kind, name, folder=folder, file=file)
+    if isinstance(found, AllowedFile):
         found.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.errors import NotAllowedError
-from blast_transport.agent.permissions import CommandTarget, FileTarget, MemoryTarget, Permissions
+from blast_transport.agent.permissions import AllowedCommand, AllowedFile, AllowedMemory, Permissions
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, LimitsSection, Settings
 from blast_transport.errors import UnsafeNameError
 
@@ -41,10 +41,10 @@ def permissions(tree):
     return Permissions(Settings(folder=folders, command=(UNTAR, PLAIN), limits=LimitsSection(memory_bytes=10)))
 
 
-def resolved(permissions: Permissions, **target: object) -> Path:
+def resolved(permissions: Permissions, **target: str) -> Path:
     """Where a file would really be written."""
-    found = permissions.resolve({"kind": "file", **target})
-    assert isinstance(found, FileTarget)
+    found = permissions.allow("file", **target)
+    assert isinstance(found, AllowedFile)
     try:
         return Path(f"/proc/self/fd/{found.directory}").readlink() / found.name
     finally:
@@ -61,9 +61,7 @@ def test_names_below_the_folder_are_taken(permissions, tree, name):
 def test_folders_go_by_their_names(permissions, tree):
     assert resolved(permissions, folder="other", name="new") == tree / "a" / "new"
     with pytest.raises(NotAllowedError, match="this agent has no folder 'third': it has in, other"):
-        permissions.resolve({"kind": "file", "folder": "third", "name": "x"})
-    with pytest.raises(NotAllowedError, match="no folder 3"):
-        permissions.resolve({"kind": "file", "folder": 3, "name": "x"})
+        permissions.allow("file", "x", "third")
 
 
 @pytest.mark.parametrize(
@@ -109,70 +107,63 @@ def test_folders_go_by_their_names(permissions, tree):
 )
 def test_what_leaves_the_folder_or_confuses_is_refused(permissions, name, sentence):
     with pytest.raises(UnsafeNameError) as caught:
-        permissions.resolve({"kind": "file", "name": name})
+        permissions.allow("file", name)
     said = str(caught.value)
     assert sentence in said and said.isprintable() and len(said) < 250
 
 
 @pytest.mark.parametrize(
-    ("target", "sentence"),
+    ("kind", "name", "sentence"),
     [
-        ({}, "the kind None is not known: file, command or memory"),
-        ({"kind": "device"}, "the kind 'device' is not known"),
-        ({"kind": ["file"]}, "is not known"),
-        ({"kind": "file"}, "the target's name must be a string, not None"),
-        ({"kind": "file", "name": 3}, "the target's name must be a string, not 3"),
-        ({"kind": "file", "name": "x", "mode": 511}, "a target of the kind 'file' has no 'mode'"),
-        ({"kind": "command", "name": "sh"}, "does not run a command 'sh': it runs untar, plain"),
-        ({"kind": "command", "name": "/bin/sh"}, "does not run a command '/bin/sh'"),
-        ({"kind": "command", "name": "untar", "arguments": ["x"]}, "has no 'arguments'"),
-        ({"kind": "command", "name": "untar"}, "needs the name of a file"),
-        ({"kind": "command", "name": "untar", "file": 3}, "must be a name, not 3"),
-        ({"kind": "memory", "name": "x"}, "has no 'name'"),
+        ("", "x", "the kind '' is not known: file, command or memory"),
+        ("device", "x", "the kind 'device' is not known"),
+        ("command", "sh", "does not run a command 'sh': it runs untar, plain"),
+        ("command", "/bin/sh", "does not run a command '/bin/sh'"),
+        ("command", "untar", "needs the name of a file, and none was given"),
     ],
 )
-def test_what_is_not_allowed_is_refused(permissions, target, sentence):
+def test_what_is_not_allowed_is_refused(permissions, kind, name, sentence):
     with pytest.raises(NotAllowedError) as caught:
-        permissions.resolve(target)
+        permissions.allow(kind, name)
     assert sentence in str(caught.value)
 
 
 def test_an_agent_allows_nothing_that_it_was_not_told():
     bare = Permissions(Settings())
-    for target in ({"kind": "file", "name": "x"}, {"kind": "command", "name": "x"}, {"kind": "memory"}):
+    for kind in ("file", "command", "memory"):
         with pytest.raises(NotAllowedError, match=r"writes no files|runs none|nothing in memory"):
-            bare.resolve(target)
+            bare.allow(kind, "x")
 
 
 def test_memory_has_its_limit(permissions):
-    assert permissions.resolve({"kind": "memory"}) == MemoryTarget(10)
+    assert permissions.allow("memory", "anything") == AllowedMemory(10)
 
 
 def test_a_command_sees_the_file_name_as_one_argument_and_in_its_environment(permissions):
     name = "$(reboot); 'x' `y` *"
-    target = permissions.resolve({"kind": "command", "name": "untar", "file": name})
-    assert isinstance(target, CommandTarget)
+    target = permissions.allow("command", "untar", file=name)
+    assert isinstance(target, AllowedCommand)
     assert target.arguments == ("/bin/tar", "-x", "--label", name)
     assert target.environment["BLAST_FILE_NAME"] == name
     assert set(target.environment) == {"PATH", "LANG", "BLAST_FILE_NAME"}, "nothing of the agent's own"
 
 
 def test_a_command_that_wants_no_name_gets_none(permissions):
-    target = permissions.resolve({"kind": "command", "name": "plain"})
-    assert target == CommandTarget(("/bin/cat",), target.environment, Path("/srv"))
+    target = permissions.allow("command", "plain")
+    assert target == AllowedCommand("plain", ("/bin/cat",), target.environment, Path("/srv"))
     assert "BLAST_FILE_NAME" not in target.environment
 
 
-@pytest.mark.parametrize("name", ["-x", "--to-command=sh", "a/b", "../x", "/x", "", "a\nb", ".blast-x"])
+@pytest.mark.parametrize("name", ["-x", "--to-command=sh", "a/b", "../x", "/x", "a\nb", ".blast-x"])
 def test_a_file_name_for_a_command_is_no_option_and_no_path(permissions, name):
     with pytest.raises(UnsafeNameError):
-        permissions.resolve({"kind": "command", "name": "untar", "file": name})
+        permissions.allow("command", "untar", file=name)
 
 
 def test_a_folder_that_is_away_is_named(tmp_path):
     permissions = Permissions(Settings(folder=(FolderSection("gone", tmp_path / "gone"),)))
     with pytest.raises(NotAllowedError, match=r"the folder .*/gone of this agent cannot be opened: No such file"):
-        permissions.resolve({"kind": "file", "name": "x"})
+        permissions.allow("file", "x")
 
 
 def test_the_operators_own_folder_may_be_behind_a_link(tree):
@@ -184,7 +175,7 @@ def test_refusals_keep_no_descriptor(permissions):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for name in ("a/b/../x", "link/x", "a/up/x", "filelink", "a/b", "fifo", "absent/x"):
         with pytest.raises(UnsafeNameError):
-            permissions.resolve({"kind": "file", "name": name})
+            permissions.allow("file", name)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 

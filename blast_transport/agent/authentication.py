@@ -1,0 +1,224 @@
+"""Two sides prove to each other that they know the same secret, without saying it. No sockets, no clock.
+
+Theory of operation. The side that connects opens with a fresh nonce; the agent answers with one of its own; then the
+side that connects proves first, so that an agent tells a stranger nothing that a weak secret could be guessed from; the
+agent proves last. A proof is HMAC-SHA256 under a key that HKDF (RFC 5869) derives from the secret and both nonces, one
+key for each direction: what was recorded fits no other connection, and a proof cannot be sent back as one's own. A
+third key of the same kind hides session keys on their way (`ConnectionKeys`).
+
+    client                                   agent
+      MAGIC nonce                    ->
+                                     <-      MAGIC nonce            (or REFUSED length sentence, now or later)
+      proof                          ->
+                                     <-      MAGIC proof
+
+A handshake says how many bytes it wants next and takes no more, so that what follows on the connection is not touched.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from abc import ABC, abstractmethod
+from enum import Enum, auto
+
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.errors import LocalProtocolError
+
+MAGIC = b"BlastA1\n"
+REFUSED = b"BlastNO\n"
+WELCOME = MAGIC
+"""What an agent says to whom it has let in by a certificate."""
+NONCE_BYTES = PROOF_BYTES = 32
+LEAST_SECRET_BYTES = 32
+
+_HASH = "sha256"
+_CLIENT_PROOF, _AGENT_PROOF, _SESSION_KEYS = b"blast client proof", b"blast agent proof", b"blast session keys"
+_MOST_SENTENCE_BYTES = 255
+
+
+def hkdf_extract(salt: bytes, secret: bytes) -> bytes:
+    """A uniform key out of a secret (RFC 5869, section 2.2)."""
+    return hmac.digest(salt, secret, _HASH)
+
+
+def hkdf_expand(key: bytes, purpose: bytes, length: int) -> bytes:
+    """`length` bytes for one purpose out of a uniform key (RFC 5869, section 2.3)."""
+    made = block = b""
+    for number in range(1, -(-length // 32) + 1):
+        block = hmac.digest(key, block + purpose + bytes([number]), _HASH)
+        made += block
+    return made[:length]
+
+
+def refusal(sentence: str) -> bytes:
+    """What an agent says instead of its next message."""
+    said = sentence.encode("ascii", "replace")[:_MOST_SENTENCE_BYTES]
+    return REFUSED + bytes([len(said)]) + said
+
+
+def answer_length(said: bytes) -> int:
+    """Bytes of the WELCOME or refusal that begins like this, as far as can be known."""
+    if not said.startswith(REFUSED):
+        return len(WELCOME)
+    return len(REFUSED) + 1 + (said[len(REFUSED)] if len(said) > len(REFUSED) else 0)
+
+
+def refusal_read(said: bytes) -> str:
+    """What an answer that is no WELCOME says, in a line that can be shown."""
+    if not said.startswith(REFUSED):
+        return "the other side is no agent that speaks like us"
+    sentence = said[len(REFUSED) + 1 :].decode("ascii", "replace")
+    return f"the agent refuses: {sentence if sentence.isprintable() else ascii(sentence)}"
+
+
+class ConnectionKeys:
+    """The keys of one authenticated connection."""
+
+    def __init__(self, secret: bytes, client_nonce: bytes, agent_nonce: bytes) -> None:
+        key = hkdf_extract(client_nonce + agent_nonce, secret)
+        self.client_proof, self.agent_proof = (
+            hmac.digest(hkdf_expand(key, purpose, 32), MAGIC + client_nonce + agent_nonce, _HASH)
+            for purpose in (_CLIENT_PROOF, _AGENT_PROOF)
+        )
+        self._session_keys = hkdf_expand(key, _SESSION_KEYS, 32)
+        self._hidden: dict[int, bytes] = {}
+
+    def hide(self, session: int, key: bytes) -> bytes:
+        """The 32-byte key of a session as it may be seen on the wire; applied again, as it was.
+
+        What is added to it is used for this session of this connection alone. Raises LocalProtocolError for a second
+        key of the same session, which would give both away.
+        """
+        if self._hidden.setdefault(session, key) != key:
+            raise LocalProtocolError(f"session {session} already has a key on this connection")
+        mask = hkdf_expand(self._session_keys, session.to_bytes(4, "little"), 32)
+        return bytes(one ^ other for one, other in zip(key, mask, strict=True))
+
+
+class _State(Enum):
+    FIRST = auto()
+    SECOND = auto()
+    DONE = auto()
+
+
+class _Handshake(ABC):
+    """Collects one message after the other. `deadline` is in the seconds of whoever calls."""
+
+    _first: int
+    """Bytes of the other side's first message."""
+    _second: int
+
+    def __init__(self, secret: bytes, deadline: float, nonce: bytes | None = None) -> None:
+        self.deadline = deadline
+        self._secret = secret
+        self._nonce = nonce or secrets.token_bytes(NONCE_BYTES)
+        self._state = _State.FIRST
+        self._received = b""
+        self._keys: ConnectionKeys | None = None
+
+    @property
+    def done(self) -> bool:
+        """Both sides have proved themselves."""
+        return self._state is _State.DONE
+
+    @property
+    def keys(self) -> ConnectionKeys:
+        """Of this connection, once it is done."""
+        assert self._keys is not None and self.done
+        return self._keys
+
+    @property
+    def wanted(self) -> int:
+        """Bytes that must come next; 0 when it is done."""
+        if self.done:
+            return 0
+        return self._needed() - len(self._received)
+
+    def receive(self, data: bytes, now: float) -> bytes:
+        """Take at most `wanted` bytes; what to answer. Raises AuthenticationError, after which nothing holds."""
+        self.check(now)
+        if len(data) > self.wanted:
+            raise LocalProtocolError("a handshake was given more than it wanted")
+        self._received += data
+        if self.wanted:
+            return b""
+        message, self._received = self._received, b""
+        if self._state is _State.FIRST:
+            self._state = _State.SECOND
+            return self._take_first(message)
+        self._take_second(message)
+        self._state = _State.DONE
+        return self._last_word()
+
+    def check(self, now: float) -> None:
+        """Raises AuthenticationError if the time is over."""
+        if now > self.deadline:
+            raise AuthenticationError("no proof came in time")
+
+    def _needed(self) -> int:
+        return self._first if self._state is _State.FIRST else self._second
+
+    @abstractmethod
+    def _take_first(self, message: bytes) -> bytes: ...
+
+    @abstractmethod
+    def _take_second(self, message: bytes) -> None: ...
+
+    def _last_word(self) -> bytes:
+        return b""
+
+
+class AgentHandshake(_Handshake):
+    """The side of the agent, which listens first."""
+
+    _first = len(MAGIC) + NONCE_BYTES
+    _second = PROOF_BYTES
+
+    def _take_first(self, message: bytes) -> bytes:
+        if not message.startswith(MAGIC):
+            raise AuthenticationError("this agent wants a proof of its secret first")
+        self._keys = ConnectionKeys(self._secret, message[len(MAGIC) :], self._nonce)
+        return MAGIC + self._nonce
+
+    def _take_second(self, message: bytes) -> None:
+        assert self._keys is not None
+        if not hmac.compare_digest(message, self._keys.client_proof):
+            raise AuthenticationError("the secret is not this agent's")
+
+    def _last_word(self) -> bytes:
+        return MAGIC + self.keys.agent_proof
+
+
+class ClientHandshake(_Handshake):
+    """The side that connects. `opening` is to be sent first."""
+
+    _first = len(MAGIC) + NONCE_BYTES
+    _second = len(MAGIC) + PROOF_BYTES
+
+    @property
+    def opening(self) -> bytes:
+        """Our first message."""
+        return MAGIC + self._nonce
+
+    def _needed(self) -> int:
+        # A refusal may stand in the place of any message, and is shorter or longer than that.
+        is_welcome = self._received.startswith(MAGIC)
+        return super()._needed() if is_welcome else answer_length(self._received)
+
+    def _take_first(self, message: bytes) -> bytes:
+        nonce = self._checked(message)
+        if nonce == self._nonce:
+            raise AuthenticationError("the agent repeats what it is told")
+        self._keys = ConnectionKeys(self._secret, self._nonce, nonce)
+        return self._keys.client_proof
+
+    def _take_second(self, message: bytes) -> None:
+        assert self._keys is not None
+        if not hmac.compare_digest(self._checked(message), self._keys.agent_proof):
+            raise AuthenticationError("the agent does not know the secret")
+
+    def _checked(self, message: bytes) -> bytes:
+        if not message.startswith(MAGIC):
+            raise AuthenticationError(refusal_read(message))
+        return message[len(MAGIC) :]

@@ -1,0 +1,227 @@
+"""Connections whose both ends have proved who they are: how one becomes that, on either side."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from blast_transport.agent.authentication import (
+    WELCOME,
+    AgentHandshake,
+    ClientHandshake,
+    ConnectionKeys,
+    answer_length,
+    refusal,
+    refusal_read,
+)
+from blast_transport.agent.credentials import Credentials, SharedSecret
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.agent.settings import SENDER, ClientSection
+from blast_transport.agent.tls import TlsFiles, certificate_names, tls_reason
+from blast_transport.errors import sentence
+
+_LEAST_SECONDS = 0.001
+
+
+class ProvenSocket(socket.socket):
+    """A TCP socket whose two ends have proved the same secret, with the keys that came of it."""
+
+    keys: ConnectionKeys
+
+    @classmethod
+    def of(cls, sock: socket.socket, keys: ConnectionKeys) -> ProvenSocket:
+        """Takes `sock` over."""
+        proven = cls(sock.family, sock.type, sock.proto, sock.detach())
+        proven.keys = keys
+        return proven
+
+
+def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
+    """The key of a sealed session as it may go over `sock`; of a hidden one, the key itself.
+
+    TLS hides everything anyway, and what proves nothing stays on this machine: there it is the key as it is. Raises
+    LocalProtocolError for another key of the same session, which would give both away.
+    """
+    return sock.keys.hide(session, key) if isinstance(sock, ProvenSocket) and key else key
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection to an agent whose two ends know each other. `sock` is blocking, without a time-out.
+
+    `peer` says who is there, for people; `role` what it may do here (settings.SENDER, settings.NEIGHBOUR).
+    """
+
+    sock: socket.socket
+    peer: str
+    role: str = SENDER
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
+
+
+class Admission:
+    """The agent's side: who may come in. Thread-safe. Raises SettingsError for files that cannot be used."""
+
+    def __init__(self, credentials: Credentials, clients: Iterable[ClientSection] = (), seconds: float = 5.0) -> None:
+        self._credentials = credentials
+        self._clients = [(client.names(), client.role) for client in clients]
+        self._seconds = seconds
+        self._context = credentials.for_agent() if isinstance(credentials, TlsFiles) else None
+
+    def admit(self, sock: socket.socket, address: str) -> Connection:
+        """Let in whoever is at the other end, or raise AuthenticationError; `sock` is then the caller's to close."""
+        deadline = time.monotonic() + self._seconds
+        if self._context is not None:
+            return self._by_certificate(sock, self._context, address)
+        if isinstance(self._credentials, SharedSecret):
+            handshake = AgentHandshake(self._credentials.value, deadline)
+            try:
+                _talk(sock, handshake)
+            except AuthenticationError as error:
+                refuse(sock, str(error))
+                raise
+            return Connection(_unhurried(ProvenSocket.of(sock, handshake.keys)), address)
+        return Connection(_unhurried(sock), address)
+
+    def turn_away(self, sock: socket.socket, why: str) -> None:
+        """Tell somebody who was not let in yet why, where there are words for it, and close."""
+        if isinstance(self._credentials, SharedSecret):
+            refuse(sock, why)
+        sock.close()
+
+    def _by_certificate(self, sock: socket.socket, context: ssl.SSLContext, address: str) -> Connection:
+        sock.settimeout(self._seconds)
+        try:
+            tls = context.wrap_socket(sock, server_side=True)
+        except OSError as error:
+            raise AuthenticationError(f"no TLS: {tls_reason(error)}") from error
+        with _closed_on_error(tls):
+            return self._welcomed(tls, address)
+
+    def _welcomed(self, tls: ssl.SSLSocket, address: str) -> Connection:
+        names = certificate_names(tls)
+        role = next((role for wanted, role in self._clients if wanted <= names), None)
+        if role is None:
+            refuse(tls, f"access.client of this agent names nobody who is {_shown(names)}")
+            raise AuthenticationError(f"the certificate of {_shown(names)} belongs to nobody in access.client")
+        _send(tls, WELCOME)
+        return Connection(_unhurried(tls), f"{address} ({_shown(names)})", role)
+
+
+def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: float) -> socket.socket:
+    """The side that connects: prove ourselves to the agent at the other end of `sock`, and have it prove itself.
+
+    `name` is what its certificate must say where it has one. The socket that comes back is the one to be used, blocking
+    and without a time-out. Raises AuthenticationError, and SettingsError for files that cannot be used; `sock` is then
+    closed.
+    """
+    with _closed_on_error(sock):
+        if isinstance(credentials, TlsFiles):
+            return _prove_by_certificate(sock, credentials.for_client(), name, seconds)
+        if isinstance(credentials, SharedSecret):
+            handshake = ClientHandshake(credentials.value, time.monotonic() + seconds)
+            _send(sock, handshake.opening)
+            _talk(sock, handshake)
+            return _unhurried(ProvenSocket.of(sock, handshake.keys))
+        return _unhurried(sock)
+
+
+def dialer(credentials: Credentials) -> Callable[[tuple[str, str, int], float], socket.socket]:
+    """How to connect to an agent by (name, host, port) within some seconds, both ends proved.
+
+    What it gives back raises OSError for an agent that is not reached, and AuthenticationError.
+    """
+
+    def dial(address: tuple[str, str, int], seconds: float) -> socket.socket:
+        name, host, port = address
+        give_up = time.monotonic() + seconds
+        sock = socket.create_connection((host, port), seconds)
+        return prove(sock, credentials, name, give_up - time.monotonic())
+
+    return dial
+
+
+def refuse(sock: socket.socket, why: str) -> None:
+    """Say no in the words of the handshake, if the other side still listens."""
+    with suppress(OSError):
+        sock.setblocking(False)
+        sock.send(refusal(why))
+
+
+def _prove_by_certificate(sock: socket.socket, context: ssl.SSLContext, name: str, seconds: float) -> socket.socket:
+    sock.settimeout(max(seconds, _LEAST_SECONDS))
+    try:
+        tls = context.wrap_socket(sock, server_hostname=name)
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationError(f"the agent's certificate is not that of {name}: {error.verify_message}") from error
+    except OSError as error:
+        raise AuthenticationError(f"no TLS with the agent: {tls_reason(error)}") from error
+    with _closed_on_error(tls):
+        _await_welcome(tls, time.monotonic() + seconds)
+        return _unhurried(tls)
+
+
+def _await_welcome(sock: socket.socket, deadline: float) -> None:
+    """Whether our certificate was taken is known to us only when the agent says so (RFC 8446, section 4.4)."""
+    said = b""
+    while (wanted := answer_length(said) - len(said)) > 0:
+        said += receive_some(sock, wanted, deadline)
+    if said != WELCOME:
+        raise AuthenticationError(refusal_read(said))
+
+
+def _talk(sock: socket.socket, handshake: AgentHandshake | ClientHandshake) -> None:
+    while handshake.wanted:
+        data = receive_some(sock, handshake.wanted, handshake.deadline)
+        answer = handshake.receive(data, time.monotonic())
+        if answer:
+            _send(sock, answer)
+
+
+def receive_some(sock: socket.socket, most: int, deadline: float) -> bytes:
+    """At least one byte, at most `most`. Raises AuthenticationError at the end of the connection or of the time."""
+    left = deadline - time.monotonic()
+    try:
+        if left <= 0:
+            raise TimeoutError
+        sock.settimeout(left)
+        data = sock.recv(most)
+    except TimeoutError:
+        raise AuthenticationError("nothing came in time") from None
+    except OSError as error:
+        raise AuthenticationError(f"the connection was lost: {sentence(error)}") from error
+    if not data:
+        raise AuthenticationError("the other side closed the connection without a word")
+    return data
+
+
+def _send(sock: socket.socket, data: bytes) -> None:
+    try:
+        # A few bytes on a fresh connection always find room.
+        sock.sendall(data)
+    except OSError as error:
+        raise AuthenticationError(f"the connection was lost: {sentence(error)}") from error
+
+
+@contextmanager
+def _closed_on_error(sock: socket.socket) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _unhurried(sock: socket.socket) -> socket.socket:
+    sock.settimeout(None)
+    return sock
+
+
+def _shown(names: frozenset[tuple[str, str]]) -> str:
+    return ", ".join(ascii(value)[1:-1] for _, value in sorted(names)) or "no name"

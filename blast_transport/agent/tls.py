@@ -1,0 +1,72 @@
+"""TLS between senders and agents, and between agents: both sides show certificates, TLS 1.2 at least."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blast_transport.agent.errors import SettingsError
+
+_SUBJECT = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
+_ALTERNATIVES = {"DNS": "dns_name", "URI": "uri"}
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files (PEM): our own certificate with its chain, its key, and the CA that the other side's must be signed by."""
+
+    certificate: Path
+    private_key: Path
+    ca: Path
+
+    def for_agent(self) -> ssl.SSLContext:
+        """The context of whoever is connected to. Raises SettingsError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Every connection proves anew who it is: no session survives the certificate that it was opened with.
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        context.verify_mode = ssl.CERT_REQUIRED
+        return self._loaded(context)
+
+    def for_client(self) -> ssl.SSLContext:
+        """The context of whoever connects, which checks the agent's name. Raises SettingsError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # Names of hosts belong into subjectAltName (RFC 9525, section 2).
+        context.hostname_checks_common_name = False
+        return self._loaded(context)
+
+    def _loaded(self, context: ssl.SSLContext) -> ssl.SSLContext:
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            # Without a password of our own, OpenSSL would ask for one at the terminal.
+            context.load_cert_chain(self.certificate, self.private_key, password=lambda: "")
+        except (ssl.SSLError, OSError) as error:
+            raise SettingsError(
+                f"the certificate {self.certificate} and the key {self.private_key} cannot be used: "
+                f"{tls_reason(error)} (PEM, and the key without a password)."
+            ) from error
+        try:
+            context.load_verify_locations(cafile=self.ca)
+        except (ssl.SSLError, OSError) as error:
+            raise SettingsError(f"the CA file {self.ca} cannot be used: {tls_reason(error)}.") from error
+        return context
+
+
+def certificate_names(sock: ssl.SSLSocket) -> frozenset[tuple[str, str]]:
+    """What the other side's checked certificate says of it: (kind, value), in the words of the configuration."""
+    certificate: dict[str, Any] = sock.getpeercert() or {}
+    subject = [pair for relative_name in certificate.get("subject", ()) for pair in relative_name]
+    known = [(_SUBJECT.get(kind), value) for kind, value in subject]
+    known += [(_ALTERNATIVES.get(kind), value) for kind, value in certificate.get("subjectAltName", ())]
+    return frozenset((kind, value) for kind, value in known if kind is not None)
+
+
+def tls_reason(error: OSError) -> str:
+    """What OpenSSL complains about, in words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).replace("_", " ").lower()
+    return error.strerror or str(error)
