@@ -1,0 +1,40 @@
+"""The carrier `pipeline`: each node takes the data from the one before it, stores it, and passes it on to the next.
+
+It is Kascade's protocol (IEEE CLUSTER 2014) with three differences. Who is dead is told by signs of life, which the
+kernel of a frozen host cannot give. A node that writes a file sends again from that file whatever the next one misses,
+so that nothing is forgotten. And a node that is slower than the session allows is skipped like a dead one.
+`order` says who stands where; `core` decides, without sockets and clocks; `node` and `source` act, a thread each.
+"""
+
+from blast_transport.pipeline.leg import (
+    Drained,
+    Ended,
+    Lost,
+    Member,
+    Outcome,
+    PipelineEvent,
+    PipelineLeg,
+    PipelineTimings,
+    Progress,
+    Reported,
+)
+from blast_transport.pipeline.messages import JOIN_TYPE, Join
+from blast_transport.pipeline.node import PipelineNode
+from blast_transport.pipeline.source import PipelineSource
+
+__all__ = [
+    "JOIN_TYPE",
+    "Drained",
+    "Ended",
+    "Join",
+    "Lost",
+    "Member",
+    "Outcome",
+    "PipelineEvent",
+    "PipelineLeg",
+    "PipelineNode",
+    "PipelineSource",
+    "PipelineTimings",
+    "Progress",
+    "Reported",
+]

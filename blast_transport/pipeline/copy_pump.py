@@ -1,0 +1,210 @@
+"""Data between sockets and what is no file: a command's pipe, memory, a stream. Through user space, block by block.
+
+The last blocks are kept, so that a slow command of our own does not hold up what goes on to the next node, and what
+gets lost with a node can be sent again.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from blast_transport.errors import ForgottenError, LocalError, StoreError
+from blast_transport.store.source import Source
+from blast_transport.store.store import Store
+
+READ_BYTES = 1 << 18
+REPLAY_BYTES = 32 << 20
+"""What is kept: enough that a node which dies with all that its own and its neighbours' kernels buffer is survived."""
+_MOST_WAITING = 8 << 20
+_MOST_EARLY = 64 << 20
+
+
+class Replay:
+    """The last `capacity` bytes, in pieces of one size but for the last."""
+
+    def __init__(self, position: int, piece_size: int, capacity: int = REPLAY_BYTES) -> None:
+        self.lowest = self.end = position
+        self._pieces: deque[bytes] = deque()
+        self._piece_size = piece_size
+        self._capacity = capacity
+
+    def append(self, piece: bytes) -> None:
+        """Keep the next piece, and drop old ones."""
+        self._pieces.append(piece)
+        self.end += len(piece)
+        while self.end - self.lowest > self._capacity and len(self._pieces) > 1:
+            self.lowest += len(self._pieces.popleft())
+
+    def piece(self, offset: int) -> memoryview | None:
+        """The rest of the piece that has this byte, None if it is not kept."""
+        if not self.lowest <= offset < self.end:
+            return None
+        number, begin = divmod(offset - self.lowest, self._piece_size)
+        return memoryview(self._pieces[number])[begin:]
+
+
+class BlockIntake:
+    """Into the store, block by block, from byte `position` on, which is where a block begins.
+
+    A thread of its own puts the blocks, because a command takes them when it likes; `wake` is called when it has done
+    so. `position` counts all that has come, `servable` the whole blocks of it, which can go on to the next node.
+    """
+
+    def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
+        self.position = position
+        self.replay = Replay(position, store.layout.block_size)
+        self._store = store
+        self._block = position // store.layout.block_size
+        self._buffer = bytearray(store.layout.block_size)
+        self._filled = 0
+        self._writer = _Writer(store, wake)
+
+    @property
+    def servable(self) -> int:
+        """All before this offset can be sent on."""
+        return self.replay.end
+
+    @property
+    def ready(self) -> bool:
+        """There is room for more. Raises StoreError if the store took no more."""
+        early = self.replay.end - self._store.layout.offset(self._store.position)
+        return self._writer.ready() and (not self._store.target.in_order or early < _MOST_EARLY)
+
+    def take(self, sock: socket.socket, limit: int) -> int:
+        """As `Intake.take`."""
+        layout = self._store.layout
+        room = layout.length(self._block) - self._filled
+        with memoryview(self._buffer) as view:
+            count = sock.recv_into(view[self._filled : self._filled + min(room, limit)])
+        self._filled += count
+        self.position += count
+        if count == room:
+            self._put()
+        return count
+
+    def complete(self, stop: int, final: bool) -> None:
+        """Nothing comes after byte `stop`; `final`: that is the size."""
+        if final:
+            self._store.finish_size(stop)
+        if self._filled:
+            self._put()
+
+    @property
+    def drained(self) -> bool:
+        """All that came is in the store. Raises StoreError."""
+        return self._writer.drained()
+
+    def close(self) -> None:
+        """End the thread; what it has not put is dropped."""
+        self._writer.close()
+
+    def _put(self) -> None:
+        piece = bytes(memoryview(self._buffer)[: self._filled])
+        self.replay.append(piece)
+        self._writer.put(self._block, piece)
+        self._block, self._filled = self._block + 1, 0
+
+
+class ReplayOutlet:
+    """Out of what an intake has kept, or the store keeps."""
+
+    def __init__(self, replay: Replay, store: Store) -> None:
+        self._replay = replay
+        self._store = store
+        self._buffer = memoryview(bytearray(READ_BYTES))
+
+    def check(self, offset: int) -> None:
+        """As `Outlet.check`."""
+        if self._replay.piece(offset) is None and self._store.read(offset, self._buffer[:1]) == 0:
+            raise ForgottenError(self._replay.lowest)
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        """As `Outlet.give`."""
+        piece = self._replay.piece(offset)
+        if piece is None:
+            count = self._store.read(offset, self._buffer[: min(limit, READ_BYTES)])
+            if count == 0:
+                raise ForgottenError(self._replay.lowest)
+            piece = self._buffer[:count]
+        return sock.send(piece[:limit])
+
+
+class StreamOutlet:
+    """Out of a source that is no file."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._buffer = memoryview(bytearray(READ_BYTES))
+
+    def check(self, offset: int) -> None:
+        """As `Outlet.check`."""
+        self._source.read(offset, self._buffer[:1])
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        """As `Outlet.give`; all `limit` bytes have to be there."""
+        count = self._source.read(offset, self._buffer[: min(limit, READ_BYTES)])
+        return sock.send(self._buffer[:count])
+
+
+class _Writer:
+    """A thread that puts blocks into a store that may make it wait."""
+
+    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
+        self._store = store
+        self._wake = wake
+        self._blocks: deque[tuple[int, bytes]] = deque()
+        self._waiting = 0
+        self._failure: LocalError | None = None
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="pipeline store", daemon=True)
+        self._thread.start()
+
+    def ready(self) -> bool:
+        """More may be put. Raises StoreError if the store took no more."""
+        with self._changed:
+            self._check()
+            return self._waiting < _MOST_WAITING
+
+    def put(self, block: int, piece: bytes) -> None:
+        """Put it when the store takes it."""
+        with self._changed:
+            self._blocks.append((block, piece))
+            self._waiting += len(piece)
+            self._changed.notify()
+
+    def drained(self) -> bool:
+        """Everything is put. Raises StoreError."""
+        with self._changed:
+            self._check()
+            return self._waiting == 0
+
+    def close(self) -> None:
+        """End the thread, at the latest when the store takes the block that it is putting."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise StoreError(str(self._failure)) from self._failure
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            block, piece = found
+            try:
+                self._store.put(block, piece)
+            except LocalError as error:
+                with self._changed:
+                    self._failure = error
+            with self._changed:
+                self._waiting -= len(piece)
+            self._wake()
+
+    def _next(self) -> tuple[int, bytes] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._blocks or self._closing)
+            return None if self._closing or self._failure is not None else self._blocks.popleft()

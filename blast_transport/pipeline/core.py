@@ -1,0 +1,233 @@
+"""What a node of a pipeline decides: its two halves put together. No sockets, no files, no clock.
+
+`NodeCore` is every node but the first, `SourceCore` the first. Both take events with the time and answer with commands
+for their shell. The halves, each a table of states and events: `upstream`, `downstream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blast_transport.errors import RemoteProtocolError
+from blast_transport.pipeline.downstream import Downstream
+from blast_transport.pipeline.events import (
+    CloseDown,
+    CloseUp,
+    Command,
+    Event,
+    FetchLost,
+    FromPredecessor,
+    FromSource,
+    FromSuccessor,
+    Passing,
+    PredecessorLost,
+    SendDown,
+    SendUp,
+    Sent,
+    Started,
+    SuccessorLost,
+    Unheld,
+)
+from blast_transport.pipeline.leg import Drained, Outcome, PipelineLeg, Progress, Reported
+from blast_transport.pipeline.messages import Alive, Message, Quit, Report, Why
+from blast_transport.pipeline.standing import Standing
+from blast_transport.pipeline.upstream import Upstream
+
+_DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld)
+
+
+class NodeCore:
+    """A node that holds all bytes before `position` at the start."""
+
+    def __init__(self, leg: PipelineLeg, position: int) -> None:
+        self.standing = Standing(leg, position)
+        self.down = Downstream(self.standing, self._below_passed)
+        self.up = Upstream(self.standing, self.down.settle, self._send_done)
+        self._beat = _Heartbeat(self.standing, self._greet)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """What to do about this event. Raises LocalProtocolError for one that cannot be now.
+
+        A neighbour that says what it may not say is treated like one that is lost.
+        """
+        if self.standing.over:
+            return []
+        match event:
+            case FromSuccessor(message):
+                self._from_successor(message, now)
+            case FromPredecessor(message):
+                self._from_predecessor(message, now)
+            case FromSource():
+                self._from_source(event, now)
+            case Started():
+                self.up.start(now)
+                self.down.handle(event, now)
+            case _ if isinstance(event, _DOWN_EVENTS):
+                self.down.handle(event, now)
+            case _:
+                self.up.handle(event, now)
+        return self._take()
+
+    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+        """Our own side ends it: our predecessor hears why, our successor will hear from it."""
+        if self.up.linked:
+            self.standing.say(SendUp(Quit(Why.LEFT, reason)), CloseUp())
+        self.standing.say(CloseDown())
+        self.standing.end(outcome, reason)
+        return self._take()
+
+    def hold_up(self) -> None:
+        """What we wait for is not our doing; our predecessor hears so with the next sign of life."""
+        self.standing.held_up = True
+
+    def deadline(self) -> float:
+        """When `tick` has something to do at the latest."""
+        return _earliest(self.up.deadline(), self.down.deadline(), self._beat.due)
+
+    def tick(self, now: float) -> list[Command]:
+        """What is due at `now`."""
+        for due in (self.up.tick, self.down.tick, self._beat.tick):
+            if not self.standing.over:
+                due(now)
+        return self._take()
+
+    def _take(self) -> list[Command]:
+        commands, self.standing.outbox = self.standing.outbox, []
+        return commands
+
+    def _from_successor(self, message: Message, now: float) -> None:
+        try:
+            self.down.handle(message, now)
+        except RemoteProtocolError as error:
+            self.down.handle(SuccessorLost(f"broke the protocol: {error}"), now)
+
+    def _from_predecessor(self, message: Message, now: float) -> None:
+        try:
+            self.up.handle(message, now)
+        except RemoteProtocolError:
+            self.up.handle(PredecessorLost(), now)
+
+    def _from_source(self, event: FromSource, now: float) -> None:
+        try:
+            self.up.handle(event, now)
+        except RemoteProtocolError as error:
+            self.up.handle(FetchLost(str(error)), now)
+
+    def _below_passed(self, now: float) -> None:
+        self.up.handle(Passing(), now)
+
+    def _send_done(self) -> None:
+        self.standing.say(SendDown(Quit(Why.DONE)))
+
+    def _greet(self) -> None:
+        standing = self.standing
+        alive = Alive(standing.position, standing.held_up)
+        if self.up.linked:
+            standing.say(SendUp(alive))
+        if self.down.linked:
+            standing.say(SendDown(alive))
+        standing.held_up = False
+        standing.tell(Progress(standing.position))
+
+
+class SourceCore:
+    """The first node. `position` is how far the data can be read."""
+
+    def __init__(self, leg: PipelineLeg, position: int) -> None:
+        self.standing = Standing(leg, position)
+        self.standing.report_ready = True
+        self.down = Downstream(self.standing, self._below_passed)
+        self._beat = _Heartbeat(self.standing, self._greet)
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """What to do about this event, as `NodeCore.handle`."""
+        if self.standing.over:
+            return []
+        if isinstance(event, FromSuccessor):
+            try:
+                self.down.handle(event.message, now)
+            except RemoteProtocolError as error:
+                self.down.handle(SuccessorLost(f"broke the protocol: {error}"), now)
+        else:
+            self.down.handle(event, now)
+        return self._take()
+
+    def readable(self, position: int, now: float) -> list[Command]:
+        """The data can be read up to `position` by now."""
+        self.standing.position = position
+        self.down.settle(now)
+        return self._take()
+
+    def end_at(self, stop: int, final: bool, now: float) -> list[Command]:
+        """The leg ends at byte `stop`; `final`: so does the data."""
+        self.standing.stop, self.standing.final = stop, final
+        self.down.settle(now)
+        return self._take()
+
+    def interrupt(self, reason: str, now: float) -> list[Command]:
+        """The user ends it: QUIT goes down the chain, and the report comes back."""
+        self.standing.quit = Quit(Why.INTERRUPTED, reason)
+        self.down.settle(now)
+        return self._take()
+
+    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+        """Our own side ends it now; nobody waits for the report."""
+        if self.down.linked:
+            self.standing.say(SendDown(Quit(Why.INTERRUPTED, reason)), SendDown(Report(dict(self.standing.failed))))
+        self.standing.say(CloseDown())
+        self.standing.end(outcome, reason)
+        return self._take()
+
+    def deadline(self) -> float:
+        """When `tick` has something to do at the latest."""
+        return _earliest(self.down.deadline(), self._beat.due)
+
+    def tick(self, now: float) -> list[Command]:
+        """What is due at `now`."""
+        for due in (self.down.tick, self._beat.tick):
+            if not self.standing.over:
+                due(now)
+        return self._take()
+
+    def _take(self) -> list[Command]:
+        if self.down.alone and not self.standing.over:
+            self._end()
+        commands, self.standing.outbox = self.standing.outbox, []
+        return commands
+
+    def _end(self) -> None:
+        standing = self.standing
+        standing.tell(Reported(standing.named_failures()))
+        if len(standing.failed) == len(standing.leg.chain) - 1:
+            standing.end(Outcome.FAILED, "no node of the chain is left")
+        else:
+            standing.say(SendDown(Quit(Why.DONE)))
+            if standing.quit is None:
+                standing.tell(Drained(standing.stop or 0))
+            standing.end_as_it_stands()
+
+    def _below_passed(self, now: float) -> None:
+        """`alone` says so."""
+
+    def _greet(self) -> None:
+        if self.down.linked:
+            self.standing.say(SendDown(Alive(self.standing.position, held_up=False)))
+        self.standing.tell(Progress(self.down.taken))
+
+
+class _Heartbeat:
+    """Calls `greet` at the start and then every so often."""
+
+    def __init__(self, standing: Standing, greet: Callable[[], None]) -> None:
+        self.due = 0.0
+        self._interval = standing.leg.timings.heartbeat
+        self._greet = greet
+
+    def tick(self, now: float) -> None:
+        if now >= self.due:
+            self.due = now + self._interval
+            self._greet()
+
+
+def _earliest(*times: float | None) -> float:
+    return min(time for time in times if time is not None)

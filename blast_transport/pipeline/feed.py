@@ -1,0 +1,101 @@
+"""A connection that data comes from, with messages between: from the predecessor, or from the source."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable
+
+from blast_transport.errors import RemoteError
+from blast_transport.pipeline.link import Intake, Link
+from blast_transport.pipeline.messages import Message
+
+_PIECES_PER_TURN = 8
+_BROKEN = select.POLLHUP | select.POLLERR
+
+
+class Feed:
+    """At most one such connection at a time; not thread-safe.
+
+    `may_take` says whether data is taken now, and raises RemoteError if none was asked for. `arrived`, `heard` and
+    `lost` are called for data in the intake, a message, and the end of the connection.
+    """
+
+    def __init__(
+        self,
+        intake: Intake,
+        may_take: Callable[[], bool],
+        arrived: Callable[[], None],
+        heard: Callable[[Message], None],
+        lost: Callable[[str], None],
+    ) -> None:
+        self.link: Link | None = None
+        self._intake = intake
+        self._may_take = may_take
+        self._arrived = arrived
+        self._heard = heard
+        self._lost = lost
+
+    def watch(self, poll: select.poll) -> bool:
+        """Register for `poll`; True: something can be read that poll does not see."""
+        link = self.link
+        if link is None:
+            return False
+        reads = not link.payload or self._guarded_may_take()
+        poll.register(link.socket, (select.POLLIN if reads else 0) | (select.POLLOUT if link.wants_write else 0))
+        return reads and link.pending
+
+    def work(self, events: int) -> None:
+        """Read and write what can be. Raises StoreError."""
+        for _ in range(_PIECES_PER_TURN):
+            link = self.link
+            if link is None:
+                return
+            try:
+                if not self._step(link, events):
+                    link.flush()
+                    return
+            except RemoteError as error:
+                self.lose(str(error))
+                return
+
+    def lose(self, reason: str) -> None:
+        """The connection is of no more use."""
+        if self.link is not None:
+            self.link.close()
+            self.link = None
+            self._lost(reason)
+
+    def send(self, message: Message) -> None:
+        """Say something, if anybody is there."""
+        try:
+            if self.link is not None:
+                self.link.send(message)
+        except RemoteError as error:
+            self.lose(str(error))
+
+    def take_link(self) -> Link | None:
+        """Give the connection away."""
+        link, self.link = self.link, None
+        return link
+
+    def _step(self, link: Link, events: int) -> bool:
+        """One piece of data or one message; False if there is none."""
+        if not link.payload:
+            message = link.receive()
+            if message is not None:
+                self._heard(message)
+            return message is not None or link.payload > 0
+        if not self._may_take():
+            if events & _BROKEN:
+                raise RemoteError("connection lost")
+            return False
+        if link.take(self._intake) == 0:
+            return False
+        self._arrived()
+        return True
+
+    def _guarded_may_take(self) -> bool:
+        try:
+            return self._may_take()
+        except RemoteError:
+            return True  # `work` will find the same and act on it.

@@ -1,0 +1,126 @@
+"""A leg that goes along a pipeline: who stands where, how long a node waits, and what it tells its session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from blast_transport.errors import WrongInputError
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A node of the chain and where it accepts connections; port 0: it accepts none (a source without a listener)."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineTimings:
+    """Seconds that a node waits.
+
+    `heartbeat`: between two signs of life to its neighbours. `silence`: without one from its successor before that is
+    dead. `answer`: for a new successor's GET. `assembly`: after its own start, in which a successor that refuses may
+    just not be there yet, and is tried again every `retry`. `orphan`: without a word from any predecessor before it
+    gives up. `fetch`: without a byte from the source that was asked for some. `linger`: after the report has passed
+    it, for a predecessor whose own predecessor died. `slow`: over which a rate is measured. `farewell`: for the last
+    words on a connection.
+    """
+
+    heartbeat: float = 0.2
+    silence: float = 1.0
+    answer: float = 1.0
+    assembly: float = 2.0
+    retry: float = 0.05
+    orphan: float = 30.0
+    fetch: float = 5.0
+    linger: float = 2.0
+    slow: float = 3.0
+    farewell: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineLeg:
+    """From block `first_block` on the data goes along `chain`, the source first; we are the one at `index`.
+
+    `token` lets the members in. A successor that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is.
+    Raises WrongInputError for a chain that cannot be.
+    """
+
+    session: int
+    number: int
+    token: bytes
+    first_block: int
+    chain: tuple[Member, ...]
+    index: int
+    timings: PipelineTimings = field(default_factory=PipelineTimings)
+    slowest_rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < len(self.chain):
+            raise WrongInputError(f"place {self.index} is not in a chain of {len(self.chain)}")
+        if len({member.name for member in self.chain}) < len(self.chain):
+            raise WrongInputError("a node stands twice in the chain; name each once")
+
+    def place(self, name: str) -> int | None:
+        """Where this node stands, None if it is not a member."""
+        return next((place for place, member in enumerate(self.chain) if member.name == name), None)
+
+
+class Outcome(Enum):
+    """How a node's part in a leg ended."""
+
+    COMPLETE = auto()
+    """It holds everything up to where the leg ended, and those after it were served."""
+    QUIT = auto()
+    """The user interrupted the transfer."""
+    FORGOTTEN = auto()
+    """Nobody holds any more what it needs."""
+    EXCLUDED = auto()
+    """The others go on without it: it was too slow, or seemed dead."""
+    STOPPED = auto()
+    """Its own session stopped it."""
+    FAILED = auto()
+    """It could go on no more: its store, its source, or every neighbour failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All bytes before `position` are held (at the source: have arrived at its successor)."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A node was given up by us; it is skipped, unless `reason` tells that the rest of the chain went with it."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """The leg ends at byte `position`, and all before it is here (at the source: at everyone left in the chain)."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The report: every node that the chain lost, with the reason."""
+
+    failed: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The last event of all."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+PipelineEvent = Progress | Lost | Drained | Reported | Ended

@@ -1,0 +1,144 @@
+"""The thread of a node or source: polls, lets its parts work, ends them all, and says so last."""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from blast_transport.errors import TransportError, sentence
+from blast_transport.pipeline.events import Command, Event, Started, Tell
+from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg
+from blast_transport.pipeline.worker import Connections, Connector, Dialler, Farewells, Ready, Waker
+
+
+class Core(Protocol):
+    """What decides. Each method answers with commands."""
+
+    def handle(self, event: Event, now: float) -> list[Command]:
+        """Something happened."""
+
+    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+        """Our own side ends it."""
+
+    def tick(self, now: float) -> list[Command]:
+        """What is due at `now`."""
+
+    def deadline(self) -> float:
+        """When `tick` has something to do at the latest."""
+
+
+class Runner(ABC):
+    """A thread that ends by itself, or soon after `stop`. `events` is called in it, with `Ended` as the last."""
+
+    def __init__(
+        self, leg: PipelineLeg, core: Core, events: Callable[[PipelineEvent], None], connect: Connector
+    ) -> None:
+        self.leg = leg
+        self._decide = core
+        self._events = events
+        self._waker = Waker()
+        self._farewells = Farewells(leg.timings.farewell)
+        self._dialler = Dialler(connect, self._waker, leg.timings.answer)
+        self._connections = Connections(self._dialler, self._farewells)
+        self._ended: Ended | None = None
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end, `timeout` seconds at most; True: it has come."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def stop(self, reason: str) -> None:
+        """End it now, whatever it is doing; from any thread."""
+        self._waker.post(lambda: self._stop(reason))
+
+    @abstractmethod
+    def _obey_one(self, command: Command) -> None:
+        """Carry out a command other than an event for the session."""
+
+    @abstractmethod
+    def _watch(self, poll: select.poll) -> bool:
+        """Register everything; True: something can go on at once."""
+
+    @abstractmethod
+    def _work(self, ready: Ready, now: float) -> None:
+        """Read and write what can be. Raises LocalError when our own side can go on no more."""
+
+    @abstractmethod
+    def _settled(self) -> bool:
+        """Nothing is left to be done after the end. Raises StoreError."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Give everything back."""
+
+    def _tell(self, event: Event) -> None:
+        self._obey(self._decide.handle(event, time.monotonic()))
+
+    def _obey(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if not isinstance(command, Tell):
+                self._obey_one(command)
+            elif isinstance(command.event, Ended):
+                self._ended = command.event
+            else:
+                self._events(command.event)
+
+    def _stop(self, reason: str) -> None:
+        self._stopped = True
+        if self._ended is None:
+            self._obey(self._decide.leave(Outcome.STOPPED, reason))
+
+    def _run(self) -> None:
+        try:
+            self._tell(Started())
+            while self._ended is None:
+                self._turn()
+            while not (self._stopped or self._settled()):
+                self._pause(self.leg.timings.heartbeat)
+        except (TransportError, OSError) as error:
+            self._obey(self._decide.leave(Outcome.FAILED, sentence(error)))
+            self._ended = Ended(Outcome.FAILED, sentence(error))
+        finally:
+            self._part()
+            self._close()
+            self._dialler.cancel()
+            self._waker.close()
+        self._events(self._ended or Ended(Outcome.FAILED))
+
+    def _turn(self) -> None:
+        poll = select.poll()
+        poll.register(self._waker, select.POLLIN)
+        self._farewells.watch(poll)
+        wait = 0.0 if self._watch(poll) else self._decide.deadline() - time.monotonic()
+        ready = dict(poll.poll(max(0.0, wait) * 1000))
+        if self._waker.fileno() in ready:
+            self._waker.run()
+        now = time.monotonic()
+        self._work(ready, now)
+        # After what was heard: whoever was stopped himself must not take others for dead.
+        self._obey(self._decide.tick(now))
+        self._farewells.serve(now)
+
+    def _pause(self, seconds: float) -> None:
+        """Only say goodbye, and hear who calls."""
+        poll = select.poll()
+        poll.register(self._waker, select.POLLIN)
+        self._farewells.watch(poll)
+        if self._waker.fileno() in dict(poll.poll(seconds * 1000)):
+            self._waker.run()
+        self._farewells.serve(time.monotonic())
+
+    def _part(self) -> None:
+        """Let the last words go out, for as long as is allowed."""
+        while (limit := self._farewells.deadline()) is not None:
+            self._pause(max(0.0, limit - time.monotonic()))
