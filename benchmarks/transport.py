@@ -29,14 +29,12 @@ from typing import Any
 
 import machine
 from tqdm import tqdm
+from transport_bed import script
 from transport_bed.claims import claims
 from transport_bed.comparison import Cell, Effort, Row, compare
-from transport_bed.failures import CannotRun
 from transport_bed.shape import shape
 from transport_bed.table import table, verdicts
 from transport_bed.tools import TOOLS
-
-from mininet_topos.errors import LabError
 
 CELLS = "unshaped:3,7,15 400:3,7,15 1000:3"
 QUICK_CELLS = "unshaped:3"
@@ -45,21 +43,17 @@ REPEATS, QUICK_REPEATS = 3, 1
 OURS = ("optical", "pipeline")
 
 
-def main() -> int:
-    """Measure and print."""
+def main() -> bool:
+    """Measure and print; whether every bar was kept."""
     args = _arguments()
     effort = Effort(args.megabytes * 1_000_000, args.repeats)
     rows = _kept(args.results)
-    try:
-        wanted = [cell for cell in args.cells if not any(row["cell"] == cell.name for row in rows)]
-        runs = len(wanted) * len(args.tools) * len(effort.rounds)
-        with tqdm(total=runs, unit="run", disable=None, file=sys.stderr) as bar:
-            for cell in wanted:
-                rows += compare(cell, args.tools, effort, lambda text: _tell(bar, text))
-                _keep(args.results, rows)
-    except (CannotRun, LabError) as error:
-        sys.stderr.write(f"transport: {error}\n")
-        return 2
+    wanted = [cell for cell in args.cells if not any(row["cell"] == cell.name for row in rows)]
+    runs = len(wanted) * len(args.tools) * len(effort.rounds)
+    with tqdm(total=runs, unit="run", disable=None, file=sys.stderr) as bar:
+        for cell in wanted:
+            rows += compare(cell, args.tools, effort, lambda text: _tell(bar, text))
+            _keep(args.results, rows)
     found = claims(rows)
     if args.plot is not None:
         from transport_bed.plot import draw
@@ -71,7 +65,7 @@ def main() -> int:
     else:
         print("\n".join([machine.describe(), *table(rows), "", *verdicts(found)]))
     ours_failed = any(row["failures"] for row in rows if row["tool"] in OURS)
-    return 1 if ours_failed or not all(one.kept for one in found) else 0
+    return not ours_failed and all(one.kept for one in found)
 
 
 def _arguments() -> argparse.Namespace:
@@ -136,4 +130,4 @@ def _keep(path: Path | None, rows: Sequence[Row]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    script.run(main)

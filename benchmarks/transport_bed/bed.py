@@ -36,12 +36,14 @@ _WIDEST_SPLITTER = 127
 class Plan:
     """What to build: `receivers` hosts beside the sender, `racks` of hosts (numbers from 0) or one network for all.
 
-    Without `light` hosts have the packet network only. Raises PlanError.
+    Racks are joined by links of the shape `uplinks`. Without `light` hosts have the packet network only.
+    Raises PlanError.
     """
 
     receivers: int
     shape: Shape = UNSHAPED
     racks: tuple[tuple[int, ...], ...] = ()
+    uplinks: Shape = UNSHAPED
     light: bool = True
 
     def __post_init__(self) -> None:
@@ -156,7 +158,7 @@ class Bed:
     def _lay_packets(self) -> None:
         middle = f"netns {self._middle.pid}"
         racks = self.plan.racks or (tuple(self.plan.hosts),)
-        bridges = [f"rack{number}" for number in range(len(racks))]
+        bridges, uplinks = [f"rack{number}" for number in range(len(racks))], []
         pairs = [
             veth_pair(PACKETS, f"packet{host}", MTU, f"netns {self.pid(host)}", middle) for host in self.plan.hosts
         ]
@@ -169,10 +171,12 @@ class Bed:
             for rack, bridge in enumerate(bridges):
                 lines.append(veth_pair(f"uplink{rack}", f"core{rack}", MTU))
                 lines += [f"link set uplink{rack} master {bridge}", f"link set core{rack} master core"]
-                ports += [f"uplink{rack}", f"core{rack}"]
+                uplinks += [f"uplink{rack}", f"core{rack}"]
             bridges.append("core")
-        batch("ip", [*lines, *(f"link set {port} up" for port in (*ports, *bridges))], self._middle.pid)
-        batch("tc", [line for port in ports for line in self.plan.shape.lines(port)], self._middle.pid)
+        batch("ip", [*lines, *(f"link set {port} up" for port in (*ports, *uplinks, *bridges))], self._middle.pid)
+        shaped = [line for port in ports for line in self.plan.shape.lines(port)]
+        shaped += [line for port in uplinks for line in self.plan.uplinks.lines(port)]
+        batch("tc", shaped, self._middle.pid)
 
     def _lay_light(self) -> None:
         """The switch's ports: host h at h + 1, the splitter's feed behind them, then its legs."""

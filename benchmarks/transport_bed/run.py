@@ -43,7 +43,14 @@ class Run:
     folder: Path
     programs_folder: Path
     deadline: float
+    started: float = 0.0
     programs: list[Program] = field(default_factory=list)
+
+    def begin(self, limit_seconds: float) -> float:
+        """Start the clock; what it shows."""
+        self.started = time.monotonic()
+        self.deadline = self.started + limit_seconds
+        return self.started
 
     @property
     def receivers(self) -> range:
@@ -107,9 +114,9 @@ class Run:
 
 
 @contextmanager
-def opened(bed: Bed, source: Path, programs_folder: Path | None = None) -> Iterator[Run]:
-    """A run beside its source, with time to prepare it; its programs end and its copies go with it."""
-    folder = source.parent / "run"
+def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: Path | None = None) -> Iterator[Run]:
+    """A run with time to prepare it; programs end and copies go with it. They lie in `parent`, or beside `source`."""
+    folder = (parent or source.parent) / "run"
     folder.mkdir()
     run = Run(bed, source, folder, programs_folder or folder, time.monotonic() + _PREPARATION_SECONDS)
     try:
@@ -118,13 +125,19 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None) -> Itera
         run.end()
 
 
-def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_seconds: float) -> Outcome:
-    """Carry the file once; a tool that does not manage it within the limit has failed."""
-    with opened(bed, source, programs_folder) as run:
+def transfer(  # noqa: PLR0913, PLR0917 - what, where, and until when
+    tool: Tool,
+    bed: Bed,
+    source: Path,
+    programs_folder: Path,
+    limit_seconds: float,
+    parent: Path | None = None,
+) -> Outcome:
+    """Carry the file once, copies to below `parent`; a tool that does not manage it within the limit has failed."""
+    with opened(bed, source, programs_folder, parent) as run:
         try:
             tool.prepare(run)
-            started = time.monotonic()
-            run.deadline = started + limit_seconds
+            started = run.begin(limit_seconds)
             ended, notes = tool.send(run)
         except RunFailed as failure:
             return Outcome(limit_seconds, str(failure), {})

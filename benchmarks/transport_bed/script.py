@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError
 from transport_bed import contents
 from transport_bed.bed import Bed, Plan
 from transport_bed.failures import CannotRun
 
-DONE, MISSED, WRONG_INPUT = 0, 1, 2
+DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
 _DISCARDED_ROUNDS = 1
 
 Result = TypeVar("Result")
@@ -57,7 +58,8 @@ def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int) -> dict[
 
 
 def run(main: Callable[[], bool]) -> None:
-    """End with the status that says whether every bar was kept, or with a sentence."""
+    """End with the status that says whether every bar was kept, or with a sentence; when told to, in order."""
+    end_in_order(ENDED)
     try:
         sys.exit(DONE if main() else MISSED)
     except (CannotRun, LabError) as error:

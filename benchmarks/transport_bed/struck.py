@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,18 @@ def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
     return strike
 
 
+def at_times(moments: Sequence[tuple[float, Collection[int]]], number: signal.Signals) -> Strike:
+    """Send a signal to receivers so many seconds after the sender's start."""
+
+    def strike(tool: Blast, run: Run) -> None:
+        for seconds, victims in moments:
+            time.sleep(max(0.0, run.started + seconds - time.monotonic()))
+            for victim in victims:
+                tool.receivers[victim].signal(number)
+
+    return strike
+
+
 def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
     tool: Blast,
     bed: Bed,
@@ -69,15 +81,14 @@ def _watch(  # noqa: PLR0913, PLR0917 - those of struck_transfer
     tool: Blast, run: Run, limit: float, victims: set[int], strike: Strike, failing: set[int]
 ) -> Struck:
     tool.prepare(run)
-    started = time.monotonic()
-    run.deadline = started + limit
+    started = run.begin(limit)
     sender = tool.start_sender(run)
     strike(tool, run)
     others = [receiver for receiver in run.receivers if receiver not in victims]
     ended = max(tool.receivers[receiver].await_event("received", run.deadline)[0] for receiver in others)
     sender_ended = sender.await_end(run.deadline)
     report = sender.last_json()
-    wrong = [*_wrong_copies(run, victims), *_wrong_report(report, victims, failing)]
+    wrong = [*_wrong_copies(run, victims), *_wrong_report(report, _names(tool, victims), _names(tool, failing))]
     expected = SOME_COMPLETE if _named(report) else ALL_COMPLETE
     if sender.status != expected:
         wrong.append(f"the sender ended with status {sender.status}, not {expected}")
@@ -91,8 +102,8 @@ def _wrong_copies(run: Run, victims: set[int]) -> Iterator[str]:
             yield f"h{receiver} has a file that is not the one that was sent"
 
 
-def _wrong_report(report: dict[str, Any], victims: set[int], failing: set[int]) -> Iterator[str]:
-    named, allowed, expected = _named(report), _names(victims), _names(failing)
+def _wrong_report(report: dict[str, Any], allowed: set[str], expected: set[str]) -> Iterator[str]:
+    named = _named(report)
     if not report:
         yield "the sender gave no report"
     if named - allowed:
@@ -105,5 +116,5 @@ def _named(report: dict[str, Any]) -> set[str]:
     return {one["name"] for one in report.get("receivers", ()) if not one["complete"]}
 
 
-def _names(receivers: set[int]) -> set[str]:
-    return {f"h{receiver}" for receiver in receivers}
+def _names(tool: Blast, receivers: set[int]) -> set[str]:
+    return {tool.name_of(receiver) for receiver in receivers}

@@ -28,6 +28,14 @@ class Blast(Tool):
         self.receivers: dict[int, Program] = {}
         self.environments: dict[int, dict[str, str]] = {}
         """What a receiver has in its environment more than others: a library that makes faults."""
+        self.names: dict[int, str] = {}
+        """What receivers are called, if not `h<host>`; a pipeline goes along their natural order."""
+        self.ports: dict[int, int] = {}
+        """Where a receiver is reached, if not at `PORT`: at a relay on the same host."""
+
+    def name_of(self, receiver: int) -> str:
+        """What it is called in reports."""
+        return self.names.get(receiver, f"h{receiver}")
 
     def prepare(self, run: Run) -> None:
         """They listen."""
@@ -50,7 +58,10 @@ class Blast(Tool):
 
     def start_sender(self, run: Run, *options: str) -> Program:
         """Start it."""
-        to = ",".join(f"h{receiver}={run.bed.packet_address(receiver)}:{PORT}" for receiver in run.receivers)
+        to = ",".join(
+            f"{self.name_of(receiver)}={run.bed.packet_address(receiver)}:{self.ports.get(receiver, PORT)}"
+            for receiver in run.receivers
+        )
         command = [*TRANSPORT, "send", str(run.source), "--to", to, *self.carrier_options(run), *options]
         return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
 
