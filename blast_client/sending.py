@@ -2,11 +2,11 @@
 
     results = await send(client, request, carry)
 
-`carry` sends the data to some of the receivers by a beam that comes and goes, usually
+`carry` sends the data to some of the receivers by light that comes and goes, usually
 
-    def carry(receivers: Sequence[str], beam: Beam) -> TransferResult:
-        with Sender([addresses[name] for name in receivers], interface_address=ours) as sender:
-            return sender.transmit(path, beam)
+    def carry(receivers: Sequence[str], route: Route) -> TransferResult:
+        with Sender([addresses[name] for name in receivers], SenderSettings(ours)) as sender:
+            return sender.send_file(path, route)
 
 It is called once for each part that the controller makes of the request, in a thread of its own.
 """
@@ -35,11 +35,11 @@ from blast_api.ttypes import (
 )
 from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
 from blast_transport.errors import TransportError
-from blast_transport.light import Beam, Light
 from blast_transport.report import TransferResult
+from blast_transport.session.route import Light, Route
 
-Carry = Callable[[Sequence[str], Beam], TransferResult]
-"""(receivers, beam) -> the result, when each of these receivers has the data or has failed. Blocks."""
+Carry = Callable[[Sequence[str], Route], TransferResult]
+"""(receivers, route) -> the result, when each of these receivers has the data or has failed. Blocks."""
 
 _FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
 
@@ -119,7 +119,7 @@ class _Sending:
             raise several.exceptions[0] from several
         finally:
             for part in self._parts.values():
-                part.beam.give_up("the sender has stopped")
+                part.route.give_up("the sender has stopped")
         return [self._parts[number].outcome() for number in sorted(self._parts)]
 
     async def _next_event(self, after: int) -> Event:
@@ -142,7 +142,7 @@ class _Part:
 
     def __init__(self, controller: Controller, request: MulticastRequest, grant: Grant) -> None:
         self.inbox: asyncio.Queue[Event | None] = asyncio.Queue()
-        self.beam = Beam(Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic()))
+        self.route = Route(Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic()))
         self._controller, self._request = controller, request
         self._number, self._receivers = grant.part, tuple(grant.receivers)
         self._plan = PartPlan(request.bytes, may_pause=bool(request.mayPause))
@@ -159,16 +159,16 @@ class _Part:
         """Serve the part until the controller says that it has ended and the data has arrived."""
         # The loop's own executor has few threads, and a paused transfer keeps its thread.
         thread = ThreadPoolExecutor(1, f"{self._request.key}-{self._number}")
-        carrying = asyncio.get_running_loop().run_in_executor(thread, carry, self._receivers, self.beam)
+        carrying = asyncio.get_running_loop().run_in_executor(thread, carry, self._receivers, self.route)
         carrying.add_done_callback(lambda _: self.inbox.put_nowait(None))
         try:
             while self._state not in _FINAL:
                 await self._once(carrying)
             if self._state != PartState.DONE:
-                self.beam.give_up(self._reason)
+                self.route.give_up(self._reason)
             await self._collect(carrying)
         finally:
-            self.beam.give_up("the sender has stopped")
+            self.route.give_up("the sender has stopped")
             thread.shutdown(wait=False)
 
     async def _once(self, carrying: asyncio.Future[TransferResult]) -> None:
@@ -178,7 +178,7 @@ class _Part:
             async with asyncio.timeout(None if deadline is None else max(0.0, deadline - time.monotonic())):
                 event = await self.inbox.get()
         except TimeoutError:
-            await self._act(self._plan.tick(self.beam.reached, time.monotonic()))
+            await self._act(self._plan.tick(self.route.reached, time.monotonic()))
             return
         if event is not None:
             await self._act(self._follow(event))
@@ -189,10 +189,10 @@ class _Part:
     def _follow(self, event: Event) -> list[Action]:
         match event.kind:
             case EventKind.GRANTED | EventKind.CHANGED if event.grant is not None:
-                return self._plan.grant(event.grant, self.beam.reached, time.monotonic())
+                return self._plan.grant(event.grant, self.route.reached, time.monotonic())
             case EventKind.PAUSED | EventKind.REVOKED:
                 self._pauses += 1
-                return self._plan.pause(self.beam.reached)
+                return self._plan.pause(self.route.reached)
             case EventKind.ENDED:
                 self._state, self._reason = event.state, self._reason or event.reason or ""
         return []
@@ -201,9 +201,9 @@ class _Part:
         for action in actions:
             match action:
                 case Shine(light):
-                    self.beam.shine(light)
+                    self.route.shine(light)
                 case Darken():
-                    self.beam.darken()
+                    self.route.darken()
                 case Tell(reached):
                     told = Extension(reachedByte=reached, part=self._number)
                     await self._unless_over(self._controller.extend(self._request.key, told))
@@ -232,9 +232,9 @@ class _Part:
     def _report(self) -> TransferReport:
         result = self._result
         if result is None:
-            return TransferReport(bytesSent=self.beam.reached)
+            return TransferReport(bytesSent=self.route.reached)
         return TransferReport(
-            bytesSent=self.beam.reached,
+            bytesSent=self.route.reached,
             durationMs=round(result.seconds * 1000),
             repairedBytes=result.repaired_bytes,
             failedReceivers=[outcome.name for outcome in result.receivers if not outcome.complete],

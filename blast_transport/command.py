@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from blast_transport.errors import TransportError, WrongInputError
-from blast_transport.links import Address
 from blast_transport.receiver import Receiver, ReceiverSettings
-from blast_transport.report import Failed, Listening, Received, ReceiverEvent, TransferResult
-from blast_transport.sender import Sender
-from blast_transport.unicast import send_unicast
+from blast_transport.report import Failed, Listening, Received, ReceiverEvent
+from blast_transport.session.links import Address
+from blast_transport.session.route import Chain, Light, Packets, Route, Way
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE
 
 ALL, NONE, WRONG_INPUT, SOME = 0, 1, 2, 3
 
@@ -67,11 +69,18 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--rate-mbps", type=float, help="the granted rate, on the wire")
     send.add_argument("--mtu", type=int, help="bytes; default: that of the interface")
     send.add_argument("--repeat", type=int, default=1, metavar="N", help="send N times over the same connections")
-    send.add_argument("--unicast", action="store_true", help="over the packet network, one copy per receiver")
+    send.add_argument(
+        "--carrier",
+        choices=(OPTICAL, PIPELINE, PACKETS),
+        default=OPTICAL,
+        help="by light, along a chain over the packet network, or over it with a copy for each (default: by light)",
+    )
+    send.add_argument("--sealed", action="store_true", help="encrypt what goes by light")
+    send.add_argument("--progress", action="store_true", help="a JSON line some times a second")
     send.set_defaults(run=_send)
 
     for command in (receive, send):
-        command.add_argument("--interface-address", required=True, metavar="IP", help="ours on the light path")
+        command.add_argument("--interface-address", metavar="IP", help="ours on the light path")
     return parser
 
 
@@ -87,12 +96,14 @@ def _receive(options: argparse.Namespace) -> int:
 def _send(options: argparse.Namespace) -> int:
     if options.repeat < 1:
         raise WrongInputError("--repeat needs at least 1")
-    if not options.unicast and None in (options.group, options.port, options.rate_mbps):
-        raise WrongInputError("multicast needs --group, --port and --rate-mbps; --unicast does without")
+    if options.carrier == OPTICAL and None in (options.group, options.port, options.rate_mbps):
+        raise WrongInputError(f"light needs --group, --port and --rate-mbps; --carrier {PIPELINE} does without")
     results = []
-    with Sender(options.to, interface_address=options.interface_address, mtu=options.mtu) as sender:
+    settings = SenderSettings(options.interface_address, options.mtu, sealed=options.sealed)
+    report = (lambda progress: _print(progress.to_json())) if options.progress else None
+    with Sender(options.to, settings) as sender:
         for _ in range(options.repeat):
-            results.append(_send_once(sender, options))
+            results.append(sender.send_file(options.file, Route(_way(options)), report=report))
             _print(results[-1].to_json())
     complete = sum(result.complete for result in results)
     if complete == 0:
@@ -100,10 +111,10 @@ def _send(options: argparse.Namespace) -> int:
     return ALL if complete == len(options.to) * options.repeat else SOME
 
 
-def _send_once(sender: Sender, options: argparse.Namespace) -> TransferResult:
-    if options.unicast:
-        return send_unicast(sender, options.file)
-    return sender.send(options.file, options.group, options.port, options.rate_mbps * 1e6)
+def _way(options: argparse.Namespace) -> Way:
+    if options.carrier == OPTICAL:
+        return Light(options.group, options.port, options.rate_mbps * 1e6)
+    return Chain() if options.carrier == PIPELINE else Packets()
 
 
 def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
@@ -113,7 +124,7 @@ def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
         case Received():
             return {
                 "event": "received",
-                "file": str(event.file),
+                "file": event.file,
                 "bytes": event.bytes,
                 "digest": event.digest,
                 "seconds": event.seconds,

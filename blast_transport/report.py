@@ -1,9 +1,8 @@
-"""What the two sides report: events of a receiver, the result of a transfer."""
+"""What the two sides report: events of a receiver, progress and result of a transfer."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 
@@ -17,22 +16,28 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A file is in place. `seconds` from its first datagram, or from the invitation if it saw none, to the end."""
+    """What was sent is in place. `seconds` from its first datagram, or from the invitation if it saw none, to the end.
+
+    `file` is where it is, `repaired_bytes` came as repairs, `resumed_blocks` were there from an earlier session,
+    `refused` counts what came and was not right.
+    """
 
     session: int
     sender: str
-    file: Path
+    file: str
     bytes: int
     digest: str
     seconds: float
     repaired_bytes: int
     duplicates: int
     first_datagram: float | None
+    resumed_blocks: int = 0
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A session ended without a file."""
+    """A session ended without what was sent."""
 
     session: int
     sender: str
@@ -44,10 +49,30 @@ ReceiverEvent = Listening | Received | Failed
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiverOutcome:
-    """One receiver's end. `reason` is empty when the file is in place there.
+class Progress:
+    """How far a transfer is, in bytes: `sent` by the carrier, held by the `slowest` and the `median` receiver."""
 
-    `first_datagram` is that receiver's own time.monotonic() at its first datagram, None if it saw none or did not say.
+    bytes: int
+    sent: int
+    slowest: int
+    median: int
+    repairs: int
+    carrier: str
+    demoted: tuple[str, ...]
+    complete: int
+    failed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For json.dumps."""
+        return {"event": "progress", **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverOutcome:
+    """One receiver's end. `reason` is empty when what was sent is in place there, verified.
+
+    `demoted` says why it was served apart from the others, empty if it was not. `first_datagram` is that receiver's own
+    time.monotonic() at its first datagram, None if it saw none or did not say.
     """
 
     name: str
@@ -55,15 +80,17 @@ class ReceiverOutcome:
     reason: str
     repaired_bytes: int
     first_datagram: float | None
+    demoted: str = ""
+    refused: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """One file sent.
+    """One file or stream sent.
 
-    `seconds` runs from the first datagram out (unicast: the first data byte) to the last Fin. `datagrams` counts what
-    went by light, `digest` is BLAKE2b-256 in hexadecimal, `repaired_bytes` the file data sent as repairs to all
-    receivers together.
+    `seconds` runs from the first byte out to the last Fin. `datagrams` counts what went by light, with super-packets if
+    `offload`; `digest` is that of the whole, in hexadecimal, and `suite` how it is computed. `repaired_bytes` is what
+    was sent as repairs to all receivers together, `shared_repairs` counts segments repaired by light for several.
     """
 
     file: str
@@ -74,15 +101,19 @@ class TransferResult:
     datagrams: int
     repaired_bytes: int
     receivers: tuple[ReceiverOutcome, ...]
+    suite: str = ""
+    carriers: tuple[str, ...] = ()
+    offload: bool | None = None
+    shared_repairs: int = 0
 
     @property
     def complete(self) -> int:
-        """Number of receivers that have the file."""
+        """Number of receivers that have what was sent."""
         return sum(outcome.complete for outcome in self.receivers)
 
     @property
     def payload_rate(self) -> float:
-        """Bits of the file per second; 0 for a transfer that took no time."""
+        """Bits of the data per second; 0 for a transfer that took no time."""
         return self.bytes * 8 / self.seconds if self.seconds else 0.0
 
     def to_json(self) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
 from blast_transport.errors import ForgottenError, StoreError, sentence
 from blast_transport.store.target import Buffer
@@ -17,21 +19,47 @@ _END_SECONDS = 3600.0
 _KILL_SECONDS = 5.0
 
 
+class Command(Protocol):
+    """What is run: its arguments, its whole environment and where."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The program and what it is given."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """All of it."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it runs."""
+
+
 class CommandTarget:
-    """The command `arguments`, run without a shell. Raises StoreError if it cannot be started."""
+    """Runs `command`, without a shell. Raises StoreError if it cannot be started."""
 
     in_order = True
     descriptor: int | None = None
 
-    def __init__(self, arguments: Sequence[str], name: str, replay_bytes: int = REPLAY_BYTES) -> None:
-        self.place = name
+    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES) -> None:
+        self.place = command.name
         self._kept: deque[bytes] = deque()
         self._lowest = self._end = 0
         self._replay_bytes = replay_bytes
         try:
-            self._process = subprocess.Popen(list(arguments), stdin=subprocess.PIPE, start_new_session=True)
+            self._process = subprocess.Popen(
+                list(command.arguments),
+                stdin=subprocess.PIPE,
+                cwd=command.folder,
+                env=dict(command.environment),
+                start_new_session=True,
+            )
         except OSError as error:
-            raise StoreError(f"cannot run the command {name}: {sentence(error)}") from error
+            raise StoreError(f"cannot run the command {command.name}: {sentence(error)}") from error
 
     def write(self, offset: int, data: Buffer) -> None:
         """Give the command its next bytes; waits until it takes them. Raises StoreError."""

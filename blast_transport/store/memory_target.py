@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from blast_transport.errors import StoreError
 from blast_transport.store.target import Buffer
 
 
 class MemoryTarget:
-    """`data` is what was received; complete only after `commit`."""
+    """`data` is what was received, at most `most_bytes`; complete only after `commit`."""
 
     in_order = False
     descriptor: int | None = None
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, most_bytes: int) -> None:
         self.place = name
+        self._most_bytes = most_bytes
         self.data = bytearray()
         self.complete = False
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Take bytes that belong at `offset`."""
+        """Take bytes that belong at `offset`. Raises StoreError for more than is kept."""
+        if offset + len(data) > self._most_bytes:
+            raise StoreError(f"more than {self._most_bytes} bytes, which is all that is kept in memory")
         if offset > len(self.data):
             self.data += bytes(offset - len(self.data))
         self.data[offset : offset + len(data)] = data

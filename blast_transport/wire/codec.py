@@ -119,11 +119,11 @@ def _decode_end(body: bytes) -> EndOfData:
 
 
 def _encode_alive(alive: Alive) -> bytes:
-    return _SESSION.pack(alive.session)
+    return _NUMBER.pack(alive.session, alive.sent)
 
 
 def _decode_alive(body: bytes) -> Alive:
-    return Alive(*_SESSION.unpack(body))
+    return Alive(*_NUMBER.unpack(body))
 
 
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
@@ -140,7 +140,7 @@ _FORMS: dict[int, _Form] = {
     8: _Form(Repair, _encode_repair, _decode_repair, _NUMBER.size + REPAIR_BYTES),
     9: _Form(EndOfData, _encode_end, _decode_end, _END.size),
     10: _json(Fin),
-    11: _Form(Alive, _encode_alive, _decode_alive, _SESSION.size),
+    11: _Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
     12: _json(Quit),
     13: _json(Broken),
 }

@@ -75,8 +75,9 @@ class Ready:
 class Leg:
     """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
 
-    Optical: by light to `group`:`port`. Pipeline: along `chain`, the (name, host, port) of every node in order, the
-    sender first; `token` lets its members in; a node that takes fewer than `slowest_rate` bytes/s is excluded.
+    Optical: by light to `group`:`port`, with a Credit due every `credit` blocks. Pipeline: along `chain`, the (name,
+    host, port) of every node in order, the sender first; `token` lets its members in; a node that takes fewer than
+    `slowest_rate` bytes/s is excluded.
     Packets: as repairs over this connection.
     """
 
@@ -86,6 +87,7 @@ class Leg:
     first: int
     group: str = ""
     port: int = 0
+    credit: int = 1
     chain: tuple[tuple[str, str, int], ...] = ()
     position: int = 0
     token: bytes = b""
@@ -93,7 +95,7 @@ class Leg:
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no sender may say this."""
-        if self.carrier not in CARRIERS or self.first < 0 or self.number < 1:
+        if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1) < 0:
             raise RemoteProtocolError("Leg has a carrier, a block or a number out of range")
         if self.carrier == PIPELINE and not 0 < self.position < len(self.chain):
             raise RemoteProtocolError("Leg names a chain without a place for us")
@@ -175,9 +177,10 @@ class Fin:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A sign of life; asks for nothing."""
+    """A sign of life. From the sender: all blocks before `sent` have left, so far as they go by light."""
 
     session: int
+    sent: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,10 @@ from pathlib import Path
 from blast_api.ttypes import MulticastRequest
 from blast_client import AsyncClient
 from blast_client.sending import PartSent, send
-from blast_transport.light import Beam
 from blast_transport.report import TransferResult
-from blast_transport.sender import Sender
+from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.stage import Stage
 from mininet_topos.namespace import run_in_network_of
@@ -156,18 +157,18 @@ class _Mix:
             mayPause=asked.may_pause,
             maySplit=asked.may_split,
         )
-        parts = await send(client, request, lambda receivers, beam: self._carry(asked, receivers, beam))
+        parts = await send(client, request, lambda receivers, route: self._carry(asked, receivers, route))
         seconds = time.monotonic() - arrived
         intact = await asyncio.to_thread(self._receivers.hashes_equal, self._paths[asked], asked.receivers)
         served = Served(asked, seconds, tuple(parts), intact)
         self._done(served)
         return served
 
-    def _carry(self, asked: Asked, receivers: Sequence[str], beam: Beam) -> TransferResult:
+    def _carry(self, asked: Asked, receivers: Sequence[str], route: Route) -> TransferResult:
         def carry() -> TransferResult:
             ours = self._stage.address(asked.sender)
-            with Sender(self._receivers.addresses(receivers), interface_address=ours) as sender:
-                return sender.transmit(self._paths[asked], beam)
+            with Sender(self._receivers.addresses(receivers), SenderSettings(ours)) as sender:
+                return sender.send_file(self._paths[asked], route)
 
         return run_in_network_of(self._stage.lab.host(asked.sender).pid, carry)
 

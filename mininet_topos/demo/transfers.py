@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from blast_api.ttypes import Grant, TransferReport
 from blast_transport.report import TransferResult
-from blast_transport.sender import Sender
-from blast_transport.unicast import send_unicast
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Transfer
 from mininet_topos.demo.stage import Stage
@@ -37,7 +37,7 @@ class Job:
 
     def __enter__(self) -> Job:
         addresses = self.receivers.addresses(self.hosts)
-        self._sender = self._on_host(lambda: Sender(addresses, interface_address=self.stage.address(self.host)))
+        self._sender = self._on_host(lambda: Sender(addresses, SenderSettings(self.stage.address(self.host))))
         self._on_host(self._sender.connect)
         return self
 
@@ -70,7 +70,7 @@ class Job:
 
     def by_unicast(self, name: str) -> Transfer:
         """One TCP copy for each receiver, all at the same time, over the packet network."""
-        return self._measured(name, lambda: send_unicast(self._sender, self.path), lit=False)
+        return self._measured(name, lambda: self._sender.send_packets(self.path), lit=False)
 
     def _measured(self, name: str, send: Callable[[], TransferResult], lit: bool) -> Transfer:
         counters = self.stage.lab.counters

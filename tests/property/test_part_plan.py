@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blast_client.part_plan import Darken, Finish, PartPlan, Shine, Tell
+from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell
 from blast_controller.core.errors import Rejected, RequestEnded
 from blast_controller.core.events import FinishAsked, ProgressTold, Tick
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind
 from blast_controller.core.settings import CoreSettings
 from blast_controller.rpc.convert import grant as to_thrift
-from blast_transport.light import Light
+from blast_transport.session.route import Light
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
-STEP = 0.01
-"""Seconds between two looks at the clock, and how late an event is heard of."""
+STEP = STOP_BEFORE / 2
+"""Seconds between two looks at the clock; an event is heard of up to two of them late, as late as is allowed for."""
 TINY = 1e-9
 LONGEST = 120.0
 SETTINGS = CoreSettings(reconcile_every=None, keep_warm=60.0)
@@ -136,6 +136,10 @@ wishes = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
+@example(
+    [Wish(1.0, 1.0, (1, 2), False, False)] * 2
+    + [Wish(2.0, 0.0, (1, 2), True, False), Wish(0.25, 0.0, (1, 2), False, False)]
+)
 @given(wishes)
 def test_everything_arrives_once_and_only_by_light_that_was_granted(wanted: list[Wish]) -> None:
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)

@@ -1,4 +1,4 @@
-"""Grants, pauses and parts joined with a data plane: a scripted controller, and a carrier that obeys its beam."""
+"""Grants, pauses and parts joined with a data plane: a scripted controller, and a carrier that obeys its route."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from blast_api.ttypes import (
 from blast_client.part_plan import WrongGrant
 from blast_client.sending import PartSent, send
 from blast_transport.errors import LightPathError
-from blast_transport.light import Beam, Light
 from blast_transport.report import ReceiverOutcome, TransferResult
+from blast_transport.session.route import Dark, GiveUp, Light, Route
 
 SIZE = 30_000
 RATE = 8e5
@@ -111,26 +111,27 @@ class ScriptedController:
 
 
 class Carrier:
-    """Counts the bytes that it may send while its beam shines, as the data plane would."""
+    """Counts the bytes that it may send while its route shines, as the data plane would."""
 
     def __init__(self) -> None:
-        self.lights: list[Light] = []
+        self.lights: list[Light | Dark] = []
         self.sent_in_the_dark = 0
 
-    def __call__(self, receivers: Sequence[str], beam: Beam) -> TransferResult:
-        light, reason = beam.first, ""
+    def __call__(self, receivers: Sequence[str], route: Route) -> TransferResult:
+        light, reason = route.first, ""
         before = time.monotonic()
-        while beam.reached < SIZE and not reason:
+        while route.reached < SIZE and not reason:
             time.sleep(0.002)
-            while (order := beam.take_order()) is not None:
-                if isinstance(order, str):
-                    reason = order
+            while (order := route.take_order()) is not None:
+                if isinstance(order, GiveUp):
+                    reason = order.reason
                 else:
                     light = order
                     self.lights.append(order)
             now = time.monotonic()
-            lit = max(0.0, min(now, light.until) - before)
-            beam.reached = min(SIZE, beam.reached + int(lit * light.rate / 8))
+            if isinstance(light, Light):
+                lit = max(0.0, min(now, light.until) - before)
+                route.reached = min(SIZE, route.reached + int(lit * light.rate / 8))
             before = now
         outcomes = tuple(ReceiverOutcome(name, not reason, reason, 0, None) for name in receivers)
         return TransferResult("f", 1, SIZE, "", 0.3, 30, 0, outcomes)
@@ -187,7 +188,7 @@ async def test_a_pause_and_another_group(controller: ScriptedController) -> None
 
     (part,) = await sending(controller, carrier, story())
     assert part.complete and part.pauses == 1
-    assert [light.group for light in carrier.lights if light.until > 0] == ["239.0.0.1", "239.0.0.2"]
+    assert [light.group for light in carrier.lights if isinstance(light, Light)] == ["239.0.0.1", "239.0.0.2"]
 
 
 async def test_parts_side_by_side(controller: ScriptedController) -> None:
@@ -230,7 +231,7 @@ async def test_who_loses_the_request_stops_sending(controller: ScriptedControlle
 
 
 async def test_a_sender_that_cannot_send_withdraws(controller: ScriptedController) -> None:
-    def broken(receivers: Sequence[str], beam: Beam) -> TransferResult:
+    def broken(receivers: Sequence[str], route: Route) -> TransferResult:
         raise LightPathError("the light path takes no datagrams")
 
     controller.grant()
@@ -243,8 +244,8 @@ async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_carrier(cont
     carried: list[TransferResult] = []
     carrier = Carrier()
 
-    def carry(receivers: Sequence[str], beam: Beam) -> TransferResult:
-        carried.append(carrier(receivers, beam))
+    def carry(receivers: Sequence[str], route: Route) -> TransferResult:
+        carried.append(carrier(receivers, route))
         return carried[-1]
 
     controller.grant(first_byte=1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from blast_transport.errors import WrongInputError
-from blast_transport.pacing import Pacer
+from blast_transport.optical.pacing import Pacer
 
 FULL = 9014
 RATE = 100e6

@@ -75,6 +75,13 @@ def open_group_socket(interface_address: str, group: str, port: int) -> socket.s
     return sock
 
 
+def receive_buffer() -> int:
+    """Bytes that the kernel lets a light socket hold, overhead included."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        _enlarge_receive_buffer(probe)
+        return probe.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
 def _enlarge_receive_buffer(sock: socket.socket) -> None:
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)

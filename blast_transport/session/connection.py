@@ -1,13 +1,14 @@
-"""A control connection: the codec on a non-blocking TCP socket, with a queue that also takes slices of a file."""
+"""A control connection: the codec on a non-blocking TCP or TLS socket."""
 
 from __future__ import annotations
 
-import os
 import socket
+import ssl
 from collections import deque
 
-from blast_transport.control import Decoder, Message, encode, repair_header
-from blast_transport.errors import RemoteError, SourceChangedError
+from blast_transport.errors import RemoteError
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import Message
 
 _RECEIVE_BYTES = 1 << 18
 _KEEPALIVE_IDLE_SECONDS = 10
@@ -17,8 +18,7 @@ _KEEPALIVE_PROBES = 3
 EXPEDITED, BEST_EFFORT = 46 << 2, 0
 """DSCP 46 and 0 as the kernel's type of service."""
 
-_Slice = tuple[int, int, int]
-"""(descriptor, offset, bytes left)."""
+_AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class ControlConnection:
@@ -34,7 +34,7 @@ class ControlConnection:
         self.socket = sock
         self.queued_bytes = 0
         self._decoder = Decoder()
-        self._queue: deque[bytes | _Slice] = deque()
+        self._queue: deque[memoryview] = deque()
 
     def expedite(self, by_light: bool) -> None:
         """Let what controls and repairs a transfer by light go before other packets, as the light itself does."""
@@ -49,7 +49,10 @@ class ControlConnection:
         """What has arrived. Raises RemoteError if the other side closed or broke the protocol."""
         try:
             data = self.socket.recv(_RECEIVE_BYTES)
-        except BlockingIOError:
+            # TLS may hold what the selector cannot see.
+            while isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+                data += self.socket.recv(self.socket.pending())
+        except _AGAIN:
             return []
         except OSError as error:
             raise RemoteError(f"control connection lost: {error.strerror}") from error
@@ -59,49 +62,41 @@ class ControlConnection:
 
     def send(self, message: Message) -> None:
         """Queue one message."""
-        frame = encode(message)
+        frame = memoryview(encode(message))
         self._queue.append(frame)
         self.queued_bytes += len(frame)
 
-    def send_repair(self, session: int, segment: int, piece: _Slice) -> None:
-        """Queue a Repair whose data the kernel takes from the file itself."""
-        header = repair_header(session, segment, piece[2])
-        self._queue += [header, piece]
-        self.queued_bytes += len(header) + piece[2]
-
     def flush(self) -> None:
-        """Send what the socket takes now.
-
-        Raises RemoteError if the connection is gone, SourceChangedError if a slice's file became shorter.
-        """
+        """Send what the socket takes now. Raises RemoteError if the connection is gone."""
         try:
             while self._queue:
-                self.queued_bytes -= self._send_first()
-        except BlockingIOError:
+                more = 0 if len(self._queue) == 1 or isinstance(self.socket, ssl.SSLSocket) else socket.MSG_MORE
+                sent = self.socket.send(self._queue[0], more)
+                self.queued_bytes -= sent
+                rest = self._queue[0][sent:]
+                if rest:
+                    self._queue[0] = rest
+                else:
+                    self._queue.popleft()
+        except _AGAIN:
             pass
         except OSError as error:
             raise RemoteError(f"control connection lost: {error.strerror}") from error
 
+    def drain(self) -> None:
+        """Send everything that waits, by a socket that may block. Raises RemoteError, OSError."""
+        while self._queue:
+            self.socket.sendall(self._queue.popleft())
+
+    def hidden(self, session: int, key: bytes) -> bytes:
+        """The key of a session as it may be seen on this connection; applied again, as it was.
+
+        TLS hides everything anyway; where both ends have proved a secret (`agent.connection`), the keys that came of it
+        do.
+        """
+        keys = getattr(self.socket, "keys", None)
+        return bytes(keys.hide(session, key)) if keys is not None and key else key
+
     def close(self) -> None:
         """Close the socket; what is queued is dropped."""
         self.socket.close()
-
-    def _send_first(self) -> int:
-        item = self._queue[0]
-        if isinstance(item, bytes):
-            more = socket.MSG_MORE if len(self._queue) > 1 else 0
-            sent = self.socket.send(item, more)
-            self._replace_first(item[sent:])
-            return sent
-        descriptor, offset, left = item
-        sent = os.sendfile(self.socket.fileno(), descriptor, offset, left)
-        if sent == 0:
-            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
-        self._replace_first((descriptor, offset + sent, left - sent) if sent < left else b"")
-        return sent
-
-    def _replace_first(self, rest: bytes | _Slice) -> None:
-        if rest:
-            self._queue[0] = rest
-        else:
-            self._queue.popleft()

@@ -1,0 +1,56 @@
+"""What a Hello asks for, as a target that the agent allows, and the session that fills it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from blast_transport.agent.connection import Connection
+from blast_transport.agent.permissions import AllowedCommand, AllowedFile, Permissions
+from blast_transport.agent.sessions import SessionFactory
+from blast_transport.errors import StoreError
+from blast_transport.session.receiver_session import ReceiverSession, Surroundings
+from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.file_target import FileTarget
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.target import Target
+from blast_transport.wire.messages import Hello
+
+
+class Targets:
+    """Makes targets, within what `permissions` allow and at most `most_bytes` large (None: any)."""
+
+    def __init__(self, permissions: Permissions, most_bytes: int | None = None) -> None:
+        self._permissions = permissions
+        self._most_bytes = most_bytes
+
+    def __call__(self, hello: Hello) -> Target:
+        """The target of this session. Raises StoreError, NotAllowedError, UnsafeNameError."""
+        allowed = self._permissions.allow(hello.kind, hello.name, hello.folder)
+        if isinstance(allowed, AllowedFile):
+            if self._most_bytes is not None and (hello.size or 0) > self._most_bytes:
+                allowed.close()
+                raise StoreError(f"{hello.size} bytes are more than the {self._most_bytes} that this agent takes")
+            return FileTarget(allowed.directory, allowed.folder, allowed.name, hello.size, _identity(hello))
+        if isinstance(allowed, AllowedCommand):
+            return CommandTarget(allowed)
+        if (hello.size or 0) > allowed.most_bytes:
+            raise StoreError(
+                f"{hello.size} bytes are more than the {allowed.most_bytes} that this agent keeps in memory"
+            )
+        return MemoryTarget(hello.name, allowed.most_bytes)
+
+
+def session_factory(surroundings: Surroundings) -> SessionFactory:
+    """How an agent makes the session that a Hello asks for."""
+
+    def make(connection: Connection, hello: Hello) -> ReceiverSession:
+        return ReceiverSession(connection.sock, hello, connection.peer, surroundings)
+
+    return make
+
+
+def _identity(hello: Hello) -> str:
+    """A name for what comes, fit for a file name: the same content, cut in the same way, has the same one."""
+    content = hello.content or f"session {hello.session}"
+    cut = f"{content} {hello.size} {hello.segment_size} {hello.block_segments} {bool(hello.key)} {hello.suite}"
+    return hashlib.sha256(cut.encode()).hexdigest()[:16]

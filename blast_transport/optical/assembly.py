@@ -1,0 +1,160 @@
+"""Blocks of which some segments are here: only a whole block is digested, unsealed and written.
+
+A block that comes in one piece, as a super-packet does, passes through without being copied.
+"""
+
+from __future__ import annotations
+
+from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.sealing import Sealer
+from blast_transport.errors import SealError
+from blast_transport.store.store import Store
+
+MOST_OPEN_BYTES = 64 << 20
+"""Beyond this much of unfinished blocks, what would open another one is dropped and asked for again later."""
+
+
+class _Open:
+    """A block with some of its segments: a bit of `mask` for each; `length` is where the last one of them ends."""
+
+    __slots__ = ("buffer", "length", "mask")
+
+    def __init__(self, size: int) -> None:
+        self.buffer = memoryview(bytearray(size))
+        self.mask = 0
+        self.length = 0
+
+
+class Assembly:
+    """Fills `store` with blocks out of segments, whatever carried them.
+
+    `duplicates` counts segments that were held, `refused` what cannot be part of the session or was not sealed so.
+    """
+
+    def __init__(self, store: Store, sealer: Sealer | None = None) -> None:
+        self.store = store
+        self.duplicates = 0
+        self.refused = 0
+        layout = store.layout
+        self._sealer = sealer
+        self._count, self._size = layout.block_segments, layout.segment_size
+        self._most_open = max(4, MOST_OPEN_BYTES // (self._count * self._size))
+        self._open: dict[int, _Open] = {}
+
+    def add(self, segment: int, count: int, payload: memoryview | bytes) -> int:
+        """Take `count` segments from `segment` on; how many were new. Raises StoreError."""
+        block, index = divmod(segment, self._count)
+        if index == 0 and count == self._count and block not in self._open and self._fits(block, index, len(payload)):
+            if self.store.has(block):
+                self.duplicates += count
+                return 0
+            self._close(block, payload)
+            return count
+        new, payload = 0, memoryview(payload)
+        while count:
+            part = min(count, self._count - index)
+            new += self._add_part(block, index, part, payload[: part * self._size])
+            payload = payload[part * self._size :]
+            block, index, count = block + 1, 0, count - part
+        return new
+
+    def settle(self) -> None:
+        """The size of a stream is known now: its last block may be whole. Raises StoreError."""
+        last = self.store.layout.blocks - 1
+        for block in [block for block in self._open if block > last]:
+            del self._open[block]
+        if last in self._open:
+            self._close_if_whole(last, self._open[last])
+
+    def missing(self, first: int, stop: int) -> list[Range]:
+        """The segments from `first` to before `stop` that are not here, as ranges in order."""
+        count, found = self._count, []
+        stop = min(stop, self.store.layout.blocks * count)
+        for block, number in self.store.held.missing(first // count, -(-stop // count)):
+            for each in range(block, block + number):
+                if not self.store.has(each):
+                    found += self._missing_of(each, max(first - each * count, 0), min(stop - each * count, count))
+        return _joined(found)
+
+    def forget(self, block: int) -> None:
+        """Begin this block anew."""
+        self._open.pop(block, None)
+
+    def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
+        layout, base = self.store.layout, block * self._count
+        if layout.known:
+            stop = min(stop, layout.segments(block))
+        part = self._open.get(block)
+        if part is None:
+            return [(base + start, stop - start)] if stop > start else []
+        found, index = [], start
+        while index < stop:
+            if part.mask >> index & 1:
+                index += 1
+                continue
+            begin = index
+            while index < stop and not part.mask >> index & 1:
+                index += 1
+            found.append((base + begin, index - begin))
+        return found
+
+    def _add_part(self, block: int, index: int, count: int, payload: memoryview) -> int:
+        if not self._fits(block, index, len(payload)) or len(payload) <= (count - 1) * self._size:
+            self.refused += count
+            return 0
+        if self.store.has(block):
+            self.duplicates += count
+            return 0
+        part = self._open.get(block)
+        if part is None:
+            if len(self._open) >= self._most_open:
+                self.refused += count
+                return 0
+            part = self._open[block] = _Open(self._count * self._size)
+        mask = ((1 << count) - 1) << index
+        new = (mask & ~part.mask).bit_count()
+        self.duplicates += count - new
+        if not new:
+            return 0
+        begin = index * self._size
+        part.buffer[begin : begin + len(payload)] = payload
+        part.mask |= mask
+        part.length = max(part.length, begin + len(payload))
+        self._close_if_whole(block, part)
+        return new
+
+    def _fits(self, block: int, index: int, length: int) -> bool:
+        """Segments with so many bytes can be there: all are full but the last of the block."""
+        layout = self.store.layout
+        if block >= layout.blocks:
+            return False
+        end = index * self._size + length
+        whole = layout.wire_length(block)
+        if layout.known:
+            return end == whole or (length % self._size == 0 and end < whole)
+        return end <= whole
+
+    def _close_if_whole(self, block: int, part: _Open) -> None:
+        layout = self.store.layout
+        if part.mask == ((1 << self._count) - 1 if not layout.known else layout.all_segments(block)):
+            del self._open[block]
+            self._close(block, part.buffer[: part.length])
+
+    def _close(self, block: int, wire: memoryview | bytes) -> None:
+        if self._sealer is None:
+            self.store.put(block, wire)
+            return
+        try:
+            self.store.put(block, self._sealer.open(block, wire))
+        except SealError:
+            self.refused += 1
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    joined: list[Range] = []
+    for first, count in ranges:
+        if joined and joined[-1][0] + joined[-1][1] == first:
+            joined[-1] = (joined[-1][0], joined[-1][1] + count)
+        else:
+            joined.append((first, count))
+    return joined

@@ -1,0 +1,145 @@
+"""One receiver of a session as the sender sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.errors import LocalProtocolError
+from blast_transport.wire.messages import Fin, Ready
+
+
+class PeerState(Enum):
+    """Where one receiver stands."""
+
+    ABSENT = auto()
+    INVITED = auto()
+    MOVING = auto()
+    READY = auto()
+    ENDING = auto()
+    COMPLETE = auto()
+    FAILED = auto()
+
+
+class PeerEvent(Enum):
+    """What changes where it stands."""
+
+    CONNECTED = auto()
+    GONE = auto()
+    ANSWERED = auto()
+    LEG = auto()
+    LISTENS = auto()
+    END_OF_DATA = auto()
+    STORED = auto()
+    FAILURE = auto()
+
+
+_TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
+    (PeerState.ABSENT, PeerEvent.CONNECTED): PeerState.INVITED,
+    (PeerState.ABSENT, PeerEvent.FAILURE): PeerState.FAILED,
+    (PeerState.INVITED, PeerEvent.ANSWERED): PeerState.READY,
+    (PeerState.READY, PeerEvent.LEG): PeerState.MOVING,
+    (PeerState.MOVING, PeerEvent.LISTENS): PeerState.READY,
+    (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
+    (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
+}
+for _state in (PeerState.INVITED, PeerState.MOVING, PeerState.READY, PeerState.ENDING):
+    _TRANSITIONS[_state, PeerEvent.GONE] = PeerState.ABSENT
+    _TRANSITIONS[_state, PeerEvent.FAILURE] = PeerState.FAILED
+
+UNANSWERED = (PeerState.INVITED, PeerState.MOVING)
+LISTENING = (PeerState.MOVING, PeerState.READY, PeerState.ENDING)
+
+
+class Owed:
+    """Segments that a receiver is to get once more: a bit of a mask for each, block by block, and whole blocks."""
+
+    __slots__ = ("backlog", "blocks")
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, int] = {}
+        self.backlog: list[Range] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks or self.backlog)
+
+    def add(self, block: int, mask: int) -> None:
+        """These segments of the block too."""
+        self.blocks[block] = self.blocks.get(block, 0) | mask
+
+    def take(self, block: int, mask: int) -> int:
+        """Which of these were owed; they are not any more."""
+        held = self.blocks.get(block, 0)
+        if held & ~mask:
+            self.blocks[block] = held & ~mask
+        else:
+            self.blocks.pop(block, None)
+        return held & mask
+
+    def next_block(self) -> tuple[int, int | None] | None:
+        """The next block with its mask (None: all of it); it is not owed any more. None: nothing is owed."""
+        if self.blocks:
+            block = next(iter(self.blocks))
+            return block, self.blocks.pop(block)
+        if self.backlog:
+            first, count = self.backlog[0]
+            if count == 1:
+                self.backlog.pop(0)
+            else:
+                self.backlog[0] = (first + 1, count - 1)
+            return first, None
+        return None
+
+
+@dataclass(slots=True)
+class Peer:
+    """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
+
+    `demoted`: why it is served apart from the others, empty if it is not. `held_up`: seconds for which it alone kept
+    the others waiting lately.
+    """
+
+    progressed: float
+    state: PeerState = PeerState.ABSENT
+    reason: str = "is not connected"
+    ready: Ready | None = None
+    fin: Fin | None = None
+    owed: Owed = field(default_factory=Owed)
+    held: BlockMap = field(default_factory=BlockMap)
+    handled: int = 0
+    position: int = 0
+    written: int = 0
+    demoted: str = ""
+    held_up: float = 0.0
+    repairs: int = 0
+    repaired_bytes: int = 0
+
+    @property
+    def over(self) -> bool:
+        """This receiver has ended, well or badly."""
+        return self.state in (PeerState.COMPLETE, PeerState.FAILED)
+
+    @property
+    def active(self) -> bool:
+        """It keeps up with the others."""
+        return self.state is PeerState.READY and not self.demoted
+
+    def move(self, event: PeerEvent) -> None:
+        """Change the state. Raises LocalProtocolError where the table has nothing."""
+        try:
+            self.state = _TRANSITIONS[self.state, event]
+        except KeyError:
+            raise LocalProtocolError(f"{event.name} is not possible in state {self.state.name}") from None
+
+
+def runs(mask: int) -> Iterator[Range]:
+    """The runs of set bits, as (first, number)."""
+    position = 0
+    while mask:
+        skip = (mask & -mask).bit_length() - 1
+        position, mask = position + skip, mask >> skip
+        length = (~mask & (mask + 1)).bit_length() - 1
+        yield position, length
+        position, mask = position + length, mask >> length

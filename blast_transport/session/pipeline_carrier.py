@@ -1,0 +1,148 @@
+"""The carrier `pipeline` at the sender: the source of a chain, in a thread of its own, and what it tells us."""
+
+from __future__ import annotations
+
+import queue
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from blast_transport.agent.connection import Admission
+from blast_transport.pipeline import (
+    Drained,
+    Ended,
+    Lost,
+    Member,
+    Outcome,
+    PipelineEvent,
+    PipelineLeg,
+    PipelineSource,
+    Progress,
+    Reported,
+)
+from blast_transport.session.links import Dialer
+from blast_transport.session.pipeline_node import by_name
+from blast_transport.session.reader import BlockReader
+from blast_transport.session.reception import Reception
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.wire.messages import PIPELINE, Leg
+
+_BLOCKS_PER_STEP = 32
+_IDLE_SECONDS = 0.5
+_UNDER_WAY_BYTES = 8 << 20
+"""More than a socket's buffer and a chunk hold between the source and its successor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """How the chain and we reach each other: nodes come to `listener`, admitted by `admission`; `dialer` goes out."""
+
+    listener: socket.socket
+    admission: Admission
+    dialer: Dialer
+
+
+class PipelineCarrier:
+    """Leads a chain of receivers, `leg` being the first one's. `wake` ends the waiting of whoever calls `step`."""
+
+    name = PIPELINE
+
+    def __init__(
+        self,
+        leg: Leg,
+        entrance: Entrance,
+        reader: BlockReader,
+        reached: Callable[[int], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._leg, self._reader, self._reached, self._wake = leg, reader, reached, wake
+        self._entrance = entrance
+        self._reception: Reception | None = None
+        self._places = {name: place for place, (name, _, _) in enumerate(leg.chain)}
+        self._events: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
+        self._source: PipelineSource | None = None
+        self.ended: Ended | None = None
+        self.failed: dict[str, str] = {}
+
+    @property
+    def over(self) -> bool:
+        """The chain has ended, well or badly."""
+        return self.ended is not None
+
+    def leg(self, name: str) -> Leg | None:
+        """Each node hears its own place; who is not in the chain gets nothing."""
+        place = self._places.get(name)
+        return None if place is None else replace(self._leg, position=place)
+
+    def step(self, core: SenderCore, now: float) -> float:
+        """Digest what the chain carries, and take what it tells. Raises SourceChangedError."""
+        if self._source is None:
+            self._begin(core)
+        self._take_events(core)
+        busy = self._reader.digest(core.layout.blocks, _BLOCKS_PER_STEP)
+        core.tell_digests()
+        return 0 if busy else _IDLE_SECONDS
+
+    def leave(self, core: SenderCore) -> bool:
+        """What may be under way still goes through the chain; the next carrier begins behind it."""
+        if self._source is None or self.over:
+            return False
+        layout = core.layout
+        core.next_block = min(core.next_block + -(-_UNDER_WAY_BYTES // layout.block_size), layout.blocks)
+        self._source.stop_at(core.next_block)
+        return True
+
+    def drain(self, core: SenderCore) -> None:
+        """Take what the chain tells while another carrier is at work."""
+        self._take_events(core)
+
+    def quit(self, reason: str) -> None:
+        """The user ends the transfer."""
+        if self._source is not None:
+            self._source.quit(reason)
+
+    def close(self) -> None:
+        """End the chain, if it has not ended."""
+        if self._source is not None:
+            self._source.stop("the sender goes on by another way")
+        if self._reception is not None:
+            self._reception.close()
+        else:
+            self._entrance.listener.close()
+
+    def _begin(self, core: SenderCore) -> None:
+        layout, leg = core.layout, self._leg
+        chain = tuple(Member(*member) for member in leg.chain)
+        pipeline = PipelineLeg(leg.session, leg.number, leg.token, leg.first, chain, 0, slowest_rate=leg.slowest_rate)
+        self._source = PipelineSource(
+            pipeline, self._reader.source, layout.block_size, self._note, by_name(self._entrance.dialer)
+        )
+        self._reception = Reception(self._entrance.listener, self._entrance.admission, pipeline, self._source)
+        self._source.start()
+
+    def _note(self, event: PipelineEvent) -> None:
+        self._events.put(event)
+        self._wake()
+
+    def _take_events(self, core: SenderCore) -> None:
+        while not self._events.empty():
+            match self._events.get():
+                case Progress(position):
+                    core.next_block = max(core.next_block, position // core.layout.block_size)
+                    self._reached(position)
+                case Lost(name, reason):
+                    self._lose(core, name, reason)
+                case Drained(position):
+                    self._reached(position)
+                case Reported(failed):
+                    for name, reason in failed.items():
+                        self._lose(core, name, reason)
+                case Ended() as ended:
+                    self.ended = ended
+                    if ended.outcome is not Outcome.COMPLETE and not self.failed:
+                        self.failed[""] = ended.reason
+
+    def _lose(self, core: SenderCore, name: str, reason: str) -> None:
+        self.failed[name] = reason
+        if name in core.peers:
+            core.demote(name, reason)

@@ -1,0 +1,305 @@
+"""What a receiver decides in one session. No sockets, no clock; its store and assembly hold the bytes.
+
+Theory of operation. Blocks come by whatever carriers the legs name, and as repairs. One light path does not reorder,
+so a jump in the segment numbers is a loss and is asked for at once. The end of a leg by light, and of the data, has no
+such jump: then the receiver waits until nothing new came for a moment and asks for the rest. What was asked for and
+does not come is asked for again; a block with a wrong digest is asked for like a lost one. What a pipeline brings is
+never asked for while the pipeline may still bring it: until the data has ended. When every block is held and proven
+the caller completes the target and tells the outcome, which goes out as Fin.
+
+Messages to send collect in `outbox`. Credit is how far the receiver has dealt with the data; the sender's window hangs
+on it, and its patience.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from blast_transport.blocks.block_map import Range
+from blast_transport.errors import LocalProtocolError
+from blast_transport.optical.assembly import Assembly
+from blast_transport.wire.codec import RANGES_PER_NACK
+from blast_transport.wire.messages import OPTICAL, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverTimings:
+    """Seconds that a receiver waits.
+
+    `quiet`: without a new segment at an end before it asks for the rest. `repeat`: without any repair before it asks
+    again. `silence`: without a word from the sender, or without a new segment after the end of data, before it gives
+    up. `report`: between two signs of life to the sender.
+    """
+
+    quiet: float = 0.01
+    repeat: float = 0.3
+    silence: float = 10.0
+    report: float = 0.2
+
+
+class ReceiverState(Enum):
+    """Where a receiver's session stands."""
+
+    RECEIVING = auto()
+    ENDING = auto()
+    COMMITTING = auto()
+    COMPLETE = auto()
+    FAILED = auto()
+
+
+class _Event(Enum):
+    END_OF_DATA = auto()
+    ALL_HELD = auto()
+    STORED = auto()
+    FAILURE = auto()
+
+
+_TRANSITIONS: dict[tuple[ReceiverState, _Event], ReceiverState] = {
+    (ReceiverState.RECEIVING, _Event.END_OF_DATA): ReceiverState.ENDING,
+    (ReceiverState.RECEIVING, _Event.FAILURE): ReceiverState.FAILED,
+    (ReceiverState.ENDING, _Event.ALL_HELD): ReceiverState.COMMITTING,
+    (ReceiverState.ENDING, _Event.FAILURE): ReceiverState.FAILED,
+    (ReceiverState.COMMITTING, _Event.STORED): ReceiverState.COMPLETE,
+    (ReceiverState.COMMITTING, _Event.FAILURE): ReceiverState.FAILED,
+}
+
+
+class ReceiverCore:
+    """One session at one receiver.
+
+    Attributes to read: `state`, `reason` (of a failure), `digest` (of the whole, as the sender announced it),
+    `first_datagram` (`now` of the first one), `repaired` (bytes that came as repairs by packets).
+    """
+
+    def __init__(self, hello: Hello, assembly: Assembly, now: float, timings: ReceiverTimings | None = None) -> None:
+        self.hello = hello
+        self.assembly = assembly
+        self.state = ReceiverState.RECEIVING
+        self.reason = ""
+        self.digest = b""
+        self.first_datagram: float | None = None
+        self.repaired = 0
+        self.outbox: list[Message] = []
+        self._store = assembly.store
+        self._timings = timings or ReceiverTimings()
+        self._leg: Leg | None = None
+        self._credit_blocks = 1
+        # What light has passed over: in each (first, stop) every segment is here or has been asked for.
+        self._passed: list[list[int]] = []
+        # Where the last of these will end, once nothing more comes of it.
+        self._tail = 0
+        self._credited = self._corrupt = 0
+        self._repeat_at = now
+        self._alive_at = now + self._timings.report
+        self._heard = self._last_new = now
+
+    @property
+    def over(self) -> bool:
+        """The session has ended, well or badly."""
+        return self.state in (ReceiverState.COMPLETE, ReceiverState.FAILED)
+
+    @property
+    def due(self) -> bool:
+        """There is something to send or to complete."""
+        return bool(self.outbox) or self.state is ReceiverState.COMMITTING
+
+    def leg(self, leg: Leg, now: float, reason: str = "") -> None:
+        """The data goes on by another carrier, and the caller listens, or cannot for this `reason`."""
+        self._heard = self._last_new = now
+        first = leg.first * self.hello.block_segments
+        if self._lit:
+            self._tail = first
+        if leg.carrier == OPTICAL:
+            self._passed.append([first, first])
+        self._leg, self._credit_blocks = leg, leg.credit
+        self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
+
+    def arrived(self, segment: int, count: int, payload: memoryview, now: float) -> None:
+        """Segments came by light. Raises StoreError."""
+        if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
+            return
+        if self.first_datagram is None:
+            self.first_datagram = now
+        # Only what is new counts as a sign of life: replayed datagrams must not keep a dead session alive.
+        if self.assembly.add(segment, count, payload):
+            self._heard = self._last_new = now
+        if self._passed and segment >= (passed := self._passed[-1])[1] and segment + count <= self._most_segments():
+            if segment > passed[1]:
+                self._ask(passed[1], segment, now)
+            passed[1] = segment + count
+        self.stored(now)
+
+    def repaired_by(self, segment: int, data: bytes, now: float) -> None:
+        """Segments of one block came over the control connection. Raises StoreError."""
+        self._heard = now
+        if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
+            return
+        count = -(-len(data) // self.hello.segment_size)
+        if self.assembly.add(segment, count, data):
+            self._repeat_at = now + self._timings.repeat
+            self._last_new = now
+            self.repaired += len(data)
+        self.stored(now)
+
+    def stored(self, now: float) -> None:
+        """Blocks may have been written, by whatever carrier: tell how far it is, and see whether it is the whole."""
+        store = self._store
+        if self._handled >= self._credited + self._credit_blocks:
+            self._credit(now)
+        if store.corrupt != self._corrupt:
+            self._corrupt = store.corrupt
+            self._ask_again(store.take_wrong(), now)
+        if self.state is ReceiverState.ENDING and store.complete:
+            self._credit(now)
+            self._move(_Event.ALL_HELD)
+
+    def progressed(self, now: float) -> None:
+        """Something new was stored by a carrier of the caller's."""
+        self._heard = self._last_new = now
+        self.stored(now)
+
+    def heard(self, sent: int, now: float) -> None:
+        """The sender lives, and all blocks before `sent` have left."""
+        self._heard = now
+        if self._lit and sent * self.hello.block_segments > self._passed[-1][1]:
+            self._tail = sent * self.hello.block_segments
+
+    def end_of_data(self, end: EndOfData, now: float) -> None:
+        """The sender has sent everything once. Raises LocalProtocolError if it said so before; StoreError."""
+        self._heard = self._last_new = now
+        self._move(_Event.END_OF_DATA)
+        self.digest = end.digest
+        if not self._store.layout.known:
+            self._store.finish_size(end.size)
+        self.assembly.settle()
+        self.stored(now)
+
+    def committed(self) -> None:
+        """The digest of the whole was right and the target is complete."""
+        self._move(_Event.STORED)
+        self._finish()
+
+    def fail(self, reason: str) -> None:
+        """Give up. No effect when the session is over."""
+        if self.over:
+            return
+        self._move(_Event.FAILURE)
+        self.reason = reason
+        self._finish()
+
+    def deadline(self) -> float | None:
+        """When `tick` has something to do at the latest; None if never."""
+        if self.over:
+            return None
+        waits = [self._give_up_at(), self._alive_at]
+        if self._passed:
+            waits.append(self._repeat_at)
+        if self._open_end:
+            waits.append(self._last_new + self._timings.quiet)
+        return min(waits)
+
+    def tick(self, now: float) -> None:
+        """Do what is due at `now`. Raises StoreError."""
+        if self.over:
+            return
+        if now >= self._give_up_at():
+            self.fail(self._silence())
+            return
+        if now >= self._alive_at:
+            self._credit(now)
+        if self._passed and now >= self._repeat_at:
+            for first, stop in self._passed:
+                self._ask(first, stop, now)
+        if self._open_end and now >= self._last_new + self._timings.quiet:
+            self._ask_end(now)
+
+    @property
+    def _lit(self) -> bool:
+        return self._leg is not None and self._leg.carrier == OPTICAL
+
+    @property
+    def _handled(self) -> int:
+        """Blocks before this one need nothing more of the sender for now."""
+        position = self._store.position
+        if self._store.target.in_order or not self._lit:
+            return position
+        return max(position, self._passed[-1][1] // self.hello.block_segments)
+
+    @property
+    def _open_end(self) -> bool:
+        """Something may be missing at an end, where no gap shows it."""
+        if self.state is ReceiverState.ENDING:
+            return self._passed != [[0, self._most_segments()]]
+        return bool(self._tail)
+
+    def _ask_end(self, now: float) -> None:
+        """Ask for what no gap has shown: of the last light, or of everything when the data has ended."""
+        if self.state is ReceiverState.ENDING:
+            position, stop = 0, self._most_segments()
+            for first, end in self._passed:
+                self._ask(position, first, now)
+                position = max(position, end)
+            self._ask(position, stop, now)
+            self._passed = [[0, stop]]
+        else:
+            # The light that has ended is the last but one if a new one has begun.
+            passed = next(passed for passed in reversed(self._passed) if passed[0] < self._tail)
+            self._ask(passed[1], self._tail, now)
+            passed[1] = max(passed[1], self._tail)
+        self._tail = 0
+
+    def _most_segments(self) -> int:
+        return self._store.layout.blocks * self.hello.block_segments
+
+    def _ask(self, start: int, stop: int, now: float) -> None:
+        if start < stop:
+            self._repeat_at = now + self._timings.repeat
+            self._nack(self.assembly.missing(start, stop))
+
+    def _ask_again(self, blocks: Sequence[Range], now: float) -> None:
+        """These came with a wrong digest."""
+        count = self.hello.block_segments
+        for first, number in blocks:
+            for block in range(first, first + number):
+                self.assembly.forget(block)
+            self._ask(first * count, (first + number) * count, now)
+
+    def _nack(self, ranges: list[Range]) -> None:
+        for first in range(0, len(ranges), RANGES_PER_NACK):
+            self.outbox.append(Nack(self.hello.session, tuple(ranges[first : first + RANGES_PER_NACK])))
+
+    def _credit(self, now: float) -> None:
+        self._alive_at = now + self._timings.report
+        self._credited, store = self._handled, self._store
+        self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))
+
+    def _give_up_at(self) -> float:
+        since = self._last_new if self.state is ReceiverState.ENDING else self._heard
+        return since + self._timings.silence
+
+    def _silence(self) -> str:
+        if self.state is ReceiverState.ENDING:
+            missing = self._store.layout.blocks - self._store.held.held
+            return f"{missing} blocks were not repaired: nothing new for {self._timings.silence:g} s"
+        return f"nothing heard from the sender for {self._timings.silence:g} s"
+
+    def _finish(self) -> None:
+        self.outbox.append(
+            Fin(
+                session=self.hello.session,
+                digest=b"" if self.reason else self.digest,
+                reason=self.reason,
+                first_datagram=self.first_datagram,
+                repaired=self.repaired,
+                duplicates=self.assembly.duplicates,
+                refused=self.assembly.refused + self._store.corrupt,
+            )
+        )
+
+    def _move(self, event: _Event) -> None:
+        try:
+            self.state = _TRANSITIONS[self.state, event]
+        except KeyError:
+            raise LocalProtocolError(f"{event.name} is not possible in state {self.state.name}") from None

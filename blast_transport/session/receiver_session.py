@@ -1,0 +1,330 @@
+"""One session at a receiver, in a thread of its own.
+
+One loop, one selector: the control connection, the light, and what other threads have to say (a pipeline, a target
+that is being completed).
+"""
+
+from __future__ import annotations
+
+import hmac
+import queue
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from blast_transport.blocks.digests import suite_named
+from blast_transport.blocks.sealing import Sealer
+from blast_transport.errors import RemoteProtocolError, TransportError, WrongInputError, sentence
+from blast_transport.optical.assembly import Assembly
+from blast_transport.optical.interface import open_group_socket, receive_buffer
+from blast_transport.optical.light_socket import LightSocket
+from blast_transport.report import Failed, Received, ReceiverEvent
+from blast_transport.session.connection import ControlConnection
+from blast_transport.session.links import Dialer, dial
+from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
+from blast_transport.store.store import Store
+from blast_transport.store.target import Target
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PIPELINE,
+    Alive,
+    Digests,
+    EndOfData,
+    Hello,
+    Leg,
+    Message,
+    Quit,
+    Ready,
+    Repair,
+)
+
+if TYPE_CHECKING:
+    from blast_transport.agent.connection import Connection
+    from blast_transport.pipeline import PipelineEvent, PipelineNode
+    from blast_transport.pipeline.messages import Join
+
+GroupOpener = Callable[[str, str, int], socket.socket]
+"""(interface address, group, port) -> a non-blocking socket that has joined."""
+
+_WAKES = 4096
+_FAREWELL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What sessions of a host share.
+
+    `target_of` makes the target that a Hello asks for, or refuses; `emit` is told how sessions end. `interface_address`
+    is ours on the light path, None without one. With `fsync` data is on disk before it is confirmed. `connect` reaches
+    neighbours in a pipeline.
+    """
+
+    target_of: Callable[[Hello], Target]
+    emit: Callable[[ReceiverEvent], None]
+    interface_address: str | None
+    fsync: bool = False
+    highest_rate: float | None = None
+    timings: ReceiverTimings = field(default_factory=ReceiverTimings)
+    open_group: GroupOpener = open_group_socket
+    connect: Dialer = dial
+
+
+class ReceiverSession:
+    """Takes part in the session of `hello` over `sock`; `peer` names the other side.
+
+    Raises TransportError for what cannot be received here.
+    """
+
+    def __init__(self, sock: socket.socket, hello: Hello, peer: str, surroundings: Surroundings) -> None:
+        self.hello, self.peer = hello, peer
+        self._around = surroundings
+        now = time.monotonic()
+        suite = suite_named(hello.suite)
+        self._connection = ControlConnection(sock)
+        key = self._connection.hidden(hello.session, hello.key)
+        sealer = Sealer(key) if key else None
+        self._store = Store(hello.layout, suite, surroundings.target_of(hello))
+        self._assembly = Assembly(self._store, sealer)
+        self._core = ReceiverCore(hello, self._assembly, now, surroundings.timings)
+        self._started, self._resumed = now, self._store.held.held
+        self._light: LightSocket | None = None
+        self._node: PipelineNode | None = None
+        self._leg: Leg | None = None
+        self._completing = False
+        self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        for end in (self._wake_reader, self._wake_writer):
+            end.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._connection.socket, selectors.EVENT_READ, self._hear)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+
+    def run(self) -> bool:
+        """Receive to the end; whether the connection can carry another session."""
+        lost = False
+        try:
+            self._connection.send(self._ready())
+            while not self._core.over:
+                self._advance()
+                for key, _ in self._selector.select(self._timeout()):
+                    key.data()
+                self._core.tick(time.monotonic())
+        except TransportError as error:
+            # Its core has failed already where the fault was the store's.
+            self._core.fail(sentence(error))
+            lost = True
+        finally:
+            self._core.fail("the receiver failed")
+            self._end()
+            good = self._farewell()
+        return good and not lost
+
+    def stop(self, reason: str) -> None:
+        """End soon, and tell the sender why. Any thread."""
+        self._say(lambda: self._core.fail(reason))
+
+    def join(self, connection: Connection, join: Join) -> None:
+        """A neighbour in a pipeline has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
+        node, leg = self._node, self._leg
+        if node is None or leg is None or join.leg != leg.number:
+            raise RemoteProtocolError(f"leg {join.leg} of session {join.session} is not at work here")
+        if not hmac.compare_digest(join.token, leg.token):
+            raise RemoteProtocolError(f"{join.name!r} does not know the token of leg {join.leg}")
+        node.accept(connection.sock, join.name)
+
+    # ------------------------------------------------------------------------------------------- what comes
+
+    def _hear(self) -> None:
+        for message in self._connection.receive():
+            if message.session == self.hello.session:
+                self._take(message, time.monotonic())
+
+    def _take(self, message: Message, now: float) -> None:
+        core = self._core
+        match message:
+            case Leg():
+                self._take_leg(message, now)
+            case Repair():
+                core.repaired_by(message.segment, message.data, now)
+            case Digests():
+                self._store.expect(message.first, message.digests)
+                core.heard(0, now)
+                core.stored(now)
+            case Alive():
+                core.heard(message.sent, now)
+            case EndOfData():
+                if core.state is not ReceiverState.RECEIVING:
+                    raise RemoteProtocolError("EndOfData a second time")
+                core.end_of_data(message, now)
+            case Quit():
+                core.fail(message.reason)
+            case _:
+                raise RemoteProtocolError(f"{type(message).__name__} is not for a receiver")
+
+    def _shone(self) -> None:
+        """Datagrams have come by light."""
+        if self._light is not None:
+            core, now = self._core, time.monotonic()
+            self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
+
+    def _woken(self) -> None:
+        with suppress(BlockingIOError):
+            self._wake_reader.recv(_WAKES)
+        while not self._words.empty():
+            self._words.get()()
+
+    # ---------------------------------------------------------------------------------------------- carriers
+
+    def _take_leg(self, leg: Leg, now: float) -> None:
+        reason = ""
+        self._put_light_away()
+        self._leg = leg
+        try:
+            if leg.carrier == OPTICAL:
+                self._listen(leg)
+            elif leg.carrier == PIPELINE:
+                self._join_chain(leg)
+        except (OSError, TransportError) as error:
+            reason = f"cannot follow to the {leg.carrier} carrier: {sentence(error)}"
+        self._core.leg(leg, now, reason)
+        with suppress(OSError):
+            self._connection.expedite(by_light=leg.carrier == OPTICAL)
+
+    def _listen(self, leg: Leg) -> None:
+        address = self._around.interface_address
+        if address is None:
+            raise WrongInputError("this host has no interface on a light path")
+        sock = self._around.open_group(address, leg.group, leg.port)
+        self._light = LightSocket(sock, leg.session, self._store.layout)
+        self._selector.register(sock, selectors.EVENT_READ, self._shone)
+
+    def _join_chain(self, leg: Leg) -> None:
+        from blast_transport.session.pipeline_node import chain_node
+
+        node = chain_node(leg, self._store, self._around.connect, self._heard_of_chain)
+        if self._node is not None:
+            self._node.stop("another chain takes over")
+        self._node = node
+        node.start()
+
+    def _heard_of_chain(self, leg: Leg, event: PipelineEvent) -> None:
+        self._say(lambda: self._chain_event(leg, event))
+
+    def _chain_event(self, leg: Leg, event: PipelineEvent) -> None:
+        from blast_transport.session.pipeline_node import message_of
+
+        self._core.progressed(time.monotonic())
+        if (message := message_of(leg, event)) is not None:
+            self._connection.send(message)
+
+    # --------------------------------------------------------------------------------------------- the end
+
+    def _complete(self) -> None:
+        """Check the whole and make it good; in a thread, for it may take long."""
+        reason = ""
+        try:
+            self._store.commit(self._core.digest, fsync=self._around.fsync)
+        except (OSError, TransportError) as error:
+            reason = f"cannot complete {self._store.target.place}: {sentence(error)}"
+        self._say(lambda: self._completed(reason))
+
+    def _completed(self, reason: str) -> None:
+        if reason:
+            self._core.fail(reason)
+        else:
+            self._core.committed()
+
+    def _end(self) -> None:
+        core, store, hello = self._core, self._store, self.hello
+        self._put_light_away()
+        if self._node is not None:
+            self._node.stop("the session has ended")
+        complete = core.state is ReceiverState.COMPLETE
+        store.discard(resumable=bool(hello.content) and not complete and not self._completing)
+        if not complete:
+            self._around.emit(Failed(hello.session, self.peer, hello.name, core.reason))
+            return
+        began = self._started if core.first_datagram is None else core.first_datagram
+        self._around.emit(
+            Received(
+                session=hello.session,
+                sender=self.peer,
+                file=store.target.place,
+                bytes=store.layout.size or 0,
+                digest=core.digest.hex(),
+                seconds=time.monotonic() - began,
+                repaired_bytes=core.repaired,
+                duplicates=self._assembly.duplicates,
+                first_datagram=core.first_datagram,
+                resumed_blocks=self._resumed,
+                refused=self._assembly.refused + store.corrupt,
+            )
+        )
+
+    def _farewell(self) -> bool:
+        """Say the verdict, with patience; whether the connection is still good."""
+        self._close_selector()
+        sock = self._connection.socket
+        try:
+            for message in self._core.outbox:
+                self._connection.send(message)
+            sock.settimeout(_FAREWELL_SECONDS)
+            self._connection.drain()
+            sock.settimeout(None)
+        except (OSError, TransportError):
+            return False
+        return True
+
+    def _close_selector(self) -> None:
+        self._selector.close()
+        self._wake_reader.close()
+        self._wake_writer.close()
+
+    def _put_light_away(self) -> None:
+        if self._light is not None:
+            self._shone()
+            self._selector.unregister(self._light.socket)
+            self._assembly.refused += self._light.refused
+            self._light.close()
+            self._light = None
+
+    # --------------------------------------------------------------------------------------------- the loop
+
+    def _ready(self) -> Ready:
+        return Ready(
+            session=self.hello.session,
+            held=tuple(self._store.held.ranges()),
+            receive_buffer=receive_buffer(),
+            highest_rate=self._around.highest_rate,
+            early=self._store.target.in_order,
+        )
+
+    def _say(self, word: Callable[[], None]) -> None:
+        self._words.put(word)
+        with suppress(OSError):
+            self._wake_writer.send(b"\0")
+
+    def _timeout(self) -> float | None:
+        deadline = self._core.deadline()
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def _advance(self) -> None:
+        """After anything happened: complete the target if it can be, send what is to be sent."""
+        core, connection = self._core, self._connection
+        if core.state is ReceiverState.COMMITTING and not self._completing:
+            self._completing = True
+            Thread(target=self._complete, name="completing", daemon=True).start()
+        for message in core.outbox:
+            connection.send(message)
+        core.outbox.clear()
+        if not connection.wants_write:
+            return
+        connection.flush()
+        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
+        if self._selector.get_key(connection.socket).events != interest:
+            self._selector.modify(connection.socket, interest, self._hear)

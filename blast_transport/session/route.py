@@ -1,0 +1,94 @@
+"""By which way the data of a transfer goes: light that comes and goes, a pipeline, packets.
+
+A `Route` is told by whoever has the grants, from any thread, and followed by the thread that sends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """Permission to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
+
+    `queue_bytes` is the smallest queue on the path, where somebody knows it.
+    """
+
+    group: str
+    port: int
+    rate: float
+    until: float = math.inf
+    queue_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dark:
+    """Wait: there is no light until there is; receivers keep what they have, and repairs go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Along a pipeline over the packet network, in this `order` of names (None: the natural order of the names).
+
+    `slowest_rate` in bits/s excludes slower nodes; 0: none.
+    """
+
+    order: tuple[str, ...] | None = None
+    slowest_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """To every receiver over its own connection, one copy each."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End the transfer, in one sentence."""
+
+    reason: str
+
+
+Way = Light | Dark | Chain | Packets
+Order = Way | GiveUp
+
+
+class Route:
+    """The ways of one transfer. `reached`: all bytes of the data before this one have left. `first` is where to begin.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(self, first: Way) -> None:
+        self.first = first
+        self.reached = 0
+        self.wake: Callable[[], None] = lambda: None
+        self._orders: deque[Order] = deque()
+
+    def go(self, way: Way) -> None:
+        """Go on by this way from now on, or by the same light for longer."""
+        self._order(way)
+
+    def shine(self, light: Light) -> None:
+        """There is light, from now on or for longer."""
+        self._order(light)
+
+    def darken(self) -> None:
+        """There is no light until `shine`."""
+        self._order(Dark())
+
+    def give_up(self, reason: str) -> None:
+        """End the transfer as failed, in one sentence."""
+        self._order(GiveUp(reason))
+
+    def take_order(self) -> Order | None:
+        """The next change; None if there is none."""
+        return self._orders.popleft() if self._orders else None
+
+    def _order(self, order: Order) -> None:
+        self._orders.append(order)
+        self.wake()

@@ -1,0 +1,183 @@
+"""The sending side: one file or stream to many receivers, by whatever ways its route names."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from blast_transport.blocks.digests import suite_named
+from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.errors import UnsafeNameError, WrongInputError
+from blast_transport.optical.interface import interface_mtu
+from blast_transport.optical.pacing import Pacer
+from blast_transport.report import Progress, ReceiverOutcome, TransferResult
+from blast_transport.session.links import Address, ControlLinks
+from blast_transport.session.peer import Peer, PeerState
+from blast_transport.session.reader import BlockReader
+from blast_transport.session.route import Light, Packets, Route
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.session.transfer import Transfer
+from blast_transport.store.file_target import plain_name
+from blast_transport.store.source import FileSource, Source, opened_file
+from blast_transport.wire.datagram import segment_size_for, segments_for, wire_bytes
+from blast_transport.wire.messages import FILE, Hello
+
+_ETHERNET_MTU = 1500
+
+
+class Sender:
+    """Sends to a fixed set of receivers, one transfer after the other.
+
+    `receivers` are (name, host, port) of their control addresses on the packet network. A context manager; not
+    thread-safe. Raises WrongInputError if an argument cannot be used.
+    """
+
+    def __init__(self, receivers: Sequence[Address], settings: SenderSettings | None = None) -> None:
+        self._names = [name for name, _, _ in receivers]
+        if not receivers or len(set(self._names)) < len(self._names):
+            raise WrongInputError("give at least one receiver, and each only once")
+        if any(not 0 < port < 1 << 16 for _, _, port in receivers):
+            raise WrongInputError("a receiver's port is not between 1 and 65535")
+        self._settings = settings or SenderSettings()
+        self._suite = suite_named(self._settings.suite)
+        self._segment_size = segment_size_for(self._mtu())
+        self._links = ControlLinks(receivers, self._settings.dialer)
+
+    def __enter__(self) -> Sender:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def connect(self) -> dict[str, str]:
+        """Open the control connections that are not open, ahead of a transfer; what failed, name to reason."""
+        return self._links.connect(self._settings.timings.connect)
+
+    def send(self, path: Path, group: str, port: int, rate: float) -> TransferResult:
+        """Multicast a file to `group`:`port` at `rate` bits/s on the wire and see it confirmed by every receiver.
+
+        A receiver that fails does not disturb the others; its outcome says why. Raises WrongInputError if an argument
+        cannot be used, SourceChangedError if the file changes, LightPathError if the interface refuses.
+        """
+        return self.send_file(path, Route(Light(group, port, rate)))
+
+    def send_packets(self, path: Path) -> TransferResult:
+        """Send a file to every receiver over its own connection: naive unicast, to compare with. Raises as `send`."""
+        return self.send_file(path, Route(Packets()))
+
+    def send_file(
+        self,
+        path: Path,
+        route: Route,
+        destination: Destination | None = None,
+        report: Callable[[Progress], None] | None = None,
+    ) -> TransferResult:
+        """Send a file by ways that change as the `route` is told. Raises as `send` does."""
+        with opened_file(path) as source:
+            result = self.transmit(source, route, destination or Destination(path.name), report)
+            source.check_unchanged()
+            return result
+
+    def transmit(
+        self,
+        source: Source,
+        route: Route,
+        destination: Destination,
+        report: Callable[[Progress], None] | None = None,
+    ) -> TransferResult:
+        """Send what `source` gives; returns when every receiver has confirmed or failed.
+
+        `report` is called some times a second with the progress. Raises as `send` does.
+        """
+        self._check(route, destination)
+        hello = self._hello(source, destination)
+        unreachable = self.connect()
+        now = time.monotonic()
+        core = SenderCore(hello, self._names, now, self._settings.timings)
+        for name, reason in unreachable.items():
+            core.gone(name, reason, now)
+        for name in self._links.open:
+            core.connected(name, now)
+        reader = BlockReader(source, core, self._suite, Sealer(hello.key) if hello.key else None)
+        transfer = Transfer(core, self._links, reader, route, self._settings)
+        try:
+            transfer.run(report)
+        except BaseException:
+            self._links.abort()
+            raise
+        finally:
+            route.wake = lambda: None
+        self._links.drop_failed(core)
+        return self._result(destination, source, core, transfer, reader)
+
+    def close(self) -> None:
+        """Close the control connections."""
+        self._links.close()
+
+    def _mtu(self) -> int:
+        address, mtu = self._settings.interface_address, self._settings.mtu
+        if address is None:
+            return mtu or _ETHERNET_MTU
+        own = interface_mtu(address)
+        if mtu is not None and mtu > own:
+            raise WrongInputError(f"an MTU of {mtu} bytes is more than the {own} of {address}")
+        return mtu or own
+
+    def _check(self, route: Route, destination: Destination) -> None:
+        if isinstance(route.first, Light):
+            if self._settings.interface_address is None:
+                raise WrongInputError("sending by light needs the address of our interface on the light path")
+            Pacer(route.first.rate, wire_bytes(self._segment_size), 0.0)
+        if destination.kind == FILE:
+            try:
+                plain_name(destination.name)
+            except UnsafeNameError as error:
+                raise WrongInputError(f"{destination.name!r} cannot be sent under its name: {error}") from error
+
+    def _hello(self, source: Source, destination: Destination) -> Hello:
+        return Hello(
+            session=secrets.randbits(32),
+            size=source.size if isinstance(source, FileSource) else None,
+            segment_size=self._segment_size,
+            block_segments=segments_for(self._segment_size),
+            suite=self._suite.name,
+            kind=destination.kind,
+            name=destination.name,
+            folder=destination.folder,
+            content=source.content,
+            key=new_key() if self._settings.sealed else b"",
+        )
+
+    def _result(
+        self, destination: Destination, source: Source, core: SenderCore, transfer: Transfer, reader: BlockReader
+    ) -> TransferResult:
+        totals = transfer.totals
+        return TransferResult(
+            file=destination.name,
+            session=core.hello.session,
+            bytes=source.size or 0,
+            digest=reader.whole().hex() if core.ended else "",
+            seconds=time.monotonic() - totals.began if totals.began is not None else 0.0,
+            datagrams=totals.datagrams,
+            repaired_bytes=transfer.repaired_bytes(),
+            receivers=tuple(_outcome(name, peer) for name, peer in core.peers.items()),
+            suite=self._suite.name,
+            carriers=tuple(totals.carriers),
+            offload=totals.offload,
+            shared_repairs=core.shared_repairs,
+        )
+
+
+def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
+    return ReceiverOutcome(
+        name=name,
+        complete=peer.state is PeerState.COMPLETE,
+        reason=peer.reason,
+        repaired_bytes=peer.fin.repaired if peer.fin else 0,
+        first_datagram=peer.fin.first_datagram if peer.fin else None,
+        demoted=peer.demoted,
+        refused=peer.fin.refused if peer.fin else 0,
+    )

@@ -1,0 +1,476 @@
+"""What a sender decides in one session with many receivers. No sockets, no files, no clock.
+
+Theory of operation. Every receiver is invited as soon as it is connected, and says what it holds. The data goes by
+legs, each of them one carrier from some block on; a receiver is told of a leg and answers when it listens, and who
+does not answer in time fails. By light a block leaves only when it fits into the window: no more than `window` blocks
+may be ahead of what the slowest receiver has dealt with. What a receiver asks for is owed to it: over its own
+connection if it alone misses it, by light to all if several do.
+
+A receiver that keeps the others waiting, or shows no progress, is demoted: it leaves the window, keeps what it still
+catches, and is served what it misses when the others are done. One whose connection ends may come back until then, and
+goes on with what it holds. A receiver hears EndOfData when all was sent once and nothing is owed to it, and ends with
+Fin. Each has its own state and deadline, so that none waits for another. Progress of a receiver is a message from it,
+never bytes that its connection takes: the kernel of a stopped process takes many.
+
+The caller pulls: `may_send` and `sent` for the light, `take_shared_repair` for it too, `take_repair` for one receiver.
+Messages collect in `outbox`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.blocks.digests import DIGEST_BYTES
+from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState, runs
+from blast_transport.wire.codec import DIGESTS_PER_MESSAGE
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PACKETS,
+    Alive,
+    Broken,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+)
+
+_MOST_REPAIRS = 4
+"""Times the data that a receiver may ask for again."""
+
+_MOST_DEMOTED = 0.5
+"""Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderTimings:
+    """Seconds that a sender waits.
+
+    `connect`: for control connections. `ready`: for the answer to an invitation or a leg. `stall`: without progress of
+    a receiver that owes us an answer or is owed data. `heartbeat`: between two signs of life. `freeze`: without
+    progress of a receiver that the light waits for; `hold_up`: for which one alone may keep the others waiting.
+    """
+
+    connect: float = 2.0
+    ready: float = 3.0
+    stall: float = 5.0
+    heartbeat: float = 1.0
+    freeze: float = 1.0
+    hold_up: float = 0.2
+
+
+class SenderCore:
+    """One session at the sender.
+
+    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`.
+    """
+
+    def __init__(
+        self, hello: Hello, receivers: Iterable[str], now: float, timings: SenderTimings | None = None
+    ) -> None:
+        self.hello = hello
+        self.layout = hello.layout
+        self.peers = {name: Peer(now) for name in receivers}
+        self.leg: Leg | None = None
+        self.next_block = 0
+        self.window = 1
+        self.outbox: list[tuple[str, Message]] = []
+        self.shared_repairs = 0
+        self._leg_of: Callable[[str], Leg | None] = lambda _: None
+        self._everywhere: BlockMap | None = None
+        self._digests = bytearray()
+        self._told = 0
+        self._end: EndOfData | None = None
+        self._limit = 0
+        self._gathered: dict[int, float] = {}
+        self._timings = timings or SenderTimings()
+        self._heartbeat_at = now + self._timings.heartbeat
+        self._judged = now
+        self._blocked = False
+
+    # ------------------------------------------------------------------------------------------ who is there
+
+    @property
+    def settling(self) -> bool:
+        """Some receiver has neither answered what it was asked, nor failed."""
+        return any(peer.state in UNANSWERED for peer in self.peers.values())
+
+    @property
+    def sending(self) -> bool:
+        """Somebody listens, all have answered, and the data has not ended."""
+        return self._end is None and not self.settling and any(p.state is PeerState.READY for p in self.peers.values())
+
+    @property
+    def ended(self) -> bool:
+        """All was sent once."""
+        return self._end is not None
+
+    @property
+    def over(self) -> bool:
+        """Every receiver has ended, well or badly."""
+        return all(peer.over for peer in self.peers.values())
+
+    @property
+    def nobody(self) -> bool:
+        """Nobody is connected, and nobody has the data yet."""
+        return all(peer.state in (PeerState.ABSENT, PeerState.FAILED) for peer in self.peers.values())
+
+    def connected(self, name: str, now: float) -> None:
+        """A control connection to this receiver is open; invite it."""
+        peer = self.peers[name]
+        if peer.state is PeerState.ABSENT:
+            peer.move(PeerEvent.CONNECTED)
+            peer.progressed, peer.reason = now, ""
+            self.outbox.append((name, self.hello))
+
+    def gone(self, name: str, reason: str, now: float) -> None:
+        """The connection to this receiver has ended; it may come back while the data goes out."""
+        peer = self.peers[name]
+        if peer.over:
+            return
+        if self._end is not None or peer.state is PeerState.ENDING:
+            self.lose(name, reason)
+            return
+        if peer.state is not PeerState.ABSENT:
+            peer.move(PeerEvent.GONE)
+        peer.reason, peer.progressed = reason, now
+        peer.owed.blocks.clear()
+        peer.owed.backlog.clear()
+        self._limit = 0
+
+    def lose(self, name: str, reason: str) -> None:
+        """This receiver failed. No effect if it has ended already."""
+        peer = self.peers[name]
+        if not peer.over:
+            peer.move(PeerEvent.FAILURE)
+            peer.reason = reason
+            self._limit = 0
+
+    def demote(self, name: str, reason: str) -> None:
+        """Serve this receiver apart from the others from now on."""
+        self.peers[name].demoted = self.peers[name].demoted or reason
+        self._limit = 0
+
+    def quit(self, reason: str) -> None:
+        """End the session because somebody wanted so."""
+        for name, peer in self.peers.items():
+            if peer.state in (*UNANSWERED, *LISTENING):
+                self.outbox.append((name, Quit(self.hello.session, reason)))
+            self.lose(name, reason)
+
+    # ---------------------------------------------------------------------------------------------- carriers
+
+    def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
+        """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
+        self.leg, self._leg_of, self._limit = leg, leg_of, 0
+        self._gathered.clear()
+        for name, peer in self.peers.items():
+            if peer.state in (PeerState.READY, PeerState.MOVING):
+                self._tell_leg(name, peer, now)
+
+    def may_send(self, now: float) -> bool:
+        """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
+        self._judge(now)
+        fits = self.next_block < self._limit or self.next_block < self._renew_limit()
+        self._blocked = not fits
+        return fits
+
+    def wanted(self, block: int) -> bool:
+        """Somebody does not hold the block yet."""
+        return self._everywhere is None or block not in self._everywhere
+
+    def sent(self, block: int) -> None:
+        """All blocks up to this one have gone out, or need not."""
+        self.next_block = block + 1
+
+    def digest(self, digest: bytes) -> None:
+        """The digest of the next block, in order."""
+        self._digests += digest
+
+    @property
+    def digests(self) -> int:
+        """Number of blocks whose digests were told to `digest`."""
+        return len(self._digests) // DIGEST_BYTES
+
+    def table(self) -> bytes:
+        """All digests so far."""
+        return bytes(self._digests)
+
+    @property
+    def untold(self) -> int:
+        """Number of digests that the receivers have not been told yet."""
+        return self.digests - self._told
+
+    def tell_digests(self) -> None:
+        """Tell everybody who listens the digests that are new."""
+        first, self._told = self._told, self.digests
+        for name, peer in self.peers.items():
+            if peer.state in LISTENING:
+                self._tell_digests(name, first)
+
+    def end_of_data(self, size: int, digest: bytes, now: float) -> None:
+        """All was sent once: `size` bytes with this digest of the whole."""
+        self.tell_digests()
+        self._end = EndOfData(self.hello.session, size, digest)
+        self._gathered.clear()
+        self.layout = self.layout.closed(size)
+        for name, peer in self.peers.items():
+            peer.progressed = now
+            if peer.state is PeerState.ABSENT:
+                self.lose(name, peer.reason)
+
+    # ----------------------------------------------------------------------------------------------- repairs
+
+    def take_shared_repair(self, now: float, gather: float) -> tuple[int, int] | None:
+        """(block, mask of segments) that several receivers miss, `gather` seconds after the first asked for it.
+
+        They are not owed any more. None: there is nothing such yet.
+        """
+        while self._gathered:
+            block, asked = next(iter(self._gathered.items()))
+            if now < asked + gather:
+                break
+            del self._gathered[block]
+            if shared := self._shared(block):
+                for peer in self.peers.values():
+                    peer.owed.take(block, shared)
+                self.shared_repairs += shared.bit_count()
+                return block, shared
+        return None
+
+    def take_repair(self, name: str) -> tuple[int, list[Range]] | None:
+        """(block, runs of its segments) owed to this receiver alone. None: nothing is due to it now."""
+        peer = self.peers[name]
+        if peer.over or (peer.demoted and self._end is None and not self._by(PACKETS)):
+            return None
+        if peer.owed.blocks and self._gathered and next(iter(peer.owed.blocks)) in self._gathered:
+            return None
+        repair = peer.owed.next_block()
+        if repair is not None:
+            block, mask = repair
+            mask = self.layout.all_segments(block) if mask is None else mask & self.layout.all_segments(block)
+            peer.repairs += mask.bit_count()
+            peer.repaired_bytes += min(mask.bit_count() * self.layout.segment_size, self.layout.wire_length(block))
+            return block, list(runs(mask))
+        if peer.state is PeerState.READY and self._end is not None:
+            peer.move(PeerEvent.END_OF_DATA)
+            self.outbox.append((name, self._end))
+        return None
+
+    # ------------------------------------------------------------------------------------------------ events
+
+    def receive(self, name: str, message: Message, now: float) -> None:
+        """A message from this receiver. One of another session is late and is ignored."""
+        peer = self.peers[name]
+        if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
+            return
+        if not isinstance(message, Credit):
+            peer.progressed = now
+        match message:
+            case Credit() if peer.state in LISTENING:
+                self._credit(peer, message, now)
+            case Nack() if peer.state in LISTENING:
+                self._nack(name, peer, message, now)
+            case Ready() if peer.state is PeerState.INVITED:
+                self._ready(name, peer, message, now)
+            case OnLeg():
+                self._on_leg(name, peer, message)
+            case Alive() | Broken():
+                pass
+            case Fin():
+                self._fin(name, peer, message)
+            case Quit():
+                self.lose(name, message.reason or "was stopped")
+            case _:
+                self.lose(name, f"broke the protocol: {type(message).__name__} in state {peer.state.name}")
+
+    def tell_sent(self) -> None:
+        """Tell everybody how far the light is: a loss at an end shows by no gap."""
+        alive = Alive(self.hello.session, self.next_block)
+        self.outbox += [(name, alive) for name, peer in self.peers.items() if peer.state in LISTENING]
+
+    def deadline(self) -> float | None:
+        """When `tick` has something to do at the latest; None if never."""
+        if self.over:
+            return None
+        waits = [limit for peer in self.peers.values() if (limit := self._limit_of(peer)) is not None]
+        return min([self._heartbeat_at, *waits])
+
+    def tick(self, now: float) -> None:
+        """Do what is due at `now`."""
+        for name, peer in self.peers.items():
+            limit = self._limit_of(peer)
+            if limit is not None and now >= limit:
+                if self._outstanding(peer):
+                    self.demote(name, f"no progress for {self._timings.freeze:g} s")
+                    peer.progressed = now
+                else:
+                    self.lose(name, self._overdue(peer))
+        if now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._timings.heartbeat
+            self.tell_sent()
+
+    def _tell_leg(self, name: str, peer: Peer, now: float) -> None:
+        leg = self._leg_of(name)
+        if leg is None:
+            return
+        if peer.state is PeerState.READY:
+            peer.move(PeerEvent.LEG)
+        peer.progressed = now
+        self.outbox.append((name, leg))
+        if leg.carrier == PACKETS:
+            peer.owed.backlog = [*peer.held.missing(leg.first, self.layout.blocks)]
+
+    def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
+        peer.ready = ready
+        peer.held = BlockMap()
+        most = self.layout.blocks
+        for first, count in ready.held:
+            if first < 0 or count < 0 or first + count > most:
+                self.lose(name, "broke the protocol: holds blocks that there are not")
+                return
+            peer.held.add_range(first, count)
+        peer.move(PeerEvent.ANSWERED)
+        peer.handled = peer.position = peer.held.first_missing()
+        peer.written = peer.held.held
+        self._limit = 0
+        if self._everywhere is not None or self.leg is not None:
+            # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
+            peer.owed.backlog = list(peer.held.missing(0, self.next_block))
+            if self._everywhere is not None:
+                for first, count in self._everywhere.ranges():
+                    for block in range(max(first, self.next_block), first + count):
+                        if block not in peer.held:
+                            peer.owed.backlog.append((block, 1))
+        self._tell_digests(name, 0)
+        if self.leg is not None:
+            self._tell_leg(name, peer, now)
+
+    def settle_held(self) -> None:
+        """The invitation is over: what every receiver holds need not be sent."""
+        there = [peer for peer in self.peers.values() if peer.state in LISTENING]
+        self._everywhere = BlockMap()
+        if there and all(peer.held.held for peer in there):
+            for first, count in there[0].held.ranges():
+                for block in range(first, first + count):
+                    if all(block in peer.held for peer in there[1:]):
+                        self._everywhere.add(block)
+
+    def _on_leg(self, name: str, peer: Peer, answer: OnLeg) -> None:
+        if self.leg is None or answer.number != self.leg.number or peer.state is not PeerState.MOVING:
+            return
+        peer.move(PeerEvent.LISTENS)
+        if answer.reason:
+            self.demote(name, answer.reason)
+        self._limit = 0
+
+    def _credit(self, peer: Peer, credit: Credit, now: float) -> None:
+        moved = credit.handled > peer.handled or credit.written > peer.written
+        completing = self._end is not None and credit.written >= self.layout.blocks
+        if moved or completing or not (self._outstanding(peer) or self._limit_of(peer)):
+            peer.progressed = now
+        peer.handled = max(peer.handled, credit.handled)
+        peer.position, peer.written = credit.position, max(peer.written, credit.written)
+
+    def _nack(self, name: str, peer: Peer, nack: Nack, now: float) -> None:
+        count = self.layout.block_segments
+        stop = sent = (self.next_block + 1 if self._end is None else self.layout.blocks) * count
+        for first, number in nack.ranges:
+            # What has not been sent cannot be lost: forged datagrams may make a receiver ask for it.
+            position, end = first, min(first + number, stop)
+            while position < end:
+                block, index = divmod(position, count)
+                part = min(count - index, end - position)
+                peer.owed.add(block, ((1 << part) - 1) << index)
+                if self._end is None and self._by(OPTICAL) and not peer.demoted:
+                    self._gathered.setdefault(block, now)
+                position += part
+        if peer.repairs + len(peer.owed.blocks) > _MOST_REPAIRS * sent:
+            self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
+
+    def _fin(self, name: str, peer: Peer, fin: Fin) -> None:
+        peer.fin = fin
+        if fin.reason:
+            self.lose(name, fin.reason)
+        elif peer.state is not PeerState.ENDING or self._end is None:
+            self.lose(name, "broke the protocol: claims to have all before the end of data")
+        elif fin.digest != self._end.digest:
+            self.lose(name, "stored data with another digest")
+        else:
+            peer.move(PeerEvent.STORED)
+
+    def _tell_digests(self, name: str, first: int) -> None:
+        for block in range(first, self.digests, DIGESTS_PER_MESSAGE):
+            stop = min(block + DIGESTS_PER_MESSAGE, self.digests)
+            digests = bytes(self._digests[block * DIGEST_BYTES : stop * DIGEST_BYTES])
+            self.outbox.append((name, Digests(self.hello.session, block, digests)))
+
+    def _shared(self, block: int) -> int:
+        once = shared = 0
+        for peer in self.peers.values():
+            mask = peer.owed.blocks.get(block, 0)
+            shared |= once & mask
+            once |= mask
+        return shared
+
+    # ------------------------------------------------------------------------------------- window and slow ones
+
+    def _renew_limit(self) -> int:
+        handled = [peer.handled for peer in self.peers.values() if peer.active]
+        self._limit = min(handled) + self.window if handled else self.layout.blocks
+        return self._limit
+
+    def _judge(self, now: float) -> None:
+        """Since the last time the light waited for receivers, or did not: note who alone was the cause."""
+        seconds, self._judged = now - self._judged, now
+        if not self._blocked:
+            for peer in self.peers.values():
+                if peer.held_up:
+                    peer.held_up = max(0.0, peer.held_up - seconds)
+            return
+        active = [(name, peer) for name, peer in self.peers.items() if peer.active]
+        handled = sorted(peer.handled for _, peer in active)
+        if len(active) < 2 or (median := handled[(len(handled) - 1) // 2]) - handled[0] < self.window // 2:
+            return
+        for name, peer in active:
+            if 2 * peer.handled <= handled[0] + median:
+                peer.held_up += seconds
+                if peer.held_up > self._timings.hold_up and self._may_demote():
+                    self.demote(name, "slower than half of the others")
+
+    def _may_demote(self) -> bool:
+        there = [peer for peer in self.peers.values() if not peer.over]
+        return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MOST_DEMOTED * len(there))
+
+    def _outstanding(self, peer: Peer) -> bool:
+        return self._end is None and peer.active and self._by(OPTICAL) and peer.handled < self.next_block
+
+    def _by(self, carrier: str) -> bool:
+        return self.leg is not None and self.leg.carrier == carrier
+
+    def _limit_of(self, peer: Peer) -> float | None:
+        """When this receiver will be given up, or demoted, unless it progresses."""
+        if peer.state in UNANSWERED:
+            return peer.progressed + self._timings.ready
+        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self._end is not None and peer.owed):
+            return peer.progressed + self._timings.stall
+        if self._outstanding(peer):
+            return peer.progressed + self._timings.freeze
+        return None
+
+    def _overdue(self, peer: Peer) -> str:
+        if peer.state is PeerState.INVITED:
+            return f"did not answer the invitation within {self._timings.ready:g} s"
+        if peer.state is PeerState.MOVING:
+            return f"did not follow to another carrier within {self._timings.ready:g} s"
+        if peer.owed:
+            return f"no sign of taking its repairs for {self._timings.stall:g} s"
+        return f"did not confirm: no progress for {self._timings.stall:g} s after the end of data"

@@ -1,0 +1,41 @@
+"""How a sender works, and what becomes of the data at each receiver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from blast_transport.agent.credentials import Credentials
+from blast_transport.blocks.digests import BEST
+from blast_transport.session.links import Dialer, dial
+from blast_transport.session.sender_core import SenderTimings
+from blast_transport.wire.messages import FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What becomes of the data at each receiver: a `kind` of target (`wire.messages.KINDS`) and its `name`.
+
+    A file goes below `folder` of the receiver's; a command is one that the receiver's configuration knows by this name.
+    """
+
+    name: str
+    kind: str = FILE
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    """How a sender works, apart from whom it serves.
+
+    `interface_address`: ours on the light path, None without one. `mtu`: bytes, None for that of the interface.
+    `suite`: of digests. `sealed`: what goes by light is encrypted. `dialer` opens control connections; `credentials`
+    are what we prove ourselves by to whoever comes to us.
+    """
+
+    interface_address: str | None = None
+    mtu: int | None = None
+    timings: SenderTimings = field(default_factory=SenderTimings)
+    suite: str = BEST
+    sealed: bool = False
+    dialer: Dialer = dial
+    credentials: Credentials = None

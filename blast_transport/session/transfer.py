@@ -1,0 +1,269 @@
+"""One transfer at the sender: a session from the invitation to the last verdict, by one carrier after the other."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from blast_transport.errors import WrongInputError
+from blast_transport.pipeline.order import as_given, by_name
+from blast_transport.report import Progress
+from blast_transport.session.carrier import Carrier
+from blast_transport.session.light_carrier import WINDOW_BYTES, LightCarrier
+from blast_transport.session.links import ControlLinks
+from blast_transport.session.packet_carrier import PacketCarrier
+from blast_transport.session.peer import PeerState
+from blast_transport.session.reader import BlockReader
+from blast_transport.session.route import Chain, Dark, GiveUp, Light, Packets, Route, Way
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.session.settings import SenderSettings
+from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Leg
+
+_IDLE_SECONDS = 1.0
+_TOKEN_BYTES = 16
+_REPORT_SECONDS = 0.2
+_CREDITS_PER_WINDOW = 4
+
+
+@dataclass(slots=True)
+class Totals:
+    """What went which way. `carriers` in the order in which they were begun."""
+
+    began: float | None = None
+    datagrams: int = 0
+    offload: bool | None = None
+    carriers: list[str] = field(default_factory=list)
+
+
+class Transfer:
+    """Drives `core` until it is over. Not thread-safe; others speak to it through `route`."""
+
+    def __init__(
+        self,
+        core: SenderCore,
+        links: ControlLinks,
+        reader: BlockReader,
+        route: Route,
+        settings: SenderSettings,
+    ) -> None:
+        self.totals = Totals()
+        self._core, self._links, self._reader, self._route = core, links, reader, route
+        self._settings = settings
+        self._report: Callable[[Progress], None] | None = None
+        self._report_at = 0.0
+        self._way: Way = route.first
+        self._carrier: Carrier | None = None
+        self._draining: list[Carrier] = []
+        self._legs = 0
+        self._settled = False
+        self._nobody_since: float | None = None
+
+    def run(self, report: Callable[[Progress], None] | None = None) -> None:
+        """See it through, with a `report` some times a second. Raises as `Sender.transmit` does."""
+        self._report = report
+        core = self._core
+        self._route.wake = self._links.wake
+        try:
+            while not core.over:
+                self._obey()
+                wait = self._step(time.monotonic())
+                now = time.monotonic()
+                if (deadline := core.deadline()) is not None:
+                    wait = min(wait, max(0.0, deadline - now))
+                self._links.exchange(core, self._reader.image, wait)
+                core.tick(time.monotonic())
+                self._tell()
+            self._links.exchange(core, self._reader.image, 0)
+        finally:
+            for carrier in self._carriers():
+                self._put_away(carrier)
+
+    def repaired_bytes(self) -> int:
+        """What was sent again to single receivers; with packets as the carrier, nothing is sent again."""
+        if PACKETS in self.totals.carriers:
+            return 0
+        return sum(peer.repaired_bytes for peer in self._core.peers.values())
+
+    def _obey(self) -> None:
+        """Follow what was told through the route."""
+        while (order := self._route.take_order()) is not None:
+            if isinstance(order, GiveUp):
+                for carrier in self._carriers():
+                    carrier.quit(order.reason)
+                self._core.quit(order.reason)
+            elif not self._goes_on(order):
+                self._way = order
+                self._leave()
+
+    def _goes_on(self, way: Way) -> bool:
+        """The present carrier goes by this way as well."""
+        carrier = self._carrier
+        if isinstance(carrier, LightCarrier) and isinstance(way, Dark):
+            # The receivers keep listening: mostly the same light comes back.
+            carrier.darken(self._core)
+            return True
+        if isinstance(carrier, LightCarrier) and isinstance(way, Light):
+            return carrier.follow(way)
+        return carrier is not None and way == self._way
+
+    def _leave(self) -> None:
+        """Another way is to be taken, or none for now."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is None:
+            return
+        if carrier.leave(self._core):
+            self._draining.append(carrier)
+        else:
+            self._put_away(carrier)
+
+    def _step(self, now: float) -> float:
+        core = self._core
+        self._links.redial(core, self._settings.timings.connect)
+        if self._alone(now) or core.ended:
+            return _IDLE_SECONDS
+        if core.settling or not any(peer.state is PeerState.READY for peer in core.peers.values()):
+            return _IDLE_SECONDS
+        if not self._settled:
+            self._settled = True
+            core.settle_held()
+        for draining in self._draining:
+            draining.drain(core)
+        if self._carrier is None:
+            if isinstance(self._way, Dark):
+                return _IDLE_SECONDS
+            self._begin(self._way, now)
+            return 0
+        return self._advance(self._carrier, now)
+
+    def _advance(self, carrier: Carrier, now: float) -> float:
+        if self.totals.began is None:
+            self.totals.began = now
+        wait = carrier.step(self._core, now)
+        if carrier.over and all(draining.over for draining in self._draining):
+            self._end(now)
+            return 0
+        return wait
+
+    def _end(self, now: float) -> None:
+        """Everything has left: digest what a carrier left out, and say so."""
+        core, size = self._core, self._reader.source.size
+        assert size is not None
+        while self._reader.digest(core.layout.blocks, 1 << 10):
+            continue
+        self._route.reached = size
+        core.end_of_data(size, self._reader.whole(), now)
+
+    def _begin(self, way: Way, now: float) -> None:
+        """The session is ready for its next leg."""
+        core = self._core
+        self._legs += 1
+        if isinstance(way, Light):
+            self._begin_light(way)
+        elif isinstance(way, Chain):
+            self._begin_chain(way)
+        elif isinstance(way, Packets):
+            leg = Leg(core.hello.session, self._legs, PACKETS, core.next_block)
+            self._carrier = PacketCarrier(leg, self._reader)
+        carrier = self._carrier
+        assert carrier is not None
+        self.totals.carriers.append(carrier.name)
+        self._links.expedite(by_light=carrier.name == OPTICAL)
+        first = carrier.leg(next(iter(core.peers)))
+        core.begin_leg(first or Leg(core.hello.session, self._legs, carrier.name, core.next_block), carrier.leg, now)
+
+    def _begin_light(self, light: Light) -> None:
+        core = self._core
+        buffers = [peer.ready.receive_buffer // 2 for peer in core.peers.values() if peer.active and peer.ready]
+        window = min([light.queue_bytes or WINDOW_BYTES, *(size for size in buffers if size)])
+        core.window = max(1, window // (core.layout.segment_size * core.layout.block_segments))
+        credit = max(1, core.window // _CREDITS_PER_WINDOW)
+        leg = Leg(core.hello.session, self._legs, OPTICAL, core.next_block, light.group, light.port, credit=credit)
+        if self._settings.interface_address is None:
+            raise WrongInputError("sending by light needs the address of our interface on the light path")
+        self._carrier = LightCarrier(self._settings.interface_address, light, leg, self._reader, self._reach)
+
+    def _begin_chain(self, chain: Chain) -> None:
+        # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
+        from blast_transport.agent.connection import Admission
+        from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
+
+        core = self._core
+        names = [name for name, peer in core.peers.items() if peer.active]
+        if chain.order is None:
+            ordered = by_name(names)
+        else:
+            ordered = as_given(names, [name for name in chain.order if name in names])
+        # Who lags far behind would make the others wait: it goes last.
+        ordered.sort(key=lambda name: core.peers[name].position < core.next_block - core.window)
+        listener = socket.create_server((self._links.own_address(), 0))
+        self._carrier = PipelineCarrier(
+            Leg(
+                session=core.hello.session,
+                number=self._legs,
+                carrier=PIPELINE,
+                first=core.next_block,
+                chain=self._links.chain(ordered, listener),
+                position=1,
+                token=secrets.token_bytes(_TOKEN_BYTES),
+                slowest_rate=chain.slowest_rate / 8,
+            ),
+            Entrance(listener, Admission(self._settings.credentials), self._settings.dialer),
+            self._reader,
+            self._reach,
+            self._links.wake,
+        )
+
+    def _reach(self, position: int) -> None:
+        self._route.reached = max(self._route.reached, position)
+        if self._reader.source.size is None:
+            kept = [peer.position for peer in self._core.peers.values() if peer.active]
+            if kept:
+                self._reader.source.release(self._core.layout.offset(min(kept)))
+
+    def _alone(self, now: float) -> bool:
+        """Nobody is connected; after a while that is the end."""
+        if not self._core.nobody:
+            self._nobody_since = None
+            return False
+        since = self._nobody_since = self._nobody_since or now
+        if now >= since + self._settings.timings.connect:
+            for name, peer in self._core.peers.items():
+                self._core.lose(name, peer.reason)
+        return True
+
+    def _carriers(self) -> list[Carrier]:
+        return [*self._draining, *([] if self._carrier is None else [self._carrier])]
+
+    def _put_away(self, carrier: Carrier) -> None:
+        carrier.close()
+        if isinstance(carrier, LightCarrier):
+            self.totals.datagrams += carrier.datagrams
+            self.totals.offload = carrier.offload
+
+    def _tell(self) -> None:
+        now = time.monotonic()
+        if self._report is None or now < self._report_at:
+            return
+        self._report_at = now + _REPORT_SECONDS
+        peers = self._core.peers.values()
+        done = sorted(min(peer.written * self._core.layout.block_size, self._size()) for peer in peers)
+        self._report(
+            Progress(
+                bytes=self._size(),
+                sent=self._route.reached,
+                slowest=done[0],
+                median=done[len(done) // 2],
+                repairs=self._core.shared_repairs + sum(peer.repairs for peer in peers),
+                carrier=self._carrier.name if self._carrier is not None else "",
+                demoted=tuple(name for name, peer in self._core.peers.items() if peer.demoted and not peer.over),
+                complete=sum(peer.state is PeerState.COMPLETE for peer in peers),
+                failed=sum(peer.state is PeerState.FAILED for peer in peers),
+            )
+        )
+
+    def _size(self) -> int:
+        size = self._reader.source.size
+        return self._reader.source.available if size is None else size
