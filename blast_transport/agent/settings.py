@@ -179,11 +179,17 @@ def load(path: Path) -> Settings:
 
 def parse(written: str) -> Settings:
     """Check the text of a configuration file. Raises SettingsError."""
-    return from_tables(_toml(written))
+    settings = from_tables(_toml(written))
+    listen, access = settings.agent.listen, settings.access
+    if not listen.is_loopback and access.certificate is None and access.secret_file is None:
+        raise SettingsError(
+            f"agent.listen {listen} is reached from other machines: add [access] with certificates or a secret_file."
+        )
+    return settings
 
 
 def from_tables(tables: object) -> Settings:
-    """Check the tables of a configuration. Raises SettingsError."""
+    """Check the tables of a configuration, but for whether they say who may connect. Raises SettingsError."""
     settings = read_section(Settings, tables)
     fault = next(_faults(settings), None)
     if fault is not None:
@@ -208,10 +214,10 @@ def _faults(settings: Settings) -> Iterator[str]:
         yield "the agent may write nowhere: give a [[folder]], a [[command]] or limits.memory_bytes."
     if settings.limits.unauthenticated_per_host > settings.limits.unauthenticated:
         yield "limits.unauthenticated_per_host is more than limits.unauthenticated: lower it."
-    yield from _access_faults(settings.agent.listen, settings.access)
+    yield from _access_faults(settings.access)
 
 
-def _access_faults(listen: Endpoint, access: AccessSection) -> Iterator[str]:
+def _access_faults(access: AccessSection) -> Iterator[str]:
     files = (access.certificate, access.private_key, access.client_ca)
     if any(files) and not all(files):
         yield "access.certificate, access.private_key and access.client_ca belong together: give all three."
@@ -225,8 +231,6 @@ def _access_faults(listen: Endpoint, access: AccessSection) -> Iterator[str]:
         if not client.names():
             kinds = "common_name, organizational_unit, dns_name or uri"
             yield f"access.client[{number}] fits every certificate: give {kinds}."
-    if not any(files) and access.secret_file is None and not listen.is_loopback:
-        yield f"agent.listen {listen} is reached from other machines: add [access] with certificates or a secret_file."
 
 
 def _twice(what: str, names: Iterable[str]) -> Iterator[str]:

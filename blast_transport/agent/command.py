@@ -1,0 +1,135 @@
+"""`blast agent`: run the agent of a host, check a configuration, print an example of one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.host_check import check_host
+from blast_transport.agent.process import make_server, serve
+from blast_transport.agent.reporting import Reporter, install_log
+from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
+from blast_transport.errors import TransportError
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+Parsers = Any
+"""What argparse gives back from add_subparsers."""
+
+
+def register(subparsers: Parsers) -> None:
+    """Add `agent` and its sub-commands."""
+    parser = subparsers.add_parser("agent", help="receive on this host, check an agent's configuration")
+    add_commands(parser.add_subparsers(metavar="COMMAND", required=True))
+
+
+def add_commands(commands: Parsers) -> None:
+    """Add run, check and example-config."""
+    purpose = "Receive what senders bring, within what the configuration allows, until told to end (SIGTERM, SIGINT)."
+    run = _command(commands, "run", purpose, "--config /etc/blast/agent.toml")
+    _add_config(run)
+    run.add_argument("--json", action="store_true", help="print a JSON line for each event on standard output")
+    run.add_argument("--log-level", choices=LEVELS, help="wins over log.level of the file")
+    run.add_argument("--log-format", choices=FORMATS, help="wins over log.format of the file")
+    run.set_defaults(run=_run)
+    purpose = "Check a configuration, and whether this host has what it names."
+    check = _command(commands, "check", purpose, "--config /etc/blast/agent.toml")
+    _add_config(check)
+    check.add_argument("--json", action="store_true", help="print the whole configuration, defaults included, as JSON")
+    check.set_defaults(run=_check)
+    purpose = "Print a commented configuration to start from."
+    example = _command(commands, "example-config", purpose, "> agent.toml")
+    example.set_defaults(run=_example)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The commands by themselves, for a host that has nothing of Blast but the agent's single file."""
+    parser = argparse.ArgumentParser(prog="blast agent", description=__doc__)
+    add_commands(parser.add_subparsers(metavar="COMMAND", required=True))
+    options = parser.parse_args(arguments)
+    return int(options.run(options))
+
+
+def _command(commands: Parsers, name: str, description: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=description[0].lower() + description[1:].rstrip("."),
+        description=description,
+        epilog=f"example:\n  blast agent {name} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (TOML)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        settings = load(options.config)
+        level, form = options.log_level or settings.log.level, options.log_format or settings.log.format
+        settings = replace(settings, log=replace(settings.log, level=level, format=form))
+        install_log(level, form)
+        reporter = Reporter(sys.stdout if options.json else None)
+        serve(make_server(settings, check_host(settings), reporter), reporter)
+    except TransportError as error:
+        return _complain(error)
+    # Whatever hangs on must not keep the process.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(DONE)
+
+
+def _check(options: argparse.Namespace) -> int:
+    try:
+        settings = load(options.config)
+        check_host(settings)
+    except TransportError as error:
+        return _complain(error)
+    _say(json.dumps(asdict(settings), default=str, indent=2) if options.json else _summary(settings))
+    return DONE
+
+
+def _example(_: argparse.Namespace) -> int:
+    _say(files("blast_transport.agent").joinpath("example.toml").read_text().rstrip())
+    return DONE
+
+
+def _summary(settings: Settings) -> str:
+    agent, limits = settings.agent, settings.limits
+    lines = [f"listens on {agent.listen} ({_access(settings)})"]
+    lines.append(f"light comes to {agent.light_address}" if agent.light_address else "no light: packets only")
+    lines += [f"folder {folder.name}: files below {folder.path}" for folder in settings.folder]
+    lines += [f"command {command.name}: {' '.join(command.run)}" for command in settings.command]
+    if limits.memory_bytes:
+        lines.append(f"up to {limits.memory_bytes} bytes of a session in memory")
+    lines.append(f"up to {limits.sessions} sessions, {limits.connections} connections")
+    return "\n".join(lines)
+
+
+def _access(settings: Settings) -> str:
+    access = settings.access
+    if access.secret_file is not None:
+        return f"whoever knows the secret in {access.secret_file}"
+    if access.client_ca is not None:
+        return f"TLS, {len(access.client)} kinds of certificates under {access.client_ca}"
+    return "everybody on this machine"
+
+
+def _complain(error: TransportError) -> int:
+    sys.stderr.write(f"blast agent: {error}\n")
+    return WRONG_INPUT if isinstance(error, SettingsError) else FAILED
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

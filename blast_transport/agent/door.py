@@ -1,0 +1,64 @@
+"""How many may stand at the door: connections in all, those that have not proved who they are, and these of one host.
+
+Strangers cost little (a thread, a few hundred bytes), but their number is bounded, and one host alone cannot take every
+place. Thread-safe; decides only, and holds no connection.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from blast_transport.agent.settings import LimitsSection
+
+
+class Door:
+    """Counts of one agent. A connection enters as a stranger, may become a guest, and leaves."""
+
+    def __init__(self, limits: LimitsSection) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._strangers: Counter[str] = Counter()
+        self._guests = 0
+
+    @property
+    def strangers(self) -> int:
+        """Connections that have not proved who they are."""
+        return self._strangers.total()
+
+    @property
+    def guests(self) -> int:
+        """Connections that have."""
+        return self._guests
+
+    def enter(self, host: str) -> str:
+        """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
+        limits = self._limits
+        with self._lock:
+            if self._strangers.total() + self._guests >= limits.connections:
+                return f"this agent has {limits.connections} connections, as many as it takes; try again later"
+            if self._strangers.total() >= limits.unauthenticated:
+                return f"{limits.unauthenticated} others are at the door; try again"
+            if self._strangers[host] >= limits.unauthenticated_per_host:
+                return f"{limits.unauthenticated_per_host} others of your host are at the door; try again"
+            self._strangers[host] += 1
+        return ""
+
+    def welcome(self, host: str) -> None:
+        """A stranger of `host` has proved who it is."""
+        with self._lock:
+            self._remove(host)
+            self._guests += 1
+
+    def leave(self, host: str, *, guest: bool) -> None:
+        """A connection of `host` is over."""
+        with self._lock:
+            if guest:
+                self._guests -= 1
+            else:
+                self._remove(host)
+
+    def _remove(self, host: str) -> None:
+        self._strangers[host] -= 1
+        if not self._strangers[host]:
+            del self._strangers[host]

@@ -1,0 +1,65 @@
+"""The first message of a connection: a sender's Hello, or a neighbour's Join. Not a byte more is read than it has."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from blast_transport.agent.connection import receive_some
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.errors import RemoteProtocolError
+from blast_transport.pipeline.messages import JOIN_TYPE, Join
+from blast_transport.pipeline.messages import Decoder as PipelineDecoder
+from blast_transport.wire.codec import FRAME, Decoder
+from blast_transport.wire.messages import Hello
+
+LARGEST = 1 << 16
+"""Bytes of a Hello at most; one that is longer is none."""
+
+FirstMessage = Hello | Join
+
+
+def read_first(sock: socket.socket, patience: float, seconds: float) -> FirstMessage | None:
+    """The first message; None if the other side closes before it begins one, or begins none within `patience` seconds.
+
+    Once begun it must be there within `seconds`. Raises RemoteProtocolError.
+    """
+    try:
+        begun = receive_some(sock, FRAME.size, time.monotonic() + patience)
+    except AuthenticationError:
+        return None
+    try:
+        frame = _rest(sock, begun, time.monotonic() + seconds)
+    except AuthenticationError as error:
+        raise RemoteProtocolError(f"the first message was cut short: {error}") from error
+    sock.settimeout(None)
+    return parse_first(frame)
+
+
+def parse_first(frame: bytes) -> FirstMessage:
+    """The message in a whole frame. Raises RemoteProtocolError."""
+    _, number, _ = FRAME.unpack_from(frame)
+    message: object
+    if number == JOIN_TYPE:
+        joining = PipelineDecoder()
+        message = joining.feed(frame[: FRAME.size]) or joining.feed(frame[FRAME.size :])
+    else:
+        message = next(iter(Decoder().feed(frame)), None)
+    if not isinstance(message, Hello | Join):
+        raise RemoteProtocolError(f"a connection begins with Hello or Join, not with {type(message).__name__}")
+    return message
+
+
+def _rest(sock: socket.socket, begun: bytes, deadline: float) -> bytes:
+    head = begun + _exactly(sock, FRAME.size - len(begun), deadline)
+    length, *_ = FRAME.unpack(head)
+    if length > LARGEST:
+        raise RemoteProtocolError(f"a first message of {length} bytes; the most is {LARGEST}")
+    return head + _exactly(sock, length, deadline)
+
+
+def _exactly(sock: socket.socket, count: int, deadline: float) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        data += receive_some(sock, count - len(data), deadline)
+    return bytes(data)

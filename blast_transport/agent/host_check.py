@@ -1,0 +1,44 @@
+"""Whether this host has what the configuration names: folders, commands, the address on the light path."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from blast_transport.agent.connection import Admission
+from blast_transport.agent.credentials import Credentials, credentials_of
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.settings import CommandSection, FolderSection, Settings
+from blast_transport.errors import WrongInputError
+from blast_transport.optical.interface import interface_mtu
+
+
+def check_host(settings: Settings) -> Credentials:
+    """Look at everything that the configuration names; what the agent proves itself by. Raises SettingsError."""
+    for folder in settings.folder:
+        _check_folder(folder)
+    for command in settings.command:
+        _check_command(command)
+    if settings.agent.light_address is not None:
+        try:
+            interface_mtu(settings.agent.light_address)
+        except WrongInputError as error:
+            raise SettingsError(f"agent.light_address: {error}.") from error
+    credentials = credentials_of(settings.access)
+    Admission(credentials)
+    return credentials
+
+
+def _check_folder(folder: FolderSection) -> None:
+    if not folder.path.is_dir():
+        raise SettingsError(f"the folder {folder.name!r} is not there: mkdir -p {folder.path}")
+    if not os.access(folder.path, os.W_OK | os.X_OK):
+        raise SettingsError(f"the folder {folder.name!r} ({folder.path}) cannot be written by user {os.geteuid()}.")
+
+
+def _check_command(command: CommandSection) -> None:
+    program = Path(command.run[0])
+    if not program.is_file() or not os.access(program, os.X_OK):
+        raise SettingsError(f"the command {command.name!r} cannot be run: {program} is no program.")
+    if not command.folder.is_dir():
+        raise SettingsError(f"the command {command.name!r} cannot be run: there is no folder {command.folder}.")

@@ -1,0 +1,28 @@
+"""Talking to the service manager (systemd) by the protocol of sd_notify(3), if one started us."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+
+READY = "READY=1"
+STOPPING = "STOPPING=1"
+ALIVE = "WATCHDOG=1"
+
+
+class Notifier:
+    """Sends assignments as one datagram to the socket that NOTIFY_SOCKET names; without that nobody listens."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        name = environment.get("NOTIFY_SOCKET", "")
+        # A leading @ stands for the abstract namespace (unix(7)).
+        self._address = f"\0{name[1:]}" if name.startswith("@") else name
+
+    def send(self, *assignments: str) -> None:
+        """Send e.g. READY. A service manager that does not listen is no fault of ours."""
+        if not self._address:
+            return
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
+            out.sendto("\n".join(assignments).encode(), self._address)

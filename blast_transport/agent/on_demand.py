@@ -1,0 +1,111 @@
+"""An agent for one sender, started over SSH: told on standard input what it may do, and over when that closes.
+
+The first line on standard input is JSON, {"secret": HEX, "settings": TABLES, "light_network": NETWORK or null}; what
+the agent tells goes to standard output, a JSON line for each event, `ready` with its port first.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from blast_transport.agent.authentication import LEAST_SECRET_BYTES
+from blast_transport.agent.credentials import SharedSecret
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.host_check import check_host
+from blast_transport.agent.process import make_server, serve
+from blast_transport.agent.reporting import Reporter, install_log
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import Settings, from_tables
+from blast_transport.errors import TransportError
+
+IDLE_SECONDS = 3600.0
+"""Without any connection for so long the sender is taken to be lost, though standard input is open."""
+
+_MOST_BYTES = 1 << 16
+_DISCARD = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the sender wants."""
+
+    secret: SharedSecret
+    settings: Settings
+
+
+def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
+    """Run the agent; the exit status."""
+    install_log("warning", "text")
+    reporter = Reporter(sys.stdout)
+    try:
+        order = read_order(stdin.readline(_MOST_BYTES))
+        check_host(order.settings)
+        server = make_server(order.settings, order.secret, reporter)
+    except TransportError as error:
+        reporter.tell("unusable", str(error), reason=str(error))
+        return 1
+    threading.Thread(target=_await_end, args=(stdin, server), name="standard input", daemon=True).start()
+    serve(server, reporter, _Idleness(server).check)
+    return 0
+
+
+def read_order(line: bytes) -> Order:
+    """The order in the first line. Raises SettingsError."""
+    try:
+        said = json.loads(line)
+        secret = bytes.fromhex(said["secret"])
+        settings = from_tables(said["settings"])
+        network = None if said["light_network"] is None else ipaddress.IPv4Network(str(said["light_network"]))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise SettingsError("what came on standard input is no order of a sender") from None
+    if len(secret) < LEAST_SECRET_BYTES:
+        raise SettingsError(f"a secret of {len(secret)} bytes is too short")
+    if network is not None:
+        light = replace(settings.agent, light_address=own_address_in(network))
+        settings = replace(settings, agent=light)
+    return Order(SharedSecret(secret), settings)
+
+
+def own_address_in(network: ipaddress.IPv4Network) -> str | None:
+    """The address of this host from which packets leave for a network, if it lies in there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only looks up the way.
+            probe.connect((str(network.network_address + 1), _DISCARD))
+        except OSError:
+            return None
+        address = str(probe.getsockname()[0])
+    return address if ipaddress.IPv4Address(address) in network else None
+
+
+def _await_end(stdin: BinaryIO, server: AgentServer) -> None:
+    while stdin.read(1):
+        pass
+    server.stop("the sender has gone")
+
+
+class _Idleness:
+    def __init__(self, server: AgentServer) -> None:
+        self._server = server
+        self._last = time.monotonic()
+
+    def check(self) -> None:
+        if self._server.busy:
+            self._last = time.monotonic()
+        elif time.monotonic() - self._last > IDLE_SECONDS:
+            self._server.stop("nobody has connected for a long time")
+
+
+def run() -> None:
+    """Run the agent and leave: whatever threads still hang on must not keep the process."""
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)

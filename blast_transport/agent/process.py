@@ -1,0 +1,77 @@
+"""The agent as a Unix process: its signals, its service manager, what it tells when it begins and ends."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+
+from blast_transport.agent.connection import Admission, dialer
+from blast_transport.agent.credentials import Credentials
+from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
+from blast_transport.agent.permissions import Permissions
+from blast_transport.agent.reporting import Reporter
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import Settings
+from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.report import Failed, Received, ReceiverEvent
+from blast_transport.session.receiver_session import Surroundings
+
+_ALIVE_SECONDS = 1.0
+
+
+def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
+    """An agent that listens. Raises CannotListenError, SettingsError."""
+    access, rate = settings.access, settings.limits.highest_rate_mbps
+    surroundings = Surroundings(
+        target_of=Targets(Permissions(settings), settings.limits.file_bytes),
+        emit=lambda event: _tell(reporter, event),
+        interface_address=settings.agent.light_address,
+        highest_rate=None if rate is None else rate * 1e6,
+        connect=dialer(credentials),
+    )
+    admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
+    return AgentServer(settings, admission, session_factory(surroundings), reporter)
+
+
+def serve(server: AgentServer, reporter: Reporter, tick: Callable[[], None] = lambda: None) -> None:
+    """Run the server in the main thread until a signal, or somebody, ends it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: server.stop(f"the agent is ending ({signal.Signals(number).name})"))
+    notifier = Notifier()
+    heartbeat = _Heartbeat(notifier, server)
+    host, port = server.endpoint
+    notifier.send(READY, f"STATUS={server.status}")
+    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port)
+
+    def both() -> None:
+        heartbeat.beat()
+        tick()
+
+    server.run(both)
+    notifier.send(STOPPING)
+    refused = {why.value: count for why, count in server.refusals.totals.items()}
+    reporter.tell("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)
+
+
+class _Heartbeat:
+    """Tells the service manager now and then that the loop turns, and how busy we are."""
+
+    def __init__(self, notifier: Notifier, server: AgentServer) -> None:
+        self._notifier, self._server = notifier, server
+        self._next = 0.0
+
+    def beat(self) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _ALIVE_SECONDS
+            self._notifier.send(ALIVE, f"STATUS={self._server.status}")
+
+
+def _tell(reporter: Reporter, event: ReceiverEvent) -> None:
+    match event:
+        case Received():
+            said = f"received {event.file}: {event.bytes} bytes in {event.seconds:.3f} s from {event.sender}"
+            reporter.tell("received", said, **asdict(event))
+        case Failed():
+            reporter.tell("failed", f"{event.name} from {event.sender} failed: {event.reason}", **asdict(event))

@@ -1,0 +1,200 @@
+"""The agent's server: accepts connections, finds out who is there, and hands them to sessions.
+
+Every connection has a thread of its own. It stands at the door until it has proved who it is, within a bounded time.
+Then a Hello makes a session, which runs in that thread and has the connection until it ends; a Join brings the
+connection to a session that runs. What is refused is told to the other side where there are words for it, counted, and
+logged.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from blast_transport.agent.connection import Admission, Connection
+from blast_transport.agent.door import Door
+from blast_transport.agent.endpoint import Endpoint
+from blast_transport.agent.errors import AuthenticationError, CannotListenError
+from blast_transport.agent.first_message import read_first
+from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
+from blast_transport.agent.sessions import RunningSessions, SessionFactory
+from blast_transport.agent.settings import SENDER, Settings
+from blast_transport.errors import RemoteProtocolError, TransportError, sentence
+from blast_transport.pipeline.messages import Join
+from blast_transport.wire.codec import encode
+from blast_transport.wire.messages import Hello, Quit
+
+log = logging.getLogger(LOGGER)
+
+_BACKLOG = 128
+_TICK_SECONDS = 1.0
+_IDLE_SECONDS = 3600.0
+"""How long a connection of somebody we know may wait before it says what it wants."""
+_FAREWELL_SECONDS = 1.0
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SECONDS_WITHOUT_ROOM = 0.2
+
+
+class AgentServer:
+    """Listens from the start on. Raises CannotListenError.
+
+    Attributes to read: `endpoint` (where it listens), `refusals`, `reason` (why it was stopped; empty: it was not).
+    """
+
+    def __init__(self, settings: Settings, admission: Admission, factory: SessionFactory, reporter: Reporter) -> None:
+        self._admission = admission
+        self._factory = factory
+        self._message_seconds = settings.access.handshake_timeout_ms / 1000
+        self._stop_seconds = settings.agent.stop_ms / 1000
+        self.refusals = Refusals(reporter)
+        self._door = Door(settings.limits)
+        self._sessions = RunningSessions(settings.limits.sessions)
+        self.reason = ""
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._listening = _listen(settings.agent.listen)
+        host, port, *_ = self._listening.getsockname()
+        self.endpoint = Endpoint(host, port)
+
+    @property
+    def busy(self) -> bool:
+        """Somebody is connected."""
+        return bool(self._door.guests or self._door.strangers)
+
+    @property
+    def status(self) -> str:
+        """How busy it is, in a line."""
+        refused = self.refusals.totals.total()
+        return f"{len(self._sessions)} sessions, {self._door.guests} connections, {refused} refused"
+
+    def run(self, tick: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop`; `tick` is called at least once a second by the loop that accepts."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listening, selectors.EVENT_READ)
+            selector.register(self._wake_reader, selectors.EVENT_READ)
+            while not self.reason:
+                if any(key.fileobj is self._listening for key, _ in selector.select(_TICK_SECONDS)):
+                    self._accept()
+                tick()
+        self._listening.close()
+        if not self._sessions.stop(self.reason, self._stop_seconds):
+            log.warning("%s did not end in time", self.status)
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+
+    def stop(self, reason: str) -> None:
+        """End `run`; senders are told the reason. Any thread, also a signal handler; the first reason counts."""
+        if not self.reason:
+            self.reason = reason
+            with suppress(OSError):
+                os.write(self._wake_writer, b"\0")
+
+    # ------------------------------------------------------------------------------------------------ at the door
+
+    def _accept(self) -> None:
+        try:
+            sock, address = self._listening.accept()
+        except OSError as error:
+            # What went wrong with one client is over with it; without files or memory a pause may help.
+            if error.errno in _NO_ROOM:
+                log.error("no connection can be accepted: %s", error.strerror)
+                time.sleep(_SECONDS_WITHOUT_ROOM)
+            return
+        host, peer = address[0], str(Endpoint(address[0], address[1]))
+        why = self._door.enter(host)
+        if why:
+            self.refusals.add(Why.CROWD, peer, why)
+            self._admission.turn_away(sock, why)
+            return
+        threading.Thread(target=self._serve, args=(sock, host, peer), name=f"connection {peer}", daemon=True).start()
+
+    def _serve(self, sock: socket.socket, host: str, peer: str) -> None:
+        try:
+            connection = self._admission.admit(sock, peer)
+        except AuthenticationError as error:
+            self.refusals.add(Why.AUTHENTICATION, peer, str(error))
+            sock.close()
+            self._door.leave(host, guest=False)
+            return
+        self._door.welcome(host)
+        try:
+            while self._attend(connection):
+                pass
+        except Exception:
+            # The top of the thread: other connections and sessions go on.
+            log.critical("the connection of %s failed", peer, exc_info=True)
+            connection.close()
+        finally:
+            self._door.leave(host, guest=True)
+
+    # ---------------------------------------------------------------------------------------------------- inside
+
+    def _attend(self, connection: Connection) -> bool:
+        """Do what the other side wants next; whether it may want something else on this connection."""
+        try:
+            first = read_first(connection.sock, _IDLE_SECONDS, self._message_seconds)
+        except RemoteProtocolError as error:
+            self.refusals.add(Why.PROTOCOL, connection.peer, str(error))
+            first = None
+        again = False
+        match first:
+            case Hello():
+                again = self._session(connection, first)
+            case Join():
+                return self._join(connection, first)
+        if not again:
+            connection.close()
+        return again
+
+    def _join(self, connection: Connection, join: Join) -> bool:
+        session = self._sessions.find(join.session)
+        try:
+            if session is None:
+                raise RemoteProtocolError(f"session {join.session}, which is to be joined, does not run here")
+            session.join(connection, join)
+        except TransportError as error:
+            self.refusals.add(Why.JOIN, connection.peer, str(error))
+            connection.close()
+        return False
+
+    def _session(self, connection: Connection, hello: Hello) -> bool:
+        if connection.role != SENDER:
+            return self._refuse(Why.ROLE, connection, hello, "you may hand on data here, but start no sessions")
+        if not self._sessions.reserve(hello.session):
+            taken = f"session {hello.session} runs here already; another sender may be using its number"
+            full = self._sessions.full()
+            return self._refuse(Why.FULL if full else Why.TAKEN, connection, hello, full or taken)
+        try:
+            session = self._factory(connection, hello)
+            self._sessions.add(hello.session, session)
+            return session.run()
+        except TransportError as error:
+            return self._refuse(Why.TARGET, connection, hello, str(error))
+        finally:
+            self._sessions.remove(hello.session)
+
+    def _refuse(self, why: Why, connection: Connection, hello: Hello, reason: str) -> bool:
+        self.refusals.add(why, connection.peer, reason)
+        with suppress(OSError):
+            connection.sock.settimeout(_FAREWELL_SECONDS)
+            connection.sock.sendall(encode(Quit(hello.session, reason)))
+        return False
+
+
+def _listen(endpoint: Endpoint) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(endpoint)
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise CannotListenError(f"cannot listen on {endpoint}: {sentence(error)}; change agent.listen") from error
+    sock.setblocking(False)
+    return sock

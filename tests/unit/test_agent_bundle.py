@@ -1,0 +1,103 @@
+"""The agent in a single file: the same bytes every time, and nothing needed but a bare Python that is new enough."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import blast_transport
+from blast_transport.agent.bundle import _MAIN, build_bundle
+
+SOURCES = Path(blast_transport.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bundle") / "agent.pyz"
+    path.write_bytes(build_bundle())
+    return path
+
+
+def bare(*arguments: object, **more: object) -> subprocess.CompletedProcess[str]:
+    """Python without site-packages, environment variables and the current folder."""
+    command = [sys.executable, "-I", "-S", "-B", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **more)
+
+
+def test_the_same_bytes_come_out_every_time_and_wherever_it_is_made(bundle, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert build_bundle() == bundle.read_bytes()
+
+
+def test_a_bundle_makes_the_same_bundle(bundle):
+    """Made from the archive itself, where there are no folders."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(bundle)!r})\n"
+        "from blast_transport.agent.bundle import build_bundle\n"
+        "sys.stdout.buffer.write(build_bundle())"
+    )
+    made = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], capture_output=True, check=True, timeout=60)
+    assert made.stdout == bundle.read_bytes()
+
+
+def test_it_holds_every_source_and_nothing_else(bundle):
+    names = set(zipfile.ZipFile(bundle).namelist())
+    sources = {str(path.relative_to(SOURCES.parent)) for path in SOURCES.rglob("*.py")}
+    assert names == sources | {"__main__.py", "blast_transport/agent/example.toml"}
+
+
+def test_every_module_imports_on_a_bare_python(bundle):
+    """The standard library is enough; what is optional is imported where it is used only."""
+    code = (
+        f"import importlib, pkgutil, sys; sys.path.insert(0, {str(bundle)!r})\n"
+        "import blast_transport as package\n"
+        "for found in pkgutil.walk_packages(package.__path__, 'blast_transport.'):\n"
+        "    if not found.name.endswith('.__main__'):\n"
+        "        importlib.import_module(found.name)\n"
+        "print(package.__file__)\n"
+        "print(*[path for path in sys.path if 'site-packages' in path])"
+    )
+    done = bare("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{bundle}/blast_transport/__init__.py\n\n"
+
+
+def test_it_is_the_agents_command(bundle, tmp_path):
+    config = tmp_path / "agent.toml"
+    config.write_text(f'[[folder]]\nname = "in"\npath = "{tmp_path}"\n')
+    assert bare(bundle, "example-config").stdout.startswith("# Configuration of a Blast agent.")
+    checked = bare(bundle, "check", "--config", config, "--json")
+    assert json.loads(checked.stdout)["folder"] == [{"name": "in", "path": str(tmp_path)}]
+    assert bare(bundle, "check", "--config", tmp_path / "absent").returncode == 2
+
+
+def test_it_runs_by_its_first_line(bundle):
+    first = bundle.read_bytes().split(b"\n")[0]
+    assert first == b"#!/usr/bin/env python3"
+
+
+def test_an_old_python_says_that_it_is_too_old(bundle):
+    """As far back as anything that is called python3, and further: Python 2.7 reads the same few lines."""
+    tree = ast.parse(_MAIN, feature_version=(3, 4))
+    assert isinstance(tree.body[1], ast.If), "the version is looked at before anything else is imported"
+    code = (
+        "import runpy, sys; sys.version_info = (3, 7, 3, 'final', 0); sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    done = bare("-c", code, bundle, "on-demand")
+    assert done.returncode == 1 and not done.stderr
+    assert json.loads(done.stdout) == {"event": "unusable", "reason": "Python 3.7 is too old; 3.11 is needed"}
+
+
+def test_the_archive_is_sound(bundle):
+    with zipfile.ZipFile(io.BytesIO(bundle.read_bytes())) as archive:
+        assert archive.testzip() is None
+        assert {entry.date_time[0] for entry in archive.infolist()} == {1980}

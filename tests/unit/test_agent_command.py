@@ -1,0 +1,116 @@
+"""`blast agent`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import main
+from blast_transport.agent import on_demand
+from blast_transport.agent.errors import SettingsError
+from blast_transport.agent.host_check import check_host
+from blast_transport.agent.on_demand import own_address_in, read_order
+from blast_transport.agent.settings import parse
+
+SECRET = "ab" * 32
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Writes a configuration; gives the arguments that name it."""
+
+    def write(text: str = "", folder: Path = tmp_path) -> list[str]:
+        path = tmp_path / "agent.toml"
+        path.write_text(f'[[folder]]\nname = "in"\npath = "{folder}"\n{text}')
+        return ["--config", str(path)]
+
+    return write
+
+
+def test_the_example_is_printed_as_it_is(capsys):
+    assert main(["agent", "example-config"]) == 0
+    assert parse(capsys.readouterr().out).folder[0].name == "incoming"
+
+
+def test_check_tells_what_is_meant(config, capsys, tmp_path):
+    text = '[[command]]\nname = "eat"\nrun = ["/bin/cat", "-"]\n[limits]\nmemory_bytes = 5\n'
+    assert main(["agent", "check", *config(text)]) == 0
+    said = capsys.readouterr().out
+    for part in ("listens on 127.0.0.1:9095 (everybody on this machine)", f"files below {tmp_path}", "/bin/cat -"):
+        assert part in said
+    assert main(["agent", "check", "--json", *config(text)]) == 0
+    assert json.loads(capsys.readouterr().out)["limits"]["memory_bytes"] == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[agnt]", "unknown key agnt; did you mean agent?"),
+        ('[[command]]\nname = "c"\nrun = ["/bin/no-such"]', "'c' cannot be run: /bin/no-such is no program"),
+        ('[[command]]\nname = "c"\nrun = ["/etc/passwd"]', "'c' cannot be run: /etc/passwd is no program"),
+        ('[[command]]\nname = "c"\nrun = ["/bin/cat"]\nfolder = "/no-such"', "there is no folder /no-such"),
+        ('[agent]\nlight_address = "203.0.113.1"', "agent.light_address: "),
+        ('[access]\nsecret_file = "/no-such"', "/no-such cannot be read: No such file or directory."),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_what_is_wrong_is_said_before_anything_runs(config, capsys, command, text, sentence):
+    assert main(["agent", command, *config(text)]) == 2
+    said = capsys.readouterr()
+    assert sentence in said.err and said.err.startswith("blast agent: ") and said.err.count("\n") == 1
+    assert not said.out
+
+
+def test_a_folder_that_is_not_there_is_named(config, capsys, tmp_path):
+    assert main(["agent", "check", *config(folder=tmp_path / "absent")]) == 2
+    assert f"the folder 'in' is not there: mkdir -p {tmp_path}/absent" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(SettingsError, match=r"the folder 'in' .* cannot be written by user \d+"):
+        check_host(parse(f'[[folder]]\nname = "in"\npath = "{tmp_path}"'))
+
+
+@pytest.mark.parametrize("command", ["run", "check", "example-config"])
+def test_every_command_has_help_with_an_example(capsys, command):
+    assert main(["agent", command, "--help"]) == 0
+    assert f"blast agent {command}" in capsys.readouterr().out.split("example:")[1]
+
+
+# ------------------------------------------------------------------------------------------------- over SSH
+
+
+def order(**changed: object) -> bytes:
+    tables = {"agent": {"listen": "0.0.0.0:0"}, "folder": [{"name": "in", "path": "/srv"}]}
+    return json.dumps({"secret": SECRET, "settings": tables, "light_network": None, **changed}).encode() + b"\n"
+
+
+def test_an_order_is_settings_and_a_secret():
+    given = read_order(order())
+    assert given.secret.value == bytes.fromhex(SECRET) and not given.settings.agent.listen.is_loopback
+    assert SECRET not in repr(given)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[]", b"null\n", b"\xff\n", b"[" * 60000, order(secret="xx"), order(secret=3), order(secret="ab"),
+     order(settings=3), order(settings={"agnt": {}}), order(light_network="10.0.0.1/8"), order(light_network=True)],
+)  # fmt: skip
+def test_what_is_no_order_is_refused_in_a_sentence(line, capsys, monkeypatch):
+    monkeypatch.setattr(on_demand, "install_log", lambda *_: None)
+    with pytest.raises(SettingsError):
+        read_order(line)
+    assert on_demand.main(io.BytesIO(line)) == 1
+    assert json.loads(capsys.readouterr().out)["event"] == "unusable"
+
+
+def test_the_address_on_the_light_path_is_found_by_its_network():
+    import ipaddress
+
+    assert own_address_in(ipaddress.IPv4Network("127.0.0.0/8")) == "127.0.0.1"
+    assert own_address_in(ipaddress.IPv4Network("203.0.113.0/24")) is None
+    assert read_order(order(light_network="127.0.0.0/8")).settings.agent.light_address == "127.0.0.1"

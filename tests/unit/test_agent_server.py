@@ -1,0 +1,379 @@
+"""The agent's server over real sockets: who gets a session, who joins one, who is refused and how that is told."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from blast_transport.agent.connection import Admission, Connection, dialer
+from blast_transport.agent.credentials import Credentials, SharedSecret
+from blast_transport.agent.endpoint import Endpoint
+from blast_transport.agent.errors import AuthenticationError, CannotListenError
+from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import NEIGHBOUR, AgentSection, ClientSection, LimitsSection, Settings
+from blast_transport.agent.tls import TlsFiles
+from blast_transport.errors import RemoteProtocolError, UnsafeNameError
+from blast_transport.pipeline.messages import TOKEN_BYTES, Join
+from blast_transport.pipeline.messages import encode as encode_join
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import Hello, Quit
+from tests.support.certificates import Authority
+
+SECRET = SharedSecret(b"s" * 32)
+ANYWHERE = Settings(agent=AgentSection(listen=Endpoint("127.0.0.1", 0)))
+
+
+def hello(session: int, name: str = "file") -> Hello:
+    return Hello(session=session, size=10, segment_size=1456, block_segments=44, suite="fast", kind="file", name=name)
+
+
+def join(session: int, name: str = "h2") -> bytes:
+    return encode_join(Join(session, 1, b"t" * TOKEN_BYTES, name))
+
+
+class PlaySession:
+    """Says r, then obeys what it reads: + keeps the connection for another session, ! fails, anything else ends it."""
+
+    def __init__(self, connection: Connection, message: Hello) -> None:
+        if message.name == "forbidden":
+            raise UnsafeNameError("the name 'forbidden' is not safe")
+        self.connection, self.hello = connection, message
+        self.joined: list[tuple[Connection, Join]] = []
+        self.reason = ""
+
+    def run(self) -> bool:
+        self.connection.sock.sendall(b"r")
+        read = self.connection.sock.recv(1)
+        if self.reason:
+            self.connection.sock.sendall(encode(Quit(self.hello.session, self.reason)))
+        if read == b"!":
+            raise ZeroDivisionError
+        return read == b"+"
+
+    def join(self, connection: Connection, message: Join) -> None:
+        if message.name == "stranger":
+            raise RemoteProtocolError("stranger does not belong to this chain")
+        self.joined.append((connection, message))
+
+    def stop(self, reason: str) -> None:
+        self.reason = reason
+        with suppress(OSError):
+            self.connection.sock.shutdown(socket.SHUT_RD)
+
+
+class Play:
+    """A running server, its sessions, and clients of it."""
+
+    def __init__(self, settings: Settings, credentials: Credentials, clients: tuple[ClientSection, ...] = ()) -> None:
+        self.sessions: list[PlaySession] = []
+        seconds = settings.access.handshake_timeout_ms / 1000
+        admission = Admission(credentials, clients, seconds)
+        self.server = AgentServer(settings, admission, self._make, Reporter())
+        self.credentials = credentials
+        self.thread = threading.Thread(target=self.server.run)
+        self.thread.start()
+
+    def _make(self, connection: Connection, message: Hello) -> PlaySession:
+        self.sessions.append(PlaySession(connection, message))
+        return self.sessions[-1]
+
+    def connect(self, credentials: Credentials | str = "") -> socket.socket:
+        used = self.credentials if isinstance(credentials, str) else credentials
+        sock = dialer(used)(("localhost", *self.server.endpoint), 5.0)
+        sock.settimeout(5)
+        return sock
+
+    def plain(self) -> socket.socket:
+        return socket.create_connection(self.server.endpoint, 5)
+
+    def begin(self, session: int, name: str = "file") -> socket.socket:
+        """A client whose session runs."""
+        sock = self.connect()
+        sock.sendall(encode(hello(session, name)))
+        assert sock.recv(1) == b"r"
+        return sock
+
+    def refused(self, why: Why, number: int = 1) -> None:
+        eventually(lambda: self.server.refusals.totals[why] == number)
+
+    def end(self) -> None:
+        self.server.stop("the test is over")
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 5
+    while not is_so():
+        assert time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+def quit_reason(sock: socket.socket) -> str:
+    """What the agent says before it closes."""
+    with sock:
+        said = b""
+        while piece := sock.recv(4096):
+            said += piece
+    (message,) = Decoder().feed(said)
+    assert isinstance(message, Quit)
+    return message.reason
+
+
+@contextmanager
+def playing(settings: Settings = ANYWHERE, credentials: Credentials = SECRET, **more: object) -> Iterator[Play]:
+    play = Play(settings, credentials, **more)
+    try:
+        yield play
+    finally:
+        play.end()
+
+
+@pytest.fixture
+def play() -> Iterator[Play]:
+    with playing() as made:
+        yield made
+
+
+def limited(**limits: int) -> Settings:
+    return replace(ANYWHERE, limits=LimitsSection(**{"unauthenticated_per_host": 1, "unauthenticated": 1, **limits}))
+
+
+def test_a_hello_makes_a_session(play):
+    with play.begin(7) as sock:
+        sock.sendall(b".")
+        assert sock.recv(1) == b"", "it is over, and the connection with it"
+    assert play.sessions[0].hello == hello(7)
+    assert not play.server.refusals.totals
+
+
+def test_a_connection_may_carry_one_session_after_the_other(play):
+    with play.begin(1) as sock:
+        sock.sendall(b"+" + encode(hello(2)))
+        assert sock.recv(1) == b"r"
+        sock.sendall(b"+")
+        sock.sendall(encode(hello(1)))
+        assert sock.recv(1) == b"r"
+    assert [session.hello.session for session in play.sessions] == [1, 2, 1]
+
+
+def test_two_senders_cannot_have_one_session(play):
+    with play.begin(7) as first:
+        second = play.connect()
+        second.sendall(encode(hello(7)))
+        assert quit_reason(second) == "session 7 runs here already; another sender may be using its number"
+        play.refused(Why.TAKEN)
+        assert len(play.sessions) == 1, "the first one is not disturbed"
+        first.sendall(b".")
+        assert first.recv(1) == b""
+    eventually(lambda: play.server.status.startswith("0 sessions"))
+    play.begin(7).close()
+
+
+def test_sessions_are_limited():
+    with playing(limited(sessions=2)) as play, play.begin(1), play.begin(2):
+        third = play.connect()
+        third.sendall(encode(hello(3)))
+        assert quit_reason(third) == "this agent runs 2 sessions, as many as it takes; try later"
+        play.refused(Why.FULL)
+
+
+def test_what_is_not_allowed_is_told(play):
+    sock = play.connect()
+    sock.sendall(encode(hello(7, "forbidden")))
+    assert quit_reason(sock) == "the name 'forbidden' is not safe"
+    play.refused(Why.TARGET)
+    play.begin(7).close()
+
+
+def test_a_neighbour_joins_a_session_and_nothing_of_its_words_is_lost(play):
+    with play.begin(7), play.connect() as neighbour:
+        neighbour.sendall(join(7) + b"GET")
+        eventually(lambda: bool(play.sessions[0].joined))
+        connection, message = play.sessions[0].joined[0]
+        assert message.name == "h2" and message.token == b"t" * TOKEN_BYTES
+        assert connection.sock.recv(100) == b"GET"
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "reason"),
+    [(8, "h2", "session 8, which is to be joined, does not run here"), (7, "stranger", "does not belong")],
+)
+def test_who_does_not_belong_to_a_session_is_shut_out(play, caplog, number, name, reason):
+    with play.begin(7) as sender, play.connect() as neighbour:
+        neighbour.sendall(join(number, name))
+        assert neighbour.recv(1) == b""
+        play.refused(Why.JOIN)
+        sender.sendall(b".")
+    assert reason in caplog.text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"GET / HTTP/1.1\r\n\r\n", encode(Quit(7, "")), b"\xff\xff\xff\xff\x01\x00\x02\x00", encode(hello(7))[:20]],
+)
+def test_what_is_no_first_message_is_refused(play, message):
+    with play.connect() as sock:
+        sock.sendall(message)
+        # Where not all was read, or all is over already, the kernel says so.
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+            assert sock.recv(1) == b""
+    play.refused(Why.PROTOCOL)
+    assert not play.sessions
+
+
+def test_a_message_that_is_never_finished_has_a_deadline():
+    settings = replace(ANYWHERE, access=replace(ANYWHERE.access, handshake_timeout_ms=100.0))
+    with playing(settings) as play, play.connect() as sock:
+        sock.sendall(encode(hello(7))[:20])
+        assert sock.recv(1) == b""
+        play.refused(Why.PROTOCOL)
+
+
+def test_a_connection_that_is_closed_without_a_word_is_no_offence(play):
+    play.connect().close()
+    eventually(lambda: not play.server.busy)
+    assert not play.server.refusals.totals
+
+
+def test_strangers_are_counted_and_get_nowhere(play):
+    with pytest.raises(AuthenticationError):
+        play.connect(SharedSecret(b"t" * 32))
+    with play.plain() as sock:
+        sock.sendall(encode(hello(7))[:40])
+        assert b"wants a proof" in sock.recv(200)
+    play.refused(Why.AUTHENTICATION, 2)
+    assert not play.sessions
+
+
+def test_places_at_the_door_are_few_and_given_back():
+    settings = limited(unauthenticated=2, unauthenticated_per_host=2)
+    settings = replace(settings, access=replace(settings.access, handshake_timeout_ms=300.0))
+    with playing(settings) as play, play.plain() as one, play.plain() as two:
+        eventually(lambda: play.server._door.strangers == 2)
+        with pytest.raises(AuthenticationError, match="the agent refuses: 2 others are at the door; try again"):
+            play.connect()
+        play.refused(Why.CROWD)
+        for silent in (one, two):
+            assert b"nothing came in time" in silent.recv(200)
+        play.refused(Why.AUTHENTICATION, 2)
+        play.begin(7).close()
+
+
+def test_one_host_does_not_take_every_place():
+    settings = limited(unauthenticated=5)
+    settings = replace(settings, agent=AgentSection(listen=Endpoint("0.0.0.0", 0)))
+    with playing(settings) as play, play.plain():
+        eventually(lambda: play.server._door.strangers == 1)
+        with pytest.raises(AuthenticationError, match="1 others of your host"):
+            play.connect()
+        from_elsewhere = socket.create_connection(("127.0.0.1", play.server.endpoint.port), 5, ("127.0.0.77", 0))
+        with from_elsewhere:
+            eventually(lambda: play.server._door.strangers == 2)
+
+
+def test_connections_are_limited():
+    with playing(limited(connections=2)) as play, play.begin(1), play.begin(2):
+        with pytest.raises(AuthenticationError, match="has 2 connections, as many as it takes; try again later"):
+            play.connect()
+        play.refused(Why.CROWD)
+
+
+def test_an_end_is_told_to_senders(play):
+    sock = play.begin(7)
+    play.server.stop("the agent is ending (SIGTERM)")
+    assert quit_reason(sock) == "the agent is ending (SIGTERM)"
+    play.thread.join(5)
+    assert not play.thread.is_alive()
+    with pytest.raises(ConnectionRefusedError):
+        play.plain()
+
+
+def test_who_is_silent_does_not_hold_up_the_end(play):
+    with play.plain(), play.connect(), play.connect():
+        eventually(lambda: play.server._door.guests == 2)
+        began = time.monotonic()
+        play.end()
+        assert time.monotonic() - began < 1
+
+
+def test_a_session_that_does_not_end_holds_up_the_end_for_a_bounded_time(monkeypatch, caplog):
+    monkeypatch.setattr(PlaySession, "stop", lambda self, reason: None)
+    with playing(replace(ANYWHERE, agent=replace(ANYWHERE.agent, stop_ms=100.0))) as play, play.begin(7):
+        play.end()
+    assert "did not end in time" in caplog.text
+
+
+def test_a_session_that_fails_harms_no_other(play, caplog):
+    with play.begin(1) as other, play.begin(2) as failing:
+        failing.sendall(b"!")
+        assert failing.recv(1) == b""
+        assert "ZeroDivisionError" in caplog.text
+        other.sendall(b"+" + encode(hello(2)))
+        assert other.recv(1) == b"r", "its number is free again"
+
+
+def test_a_neighbours_certificate_starts_no_session(tmp_path):
+    authority = Authority(tmp_path, "ca")
+
+    def files(subject: str, alternatives: str = "") -> TlsFiles:
+        pair = authority.issue(subject, alternatives)
+        return TlsFiles(pair.cert, pair.key, authority.cert)
+
+    clients = (ClientSection(common_name="h2", role=NEIGHBOUR), ClientSection(common_name="head"))
+    with playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play:
+        neighbour = play.connect(files("/CN=h2"))
+        neighbour.sendall(encode(hello(7)))
+        assert quit_reason(neighbour) == "you may hand on data here, but start no sessions"
+        play.refused(Why.ROLE)
+        with play.connect(files("/CN=head")) as sender, play.connect(files("/CN=h2")) as joining:
+            sender.sendall(encode(hello(7)))
+            assert sender.recv(1) == b"r"
+            joining.sendall(join(7))
+            eventually(lambda: bool(play.sessions[0].joined))
+            play.sessions[0].joined[0][0].close()
+
+
+def test_ports_in_use_are_named(play):
+    with pytest.raises(CannotListenError, match=r"cannot listen on 127\.0\.0\.1:\d+: Address already in use; change"):
+        Play(replace(ANYWHERE, agent=AgentSection(listen=play.server.endpoint)), SECRET)
+
+
+def test_ipv6_is_served():
+    if not socket.has_ipv6:
+        pytest.skip("needs IPv6")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("needs IPv6 on loopback")
+    with playing(replace(ANYWHERE, agent=AgentSection(listen=Endpoint("::1", 0)))) as play:
+        play.begin(1).close()
+
+
+def test_the_tick_goes_on_while_sessions_run(monkeypatch):
+    monkeypatch.setattr("blast_transport.agent.server._TICK_SECONDS", 0.01)
+    ticks: list[int] = []
+    monkeypatch.setattr(AgentServer, "run", lambda self, run=AgentServer.run: run(self, lambda: ticks.append(1)))
+    with playing() as play, play.begin(1):
+        eventually(lambda: len(ticks) > 5)
+
+
+def test_sessions_are_found_in_the_log(play, caplog):
+    with caplog.at_level(logging.WARNING, "blast.agent"):
+        with pytest.raises(AuthenticationError):
+            play.connect(SharedSecret(b"t" * 32))
+        play.refused(Why.AUTHENTICATION)
+        eventually(lambda: bool(caplog.records))
+    fields = caplog.records[0].blast_fields
+    assert fields["event"] == "refused" and fields["why"] == "authentication" and fields["total"] == 1
+    assert fields["peer"].startswith("127.0.0.1:")
