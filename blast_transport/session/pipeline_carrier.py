@@ -61,6 +61,7 @@ class PipelineCarrier:
         self._places = {name: place for place, (name, _, _) in enumerate(leg.chain)}
         self._events: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
         self._source: PipelineSource | None = None
+        self._left = False
         self.ended: Ended | None = None
         self.failed: dict[str, str] = {}
 
@@ -90,6 +91,7 @@ class PipelineCarrier:
         layout = core.layout
         core.next_block = min(core.next_block + -(-_UNDER_WAY_BYTES // layout.block_size), layout.blocks)
         self._source.stop_at(core.next_block)
+        self._left = True
         return True
 
     def drain(self, core: SenderCore) -> None:
@@ -144,5 +146,6 @@ class PipelineCarrier:
 
     def _lose(self, core: SenderCore, name: str, reason: str) -> None:
         self.failed[name] = reason
-        if name in core.peers:
+        # A chain that another carrier follows may be cut off; what is then missing is asked for in the end.
+        if name in core.peers and not self._left:
             core.demote(name, reason)

@@ -93,8 +93,8 @@ class ReceiverSession:
         self._core = ReceiverCore(hello, self._assembly, now, surroundings.timings)
         self._started, self._resumed = now, self._store.held.held
         self._light: LightSocket | None = None
-        self._node: PipelineNode | None = None
-        self._leg: Leg | None = None
+        # One that light has followed may still bring what was under way.
+        self._nodes: dict[int, PipelineNode] = {}
         self._completing = False
         self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -130,10 +130,10 @@ class ReceiverSession:
 
     def join(self, connection: Connection, join: Join) -> None:
         """A neighbour in a pipeline has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
-        node, leg = self._node, self._leg
-        if node is None or leg is None or join.leg != leg.number:
+        if join.leg not in self._nodes:
             raise RemoteProtocolError(f"leg {join.leg} of session {join.session} is not at work here")
-        if not hmac.compare_digest(join.token, leg.token):
+        node = self._nodes[join.leg]
+        if not hmac.compare_digest(join.token, node.leg.token):
             raise RemoteProtocolError(f"{join.name!r} does not know the token of leg {join.leg}")
         node.accept(connection.sock, join.name)
 
@@ -183,7 +183,6 @@ class ReceiverSession:
     def _take_leg(self, leg: Leg, now: float) -> None:
         reason = ""
         self._put_light_away()
-        self._leg = leg
         try:
             if leg.carrier == OPTICAL:
                 self._listen(leg)
@@ -207,9 +206,9 @@ class ReceiverSession:
         from blast_transport.session.pipeline_node import chain_node
 
         node = chain_node(leg, self._store, self._around.connect, self._heard_of_chain)
-        if self._node is not None:
-            self._node.stop("another chain takes over")
-        self._node = node
+        for earlier in self._nodes.values():
+            earlier.stop("another chain takes over")
+        self._nodes[leg.number] = node
         node.start()
 
     def _heard_of_chain(self, leg: Leg, event: PipelineEvent) -> None:
@@ -242,8 +241,8 @@ class ReceiverSession:
     def _end(self) -> None:
         core, store, hello = self._core, self._store, self.hello
         self._put_light_away()
-        if self._node is not None:
-            self._node.stop("the session has ended")
+        for node in self._nodes.values():
+            node.stop("the session has ended")
         complete = core.state is ReceiverState.COMPLETE
         store.discard(resumable=bool(hello.content) and not complete and not self._completing)
         if not complete:
