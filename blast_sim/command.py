@@ -1,4 +1,4 @@
-"""The commands of this package: `blast plan`, `blast fabric plan` and `blast figures`.
+"""The commands of this package: `blast plan`, `blast sim`, `blast fabric plan` and `blast figures`.
 
 `blast` loads this file at every start, so what calculates and draws is loaded when one of them runs; a base
 installation, which lacks the libraries for it, still shows the help.
@@ -7,18 +7,12 @@ installation, which lacks the libraries for it, still shows the help.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Callable
-from functools import wraps
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from blast_sim.wrong_input import WrongInput
-
-DONE, FAILED, WRONG_INPUT = 0, 1, 2
-LIBRARIES = ("highspy", "matplotlib", "numpy", "pulp")
+from blast_sim import sim_command
+from blast_sim.options import DONE, FAILED, counts, new_parser, positive, telling, whole_number
 
 _PLAN = """\
 Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
@@ -69,11 +63,12 @@ is looked for in the --out folder; what is missing is measured first (a few minu
 
 
 def register(subparsers: Any) -> None:
-    """Add `plan` and `figures` to `blast`."""
+    """Add `plan`, `sim` and `figures` to `blast`."""
     _register_plan(subparsers)
+    sim_command.register(subparsers)
     figures = subparsers.add_parser("figures", help="draw results as pictures and tables")
     kinds = figures.add_subparsers(metavar="WHAT", required=True)
-    allocation = _parser(
+    allocation = new_parser(
         kinds, "allocation", "allocation and scheduling", _ALLOCATION, "example:\n  blast figures allocation --quick"
     )
     allocation.add_argument(
@@ -94,18 +89,22 @@ def register(subparsers: Any) -> None:
 
 def register_fabric_plan(subparsers: Any) -> None:
     """Add `plan` to `blast fabric`."""
-    plan = _parser(subparsers, "plan", "what hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
-    plan.add_argument("--racks", type=_whole(2, 100_000), help="racks of the fabric (default: those of the file)")
+    plan = new_parser(subparsers, "plan", "what hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
+    plan.add_argument("--racks", type=whole_number(2, 100_000), help="racks of the fabric (default: those of the file)")
     plan.add_argument(
         "--workload", metavar="NAME|FILE", help="P-contig, P-random, S-many, R3-5, FB …, or an instance file"
     )
-    plan.add_argument("--groups", type=_whole(1, 100_000), help="multicasts that compete (default: half the racks)")
-    plan.add_argument("--samples", type=_whole(1, 1000), default=5, help="of a named workload (default: 5)")
-    plan.add_argument("--ports", metavar="B,B", type=_counts, default=(1, 2), help="a rack, to try (default: 1,2)")
+    plan.add_argument(
+        "--groups", type=whole_number(1, 100_000), help="multicasts that compete (default: half the racks)"
+    )
+    plan.add_argument("--samples", type=whole_number(1, 1000), default=5, help="of a named workload (default: 5)")
+    plan.add_argument("--ports", metavar="B,B", type=counts, default=(1, 2), help="a rack, to try (default: 1,2)")
     plan.add_argument(
         "--directional", action="store_true", help="a rack may send to one group and receive from another"
     )
-    plan.add_argument("--max-splitters-per-tree", type=_whole(0, 100_000), metavar="K", help="the paper's constraint 1")
+    plan.add_argument(
+        "--max-splitters-per-tree", type=whole_number(0, 100_000), metavar="K", help="the paper's constraint 1"
+    )
     plan.add_argument(
         "--counting",
         choices=("paper", "packed"),
@@ -113,8 +112,8 @@ def register_fabric_plan(subparsers: Any) -> None:
         help="switch ports of a 1:N splitter: N + 1 (paper), or N as its input shares a pair with an output (packed)",
     )
     wanted = plan.add_mutually_exclusive_group()
-    wanted.add_argument("--serve", metavar="PERCENT", type=_positive, default=95.0, help="of the best (default: 95)")
-    wanted.add_argument("--most-price", metavar="PRICE", type=_positive, help="the best fabric for this price instead")
+    wanted.add_argument("--serve", metavar="PERCENT", type=positive, default=95.0, help="of the best (default: 95)")
+    wanted.add_argument("--most-price", metavar="PRICE", type=positive, help="the best fabric for this price instead")
     plan.add_argument("--prices", metavar="FILE", type=Path, help="price table (default: the example's)")
     plan.add_argument("--example-prices", action="store_true", help="print a price table to start from, and end")
     plan.add_argument("--json", action="store_true", help="print JSON")
@@ -122,83 +121,23 @@ def register_fabric_plan(subparsers: Any) -> None:
 
 
 def _register_plan(subparsers: Any) -> None:
-    plan = _parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
+    plan = new_parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
     plan.add_argument("file", metavar="INSTANCE.json", help="the instance, `-` for standard input")
     plan.add_argument("--policy", choices=("paper", "smith", "srpt-lease"), default="paper", help="(default: paper)")
     how = plan.add_mutually_exclusive_group()
-    how.add_argument("--optimize", metavar="MS", type=_positive, help="optimise for so many milliseconds at most")
+    how.add_argument("--optimize", metavar="MS", type=positive, help="optimise for so many milliseconds at most")
     how.add_argument("--exact", action="store_true", help="solve the integer programme")
     plan.add_argument(
-        "--time-limit", metavar="SECONDS", type=_positive, default=60.0, help="for --exact to give up (default: 60)"
+        "--time-limit", metavar="SECONDS", type=positive, default=60.0, help="for --exact to give up (default: 60)"
     )
     plan.add_argument("--json", action="store_true", help="print JSON")
     plan.set_defaults(run=_plan)
 
 
-def _parser(subparsers: Any, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    return parser
-
-
-# ------------------------------------------------------------------------------------------ types of options
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def whole(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
-        return int(text)
-
-    return whole
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return value
-
-
-def _counts(text: str) -> tuple[int, ...]:
-    return tuple(sorted(set(map(_whole(1, 1000), text.split(",")))))
-
-
 # --------------------------------------------------------------------------------------------------- running
 
 
-def _telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Turn wrong input into its sentence and exit status."""
-
-    @wraps(run)
-    def wrapped(arguments: argparse.Namespace) -> int:
-        missing = [name for name in LIBRARIES if find_spec(name) is None]
-        if missing:
-            sys.stderr.write(f"blast: {', '.join(missing)} not installed: pip install 'blast-controller[sim]'\n")
-            return FAILED
-        try:
-            return run(arguments)
-        except WrongInput as error:
-            sys.stderr.write(f"blast: {error}\n")
-            return WRONG_INPUT
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            sys.stderr.write(f"blast: {error.filename}: {error.strerror or error}: name another file\n")
-            return WRONG_INPUT
-
-    return wrapped
-
-
-@_telling
+@telling
 def _plan(arguments: argparse.Namespace) -> int:
     from algorithms.b_matching.exact import SolverFailed
     from blast_sim.plan_command import run
@@ -211,7 +150,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-@_telling
+@telling
 def _fabric_plan(arguments: argparse.Namespace) -> int:
     from algorithms.level_program import SolverFault as NoTree
     from blast_sim.fabric_plan_command import run
@@ -225,7 +164,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-@_telling
+@telling
 def _figures(arguments: argparse.Namespace) -> int:
     from blast_sim.figures import MeasurementFailed, run
 

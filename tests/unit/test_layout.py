@@ -45,7 +45,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What both servers, of Thrift and of OpenFlow, are protected by.
     "blast_controller.tls": set(),
     "blast_client": {"blast_transport", "blast_api"},
-    "blast_sim": {"algorithms", "blast_controller.core"},
+    "blast_sim": {
+        "algorithms",
+        "blast_controller.core",
+        # Scenarios are files with a schema, as the configuration is.
+        "blast_controller.config_schema",
+        "blast_controller.config_section",
+    },
     "mininet_topos": OURS,
 }
 

@@ -1,0 +1,43 @@
+"""Synthetic unicast traffic in rounds (Blast, section VI-A): endless flows, replaced at the start of each round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from blast_sim.fair import Paths
+from blast_sim.flow.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """In round t server j of rack i talks to server j of the racks i + t ± 1, … i + t ± `each_way`, modulo racks.
+
+    A flow that would end in its own rack is a loop-back and uses no link. Needs 2 x `each_way` < racks, so that no two
+    flows are the same. Light traffic has 3 each way, heavy traffic 40.
+    """
+
+    network: Network
+    each_way: int
+    seconds: float = 1.0
+
+    def number(self, now: float) -> int:
+        """The round at this moment."""
+        return math.floor(now / self.seconds)
+
+    def end(self, number: int) -> float:
+        """When a round is over; never where there is no traffic."""
+        return (number + 1) * self.seconds if self.each_way else math.inf
+
+    def paths(self, number: int) -> Paths:
+        """The flows of a round."""
+        racks, servers = self.network.racks, self.network.servers_per_rack
+        shifts = np.array([side * step for step in range(1, self.each_way + 1) for side in (1, -1)], np.int64)
+        shifts = (shifts + number) % racks
+        shifts = shifts[shifts != 0]
+        here = np.arange(self.network.servers).reshape(racks, servers, 1)
+        # Server j of rack i to server j of rack i + shift, over all servers and shifts.
+        there = (here + shifts * servers) % self.network.servers
+        return self.network.between_racks(np.broadcast_to(here, there.shape).ravel(), there.ravel())

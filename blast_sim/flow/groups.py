@@ -1,0 +1,53 @@
+"""Who multicasts to whom, how much and when: drawn from a scenario's section with a seed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+from blast_sim.flow.network import Network
+from blast_sim.methods.method import Multicast
+from blast_sim.scenarios.schema import MulticastsSection
+
+MEGABYTE = 1_000_000
+
+
+def multicasts(section: MulticastsSection, network: Network, seed: int) -> list[tuple[float, Multicast]]:
+    """Every multicast with its moment, in order of time."""
+    dice = random.Random(f"flow/groups/{seed}")
+    racks = _rack_sets(section, network, dice)
+    moments = _moments(section, dice)
+    return [(next(moments), _multicast(section, network, number, group, dice)) for number, group in enumerate(racks)]
+
+
+def servers_of(network: Network, racks: Sequence[int]) -> list[int]:
+    """All servers of some racks."""
+    return [server for rack in racks for server in network.servers_of(rack)]
+
+
+def _rack_sets(section: MulticastsSection, network: Network, dice: random.Random) -> list[list[int]]:
+    sizes = [dice.randint(*section.rack_range) for _ in range(section.groups)]
+    if not section.disjoint:
+        return [dice.sample(range(network.racks), size) for size in sizes]
+    shuffled = iter(dice.sample(range(network.racks), network.racks))
+    return [[next(shuffled) for _ in range(size)] for size in sizes]
+
+
+def _moments(section: MulticastsSection, dice: random.Random) -> Iterator[float]:
+    now = 0.0
+    while True:
+        if section.arrivals_per_second is not None:
+            now += dice.expovariate(section.arrivals_per_second)
+        yield now
+
+
+def _multicast(
+    section: MulticastsSection, network: Network, number: int, racks: Sequence[int], dice: random.Random
+) -> Multicast:
+    factor = math.exp(dice.gauss(0.0, section.size_spread)) if section.size_spread else 1.0
+    size = max(1, round(section.megabytes * MEGABYTE * factor))
+    sender, *receivers = servers_of(network, racks)
+    tenant = f"tenant{number % section.tenants}"
+    deadline = section.deadline_factor and section.deadline_factor * 8 * size / network.light_rate
+    return Multicast(f"m{number}", sender, tuple(receivers), size, tenant, deadline)

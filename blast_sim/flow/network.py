@@ -1,0 +1,110 @@
+"""A rack network as numbered links: servers, rack uplinks, light, and a second network that multicasts packets.
+
+Every link is full duplex, an up and a down link; one core switch joins the racks and has no limit of its own (Blast,
+section VI-A). Servers are numbered through all racks, `rack * servers_per_rack + place`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from blast_sim.fair import Paths
+from blast_sim.fair.paths import Numbers, Places
+
+
+@dataclass(frozen=True)
+class Network:
+    """So many racks of servers; rates in bit/s. `light_ports` optical ports a rack send and receive at `light_rate`.
+
+    `multicast_rate` is that of a rack's link to a packet network of its own that duplicates in its switches.
+    """
+
+    racks: int
+    servers_per_rack: int
+    server_rate: float
+    uplink_rate: float
+    light_rate: float
+    light_ports: int = 1
+    multicast_rate: float = 10e9
+
+    @property
+    def servers(self) -> int:
+        """How many servers there are."""
+        return self.racks * self.servers_per_rack
+
+    @cached_property
+    def capacities(self) -> Numbers:
+        """The rate of every link."""
+        counts = (self.servers, self.servers, self.racks, self.racks, *[self._ports] * 2, self.racks, self.racks)
+        rates = (*[self.server_rate] * 2, *[self.uplink_rate] * 2, *[self.light_rate] * 2, *[self.multicast_rate] * 2)
+        return np.repeat(np.array(rates), counts)
+
+    def rack_of(self, server: int) -> int:
+        """The rack of a server."""
+        return server // self.servers_per_rack
+
+    def servers_of(self, rack: int) -> range:
+        """The servers of a rack."""
+        return range(rack * self.servers_per_rack, (rack + 1) * self.servers_per_rack)
+
+    # ----------------------------------------------------------------------------------------------- paths
+
+    def unicast(self, sources: ArrayLike, targets: ArrayLike) -> Paths:
+        """Flows from each source to its target: 2 links within a rack, 4 between racks, none to oneself."""
+        one, other = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
+        here, there = one // self.servers_per_rack, other // self.servers_per_rack
+        columns = (one, self._rack_up(here), self._rack_down(there), self.servers + other)
+        lengths = np.where(one == other, 0, np.where(here == there, 2, 4))
+        wanted = np.stack([lengths > 0, lengths == 4, lengths == 4, lengths > 0], axis=1)
+        offsets = np.zeros(len(one) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return Paths(offsets, np.stack(columns, axis=1)[wanted].astype(np.int32))
+
+    def between_racks(self, sources: Places, targets: Places) -> Paths:
+        """The same for pairs that are all in different racks, faster."""
+        table = np.empty((len(sources), 4), np.int32)
+        table[:, 0] = sources
+        table[:, 1] = self._rack_up(sources // self.servers_per_rack)
+        table[:, 2] = self._rack_down(targets // self.servers_per_rack)
+        table[:, 3] = self.servers + targets
+        return Paths.rows(table)
+
+    def chain(self, servers: Sequence[int]) -> Paths:
+        """One flow that passes through all these servers, one after the other."""
+        return _joined(self.unicast(servers[:-1], servers[1:]))
+
+    def session(self, sender: int, receivers: Iterable[int], between: Iterable[int]) -> Paths:
+        """One flow that leaves a server, takes the links `between` and arrives at all receivers."""
+        return Paths.of([[sender, *between, *(self.servers + receiver for receiver in receivers)]])
+
+    def light(self, root: tuple[int, int], leaves: Iterable[tuple[int, int]]) -> list[int]:
+        """The links of a light tree between optical ports, each a (rack, place among its ports)."""
+        first = 2 * self.servers + 2 * self.racks
+        return [first + self._port(*root), *(first + self._ports + self._port(*leaf) for leaf in leaves)]
+
+    def packet_multicast(self, sender_rack: int, racks: Iterable[int]) -> list[int]:
+        """The links of a tree in the second packet network, from one rack to others."""
+        first = 2 * self.servers + 2 * self.racks + 2 * self._ports
+        return [first + sender_rack, *(first + self.racks + rack for rack in racks)]
+
+    @property
+    def _ports(self) -> int:
+        return self.racks * self.light_ports
+
+    def _port(self, rack: int, place: int) -> int:
+        return rack * self.light_ports + place
+
+    def _rack_up(self, racks: Places) -> Places:
+        return 2 * self.servers + racks
+
+    def _rack_down(self, racks: Places) -> Places:
+        return 2 * self.servers + self.racks + racks
+
+
+def _joined(paths: Paths) -> Paths:
+    return Paths(np.array([0, len(paths.links)], np.int64), paths.links)

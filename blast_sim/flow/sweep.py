@@ -1,0 +1,141 @@
+"""Many cells: on all cores of this machine or on a Dask cluster, each result kept as soon as it is there."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_sim.flow.cell import Cell, Row
+from blast_sim.flow.run import run_cell
+from blast_sim.wrong_input import WrongInput
+
+CONNECT_SECONDS = 10
+
+
+class NoScheduler(Exception):
+    """The cluster cannot be used: Dask is not installed, or nobody answers at its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Where cells run: in so many processes of this machine (1: in this one), or on the cluster of a scheduler."""
+
+    processes: int = 1
+    scheduler: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cell without a result, and why."""
+
+    cell: Cell
+    reason: str
+
+
+Result = list[Row] | Failure
+
+
+class Kept:
+    """Results of cells in a folder, a file each, named by the cell's content. Without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, cell: Cell) -> list[Row] | None:
+        """What was kept of this cell. Raises WrongInput for a file that is not ours."""
+        path = self._path(cell)
+        if path is None or not path.exists():
+            return None
+        try:
+            rows: list[Row] = json.loads(path.read_bytes())["rows"]
+        except (ValueError, KeyError, TypeError):
+            raise WrongInput(f"{path} is no result of a cell: remove it") from None
+        return rows
+
+    def put(self, cell: Cell, rows: list[Row]) -> None:
+        """Keep a result: the file is there whole or not at all, whatever happens."""
+        path = self._path(cell)
+        if path is not None:
+            unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+            unfinished.write_text(json.dumps({"title": cell.scenario.title, "rows": rows}), encoding="utf-8")
+            unfinished.replace(path)
+
+    def _path(self, cell: Cell) -> Path | None:
+        return None if self._folder is None else self._folder / f"{cell.key}.json"
+
+
+def run_cells(
+    cells: Sequence[Cell], workers: Workers, kept: Kept, progress: Callable[[float], object] = lambda done: None
+) -> list[Result]:
+    """The result of every cell, in order; those that are kept are not run again. Raises NoScheduler, WrongInput.
+
+    `progress` hears how many more are done.
+    """
+    results: dict[int, Result] = {}
+    for place, cell in enumerate(cells):
+        rows = kept.get(cell)
+        if rows is not None:
+            results[place] = rows
+    progress(len(results))
+    # The longest first, so that no core is left with a long one at the end.
+    missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -_load(cells[n]))
+    for place, result in _results([(place, cells[place]) for place in missing], workers):
+        results[place] = result
+        if not isinstance(result, Failure):
+            kept.put(cells[place], result)
+        progress(1)
+    return [results[place] for place in range(len(cells))]
+
+
+def try_cell(cell: Cell) -> Result:
+    """The result of a cell, or why it has none; what runs on a worker."""
+    try:
+        return run_cell(cell)
+    except Exception as error:  # noqa: BLE001 - one cell must not take the others with it, whatever is wrong in it
+        return Failure(cell, f"{type(error).__name__}: {error}")
+
+
+def _load(cell: Cell) -> int:
+    return cell.scenario.background.racks_each_way[cell.background]
+
+
+def _results(cells: Sequence[tuple[int, Cell]], workers: Workers) -> Iterator[tuple[int, Result]]:
+    if workers.scheduler is None and (workers.processes == 1 or len(cells) < 2):
+        for place, cell in cells:
+            yield place, try_cell(cell)
+        return
+    with ExitStack() as stack:
+        pool = stack.enter_context(_pool(workers, len(cells)))
+        futures: dict[Future[Result], int] = {pool.submit(try_cell, cell): place for place, cell in cells}
+        # Who gives up must not wait for all that has not begun.
+        stack.callback(lambda: [future.cancel() for future in futures])
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+
+
+@contextmanager
+def _pool(workers: Workers, most: int) -> Iterator[Executor]:
+    if workers.scheduler is None:
+        # Forked children of a process with threads may hang.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(workers.processes, most), context) as pool:
+            yield pool
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise NoScheduler("--scheduler needs Dask: pip install 'blast-controller[cluster]'") from None
+    try:
+        client = Client(workers.scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise NoScheduler(f"no Dask scheduler answers at {workers.scheduler}: {error}") from error
+    with client, client.get_executor(pure=False) as pool:
+        yield pool

@@ -1,0 +1,186 @@
+"""Blast: the project's own controller core and policies grant light on a virtual clock; senders transmit over it.
+
+A session is one flow over the sender's link, the tree's optical ports and the receivers' links. A sender that may pause
+tells how far it is when its lease ends; others ask for more time before that. Whoever gets no light, because the
+request is refused or its patience is over, falls back on another method for the receivers that are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from blast_controller.core.controller import Core
+from blast_controller.core.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
+from blast_controller.core.part_states import PartState
+from blast_controller.core.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
+from blast_controller.core.settings import CoreSettings
+from blast_sim.core_driver import Compute, CoreDriver, Delays, Refused, Told
+from blast_sim.flow.engine import Transfer
+from blast_sim.flow.optics import Optics, host_name, place_of, server_of
+from blast_sim.methods.method import Done, Method, Multicast, World
+
+ASK_AT = 0.75
+"""Share of a lease after which a sender that may not pause asks for more time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What the controller runs on: its optical network, its settings, delays of devices, and of its own decisions."""
+
+    optics: Optics
+    settings: CoreSettings
+    delays: Delays
+    compute: Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How applications ask: see MulticastRequest; `patience` in seconds, None: they wait for ever."""
+
+    may_pause: bool = False
+    may_split: bool = False
+    patience: float | None = None
+
+
+class Blast:
+    """The controller and its optical network at work. `servers` are all that will ever take part in a multicast.
+
+    `computes` has the computation time of the decision that gave each multicast its first light; `fell_back` counts
+    those that the other method has sent.
+    """
+
+    def __init__(self, world: World, servers: Iterable[int], control: Control, terms: Terms, fallback: Method) -> None:
+        self.world = world
+        self.terms = terms
+        self.fallback = fallback
+        self.computes: dict[str, float] = {}
+        self.fell_back = 0
+        self._requests: dict[RequestKey, _Request] = {}
+        core = Core(control.optics.fabric(world.network, servers), control.settings)
+        self.driver = CoreDriver(core, world.simulation.clock, control.delays, control.compute, self._hear)
+
+    def send(self, multicast: Multicast, done: Done) -> None:
+        """Ask for light now."""
+        wanted = MulticastRequest(
+            multicast.name,
+            multicast.tenant,
+            host_name(multicast.sender),
+            tuple(host_name(receiver) for receiver in multicast.receivers),
+            multicast.bytes,
+            patience=self.terms.patience,
+            deadline=multicast.deadline,
+            may_pause=self.terms.may_pause,
+            may_split=self.terms.may_split,
+        )
+        self._requests[wanted.id] = _Request(self, wanted.id, multicast, done)
+        self.driver.tell(RequestSubmitted(wanted))
+
+    def _hear(self, told: Told | Refused) -> None:
+        if isinstance(told, Told):
+            self._requests[told.request].hear(told.event, told.decided)
+        elif isinstance(told.event, RequestSubmitted):
+            request = self._requests[told.event.request.id]
+            request.fall_back(request.without)
+
+
+@dataclass(slots=True)
+class _Session:
+    """A part that transmits; its lease is of so many seconds since its beginning, and ends then."""
+
+    transfer: Transfer
+    first_byte: int
+    bytes: int
+    lease: float = 0.0
+    lease_end: float = 0.0
+
+
+class _Request:
+    """A multicast on its way: receivers without the data, and sessions by part."""
+
+    def __init__(self, blast: Blast, key: RequestKey, multicast: Multicast, done: Done) -> None:
+        self.without = set(multicast.receivers)
+        self._blast, self._key, self._multicast, self._done = blast, key, multicast, done
+        self._simulation = blast.world.simulation
+        self._sessions: dict[int, _Session] = {}
+
+    def hear(self, event: RequestEvent, decided: float) -> None:
+        """What the core tells the sender."""
+        match event.kind:
+            case EventKind.GRANTED if event.grant is not None:
+                self._transmit(event.grant)
+                self._watch_lease(event.grant, decided)
+            case EventKind.CHANGED if event.grant is not None and event.part in self._sessions:
+                self._watch_lease(event.grant, decided)
+            case EventKind.PAUSED | EventKind.REVOKED:
+                self._break_off(event.part)
+            case EventKind.ENDED if event.state is not PartState.DONE:
+                self._break_off(event.part)
+                part = self._blast.driver.core.request(self._key).parts[event.part]
+                self.fall_back({server_of(host) for host in part.receivers} & self.without)
+
+    def fall_back(self, receivers: set[int]) -> None:
+        """Send to these by the other method."""
+        self._blast.fell_back += 1
+        rest = replace(self._multicast, name=f"{self._multicast.name}/rest", receivers=tuple(sorted(receivers)))
+        self._blast.fallback.send(rest, lambda: self._arrived(receivers))
+
+    def _transmit(self, grant: Grant) -> None:
+        self._blast.computes.setdefault(self._multicast.name, grant.timings.compute or 0.0)
+        receivers = {server_of(host) for host in grant.receivers}
+        network = self._blast.world.network
+        paths = network.session(self._multicast.sender, sorted(receivers), self._light(grant))
+        left = self._multicast.bytes - grant.first_byte
+        transfer = self._simulation.start(paths, 8.0 * left, lambda _: self._sent(grant.part, receivers))
+        self._sessions[grant.part] = _Session(transfer, grant.first_byte, left)
+
+    def _light(self, grant: Grant) -> list[int]:
+        """The optical links of what the core has granted; none within one rack."""
+        tree = next(one for one in self._blast.driver.core.reservations if one.id == grant.reservation).layout.tree
+        if tree is None:
+            return []
+        return self._blast.world.network.light(place_of(tree.root), [place_of(leaf.port) for leaf in tree.leaves])
+
+    def _sent(self, part: int, receivers: set[int]) -> None:
+        del self._sessions[part]
+        self._blast.driver.tell(FinishAsked(self._key, part))
+        self._arrived(receivers)
+
+    def _arrived(self, receivers: set[int]) -> None:
+        self.without -= receivers
+        if not self.without:
+            self._done()
+
+    def _break_off(self, part: int) -> None:
+        session = self._sessions.pop(part, None)
+        if session is not None:
+            self._simulation.stop(session.transfer)
+
+    # --------------------------------------------------------------------------------------------- leases
+
+    def _watch_lease(self, grant: Grant, decided: float) -> None:
+        """A sender that may pause gets one lease after another; one that may not has one, which grows."""
+        session, now = self._sessions[grant.part], self._simulation.clock.now
+        if self._blast.terms.may_pause or not session.lease:
+            session.lease_end = decided + grant.lease
+        else:
+            session.lease_end += max(0.0, grant.lease - session.lease)
+        session.lease = grant.lease
+        if self._blast.terms.may_pause:
+            when, act = session.lease_end, self._tell_progress
+        else:
+            when, act = now + ASK_AT * (session.lease_end - now), self._ask_for_time
+        self._simulation.clock.at(when, partial(self._in_lease, grant.part, session, session.lease_end, act))
+
+    def _in_lease(self, part: int, session: _Session, lease_end: float, act: Callable[[int, _Session], None]) -> None:
+        if self._sessions.get(part) is session and session.lease_end == lease_end:
+            act(part, session)
+
+    def _tell_progress(self, part: int, session: _Session) -> None:
+        reached = session.first_byte + session.bytes - math.ceil(self._simulation.bits_left(session.transfer) / 8)
+        self._blast.driver.tell(ProgressTold(self._key, part, reached))
+
+    def _ask_for_time(self, part: int, session: _Session) -> None:
+        self._blast.driver.tell(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))

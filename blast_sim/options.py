@@ -1,0 +1,84 @@
+"""What the commands of this package share: parsers, types of options, and how wrong input is told.
+
+`blast` loads this file at every start, so it loads nothing that calculates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib.util import find_spec
+from typing import Any
+
+from blast_sim.wrong_input import WrongInput
+
+DONE, FAILED, WRONG_INPUT = 0, 1, 2
+LIBRARIES = ("highspy", "matplotlib", "numpy", "pulp")
+
+
+def new_parser(subparsers: Any, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A sub-command with its texts as they are written."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+# ------------------------------------------------------------------------------------------ types of options
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """The type of a whole number within bounds."""
+
+    def whole(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+        return int(text)
+
+    return whole
+
+
+def positive(text: str) -> float:
+    """The type of a number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return value
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """The type of a list of counts."""
+    return tuple(sorted(set(map(whole_number(1, 1000), text.split(",")))))
+
+
+def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Turn wrong input into its sentence and exit status."""
+
+    @wraps(run)
+    def wrapped(arguments: argparse.Namespace) -> int:
+        missing = [name for name in LIBRARIES if find_spec(name) is None]
+        if missing:
+            sys.stderr.write(f"blast: {', '.join(missing)} not installed: pip install 'blast-controller[sim]'\n")
+            return FAILED
+        try:
+            return run(arguments)
+        except WrongInput as error:
+            sys.stderr.write(f"blast: {error}\n")
+            return WRONG_INPUT
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            sys.stderr.write(f"blast: {error.filename}: {error.strerror or error}: name another file\n")
+            return WRONG_INPUT
+
+    return wrapped

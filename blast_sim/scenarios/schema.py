@@ -1,0 +1,151 @@
+"""What a scenario file may say: one schema, units in the key names, unknown keys refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from algorithms.scheduling import DEFAULT, POLICIES
+from blast_controller.config_section import Name, Section
+from blast_sim.flow.optics import OPENFLOW_SECONDS, SWITCHING_SECONDS
+from blast_sim.methods import METHODS, PACKET_METHODS
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+
+
+def _one_of(known: Iterable[str]) -> AfterValidator:
+    names = list(known)
+
+    def check(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text
+
+    return AfterValidator(check)
+
+
+MethodName = Annotated[str, _one_of(METHODS)]
+PolicyName = Annotated[str, _one_of(POLICIES)]
+
+
+class NetworkSection(Section):
+    """Racks on one core switch. `uplink_gbps` names the networks to compare by their racks' uplinks."""
+
+    racks: Annotated[int, Field(ge=2, le=100_000)] = 120
+    servers_per_rack: Annotated[int, Field(ge=1, le=1000)] = 40
+    server_gbps: Positive = 10.0
+    uplink_gbps: Annotated[Mapping[str, Positive], Field(min_length=1)]
+
+
+class BackgroundSection(Section):
+    """Unicast traffic in rounds: every server talks to its like in so many racks to either side of a moving centre."""
+
+    round_seconds: Positive = 1.0
+    racks_each_way: Mapping[str, Annotated[int, Field(ge=0)]] = {"none": 0}
+
+
+class LightSection(Section):
+    """The optical network, its controller, and how applications ask for it.
+
+    `switch_ports` is the size of the optical switch; `switching_ms` replaces what is known of the `switch`. Who has no
+    light after `patience_s`, or is refused, sends by `fallback`.
+    """
+
+    rate_gbps: Positive = 10.0
+    ports_per_rack: Annotated[int, Field(ge=1, le=64)] = 1
+    directional: bool = False
+    splitters: Annotated[int, Field(ge=0, le=100_000)] = 40
+    ways: Annotated[int, Field(ge=2, le=1024)] = 4
+    max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
+    switch_ports: Count | None = None
+    switch: Annotated[str, _one_of(SWITCHING_SECONDS)] = "section-vi"
+    switching_ms: Positive | None = None
+    openflow_ms: Positive = OPENFLOW_SECONDS * 1000
+    rpc_ms: NotNegative = 0.0
+    keep_warm_ms: NotNegative = 60_000.0
+    optimise_ms: NotNegative = 0.0
+    may_pause: bool = False
+    may_split: bool = False
+    patience_s: Positive | None = None
+    fallback: Annotated[str, _one_of(PACKET_METHODS)] = "naive"
+
+    @property
+    def switching_seconds(self) -> float:
+        """From a command to light."""
+        return SWITCHING_SECONDS[self.switch] if self.switching_ms is None else self.switching_ms / 1000
+
+
+class PacketMulticastSection(Section):
+    """The separate packet network of IP multicast; the paper gives no figure for its set-up."""
+
+    rate_gbps: Positive = 10.0
+    set_up_ms: NotNegative = 0.0
+
+
+class MulticastsSection(Section):
+    """Multicasts between whole racks, from the first server of the first one.
+
+    `size_spread` is the sigma of lognormal sizes whose median is `megabytes`; without `arrivals_per_second` all begin
+    together. Deadlines are so many times the time that the data takes at the rate of light.
+    """
+
+    groups: Count
+    racks_per_group: Annotated[tuple[Count, Count], Field()] | Count = 3
+    disjoint: bool = True
+    megabytes: Positive = 300.0
+    size_spread: Annotated[float, Field(ge=0, le=5)] = 0.0
+    arrivals_per_second: Positive | None = None
+    tenants: Count = 1
+    deadline_factor: Positive | None = None
+
+    @property
+    def rack_range(self) -> tuple[int, int]:
+        """The least and the most racks of a group."""
+        racks = self.racks_per_group
+        return (racks, racks) if isinstance(racks, int) else racks
+
+
+class JobSection(Section):
+    """Iterative jobs of one kind, each on racks of its own choosing: multicast, compute, shuffle, aggregate, again.
+
+    `compute_spread` is the share by which computations differ, evenly to both sides. Every worker sends `shuffle_mb`
+    in all to `shuffle_peers` others; `aggregation_mb` is what the master gets from all workers together.
+    """
+
+    name: Name
+    count: Count
+    racks: Count = 3
+    iterations: Count
+    megabytes: Positive
+    compute_s: Positive
+    compute_spread: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    shuffle_mb: NotNegative = 0.0
+    shuffle_peers: Count = 4
+    aggregation_mb: NotNegative = 0.0
+
+
+class RunSection(Section):
+    """Which combinations to run: every method on every network, with every background (and policy, if optical)."""
+
+    methods: Annotated[tuple[MethodName, ...], Field(min_length=1)]
+    networks: Annotated[tuple[str, ...], Field(min_length=1)]
+    backgrounds: Annotated[tuple[str, ...], Field(min_length=1)]
+    policies: Annotated[tuple[PolicyName, ...], Field(min_length=1)] = (DEFAULT,)
+
+
+class Scenario(Section):
+    """The whole file. `columns` are those of the results that are printed."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    network: NetworkSection
+    background: BackgroundSection = BackgroundSection()
+    light: LightSection = LightSection()
+    packet_multicast: PacketMulticastSection = PacketMulticastSection()
+    multicasts: MulticastsSection | None = None
+    jobs: tuple[JobSection, ...] = ()
+    run: Annotated[tuple[RunSection, ...], Field(min_length=1)]

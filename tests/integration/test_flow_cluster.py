@@ -1,0 +1,82 @@
+"""`blast sim flow --scheduler`: the same command on a Dask cluster, processes and all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_flow_scenarios import SMALL
+
+pytest.importorskip("distributed")
+
+# Without the compiled solver processes are ready sooner; and what they compute must not depend on where they run.
+ENVIRONMENT = {**os.environ, "BLAST_FAIR_SOLVER": "numpy"}
+PATIENCE = 60.0
+
+
+@contextmanager
+def started(log: Path, *command: str) -> Iterator[None]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT, cwd=log.parent
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def said(log: Path, pattern: str) -> str:
+    """What a process says by and by."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = re.search(pattern, log.read_text())
+        if found:
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(f"{log.name} has not said {pattern}: {log.read_text()}")
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[str]:
+    """A scheduler with one worker, on ports of their own."""
+    alone = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-show")
+    log, worker_log = tmp_path / "scheduler.log", tmp_path / "worker.log"
+    with started(log, "distributed.cli.dask_scheduler", "--port", "0", *alone):
+        address = said(log, r"Scheduler at:\s+(tcp://\S+)")
+        options = ("--nworkers", "1", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        with started(worker_log, "distributed.cli.dask_worker", address, *options):
+            said(worker_log, r"(Registered to)")
+            yield address
+
+
+def flow(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "blast_client.command", "sim", "flow", *arguments, "--json"]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.timeout(150)
+def test_a_cluster_gives_what_this_machine_gives(scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(SMALL)
+    arguments = (str(path), "--compute", "1", "--seeds", "0-2")
+    there = flow(*arguments, "--scheduler", scheduler, "--keep", str(tmp_path / "kept"))
+    here = flow(*arguments, "--processes", "1")
+    assert there.returncode == here.returncode == 0, there.stderr + here.stderr
+    assert len(json.loads(there.stdout)["cells"]) == 12
+    assert there.stdout == here.stdout
+    assert len(list((tmp_path / "kept").glob("*.json"))) == 12

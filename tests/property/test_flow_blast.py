@@ -1,0 +1,112 @@
+"""Blast on the simulator, whatever is sent: everybody gets the data, and no light is in two hands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.scheduling import POLICIES
+from blast_controller.core.settings import CoreSettings
+from blast_sim.core_driver import Delays
+from blast_sim.flow.optics import Optics
+from blast_sim.methods.method import Multicast, Phased
+from blast_sim.methods.naive import naive
+from blast_sim.methods.optical import Blast, Control, Terms
+from tests.support.flows import small_network, world
+
+NETWORK = small_network(racks=6, servers=3)
+ARRIVALS = st.lists(
+    st.tuples(
+        st.floats(0.0, 2.0),
+        st.lists(st.integers(0, NETWORK.servers - 1), min_size=2, max_size=9, unique=True),
+        st.sampled_from([10**6, 10**8, 10**9, 3 * 10**9]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+class Watched:
+    """The sessions on the light links of a world: each has one, and that for itself."""
+
+    def __init__(self, where) -> None:
+        simulation = where.simulation
+        first = 2 * NETWORK.servers + 2 * NETWORK.racks
+        begin, stop = simulation.start, simulation.stop
+        self.lit: Counter[int] = Counter()
+
+        def links_of(paths) -> list[int]:
+            return [link for link in paths.links.tolist() if link >= first]
+
+        held: dict[int, list[int]] = {}
+
+        def start(paths, bits, ended, multiplicity=None):
+            links = links_of(paths)
+            self.lit.update(links)
+            assert all(count <= 1 for count in self.lit.values()), "light in two hands"
+
+            def over(places) -> None:
+                self.lit.subtract(links)
+                ended(places)
+
+            transfer = begin(paths, bits, over, multiplicity)
+            held[transfer.number] = links
+            return transfer
+
+        def broken_off(transfer) -> float:
+            self.lit.subtract(held[transfer.number])
+            return stop(transfer)
+
+        simulation.start, simulation.stop = start, broken_off
+
+
+@settings(max_examples=60, deadline=None)
+@given(ARRIVALS, st.sampled_from(sorted(POLICIES)), st.booleans(), st.booleans(), st.booleans(), st.integers(0, 2))
+def test_everybody_gets_the_data_once_and_light_is_in_one_hand(arrivals, policy, pause, split, directional, each_way):
+    where = world(NETWORK, each_way)
+    watched = Watched(where)
+    control = Control(
+        Optics(2, 4, directional),
+        CoreSettings(policy=policy, keep_warm=60.0),
+        Delays(0.02, 0.01),
+        lambda measured: 0.001,
+    )
+    method = Blast(where, range(NETWORK.servers), control, Terms(pause, split, None), Phased(where, naive))
+    taken: dict[str, float] = {}
+    clock = where.simulation.clock
+
+    def begin(at: float, one: Multicast) -> None:
+        clock.at(at, lambda: method.send(one, lambda: taken.update({one.name: clock.now - at})))
+
+    for number, (at, servers, size) in enumerate(arrivals):
+        begin(at, Multicast(f"m{number}", servers[0], tuple(servers[1:]), size, f"t{number % 2}", 5.0))
+    where.simulation.run(lambda: len(taken) == len(arrivals))
+    assert not method.fell_back
+    assert not +watched.lit
+    for number, (_, servers, size) in enumerate(arrivals):
+        within_rack = len({NETWORK.rack_of(server) for server in servers}) == 1
+        assert taken[f"m{number}"] >= (0.0 if within_rack else 0.01) + 8 * size / NETWORK.light_rate - 1e-9
+        parts = method.driver.core.request((f"t{number % 2}", f"m{number}")).parts
+        served = [host for part in parts for host in part.receivers]
+        assert sorted(served) == sorted(f"h{server}" for server in servers[1:])
+
+
+@settings(max_examples=15, deadline=None)
+@given(ARRIVALS, st.sampled_from(sorted(POLICIES)))
+def test_the_same_run_repeats_bit_for_bit(arrivals, policy) -> None:
+    def run() -> list[tuple[str, float]]:
+        where = world(NETWORK)
+        control = Control(Optics(2), CoreSettings(policy=policy), Delays(0.02, 0.01), lambda measured: 0.001)
+        terms = replace(Terms(), may_pause=True, may_split=True)
+        method = Blast(where, range(NETWORK.servers), control, terms, Phased(where, naive))
+        ends: list[tuple[str, float]] = []
+        for number, (_, servers, size) in enumerate(arrivals):
+            one = Multicast(f"m{number}", servers[0], tuple(servers[1:]), size)
+            method.send(one, lambda name=one.name: ends.append((name, where.simulation.clock.now)))
+        where.simulation.run(lambda: len(ends) == len(arrivals))
+        return ends
+
+    assert run() == run()

@@ -1,0 +1,225 @@
+"""The engine: exact ends, rounds of background, steps, and what is left when a transfer is stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from blast_sim.fair import Paths
+from blast_sim.flow.engine import Simulation, Stalled, Stepping
+from blast_sim.flow.phases import Graph, Phase, in_sequence
+from blast_sim.virtual_clock import VirtualClock
+from tests.support.flows import GIGABIT, small_network, world
+
+
+class Ends:
+    """Notes when flows end."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.at: dict[str, list[tuple[float, list[int]]]] = {}
+
+    def of(self, name: str):
+        self.at[name] = []
+        return lambda places: self.at[name].append((self.simulation.clock.now, places.tolist()))
+
+    @property
+    def count(self) -> int:
+        return sum(len(places) for ends in self.at.values() for _, places in ends)
+
+
+def link(capacity: float = 10.0, **how) -> tuple[Simulation, Ends]:
+    simulation = Simulation([capacity], **how)
+    return simulation, Ends(simulation)
+
+
+def flows(count: int) -> Paths:
+    return Paths.of([[0]] * count)
+
+
+def test_a_flow_gets_what_another_leaves_from_the_moment_that_it_ends() -> None:
+    simulation, ends = link()
+    simulation.start(flows(2), [10.0, 25.0], ends.of("both"))
+    simulation.run(lambda: ends.count == 2)
+    # 5 each until 2 s, then 15 left at 10.
+    assert ends.at["both"] == [(2.0, [0]), (3.5, [1])]
+    assert simulation.solves == 2
+
+
+def test_flows_that_end_at_one_moment_are_told_together() -> None:
+    simulation, ends = link()
+    simulation.start(flows(3), 10.0, ends.of("a"))
+    simulation.start(flows(2), 10.0, ends.of("b"))
+    simulation.run(lambda: ends.count == 5)
+    assert ends.at == {"a": [(5.0, [0, 1, 2])], "b": [(5.0, [0, 1])]}
+
+
+def test_a_flow_that_comes_later_takes_its_share() -> None:
+    simulation, ends = link()
+    simulation.start(flows(1), 30.0, ends.of("first"))
+    simulation.clock.at(1.0, lambda: simulation.start(flows(1), 10.0, ends.of("second")))
+    simulation.run(lambda: ends.count == 2)
+    # 10 in the first second, then 5 each: the second ends at 3 s, the first has 10 left.
+    assert ends.at["second"] == [(3.0, [0])]
+    assert ends.at["first"] == [(4.0, [0])]
+
+
+def test_multiplicity_counts_flows_that_are_alike() -> None:
+    simulation, ends = link()
+    simulation.start(flows(2), [10.0, 10.0], ends.of("both"), multiplicity=[1, 4])
+    simulation.run(lambda: ends.count == 2)
+    assert ends.at["both"] == [(5.0, [0, 1])]
+
+
+def test_what_is_left_when_a_transfer_is_stopped() -> None:
+    simulation, ends = link()
+    going = simulation.start(flows(1), 30.0, ends.of("going"))
+    simulation.start(flows(1), 30.0, ends.of("staying"))
+    left: list[float] = []
+    simulation.clock.at(2.0, lambda: left.append(simulation.bits_left(going)))
+    simulation.clock.at(2.0, lambda: left.append(simulation.stop(going)))
+    simulation.run(lambda: ends.count == 1)
+    assert left == [20.0, 20.0]
+    assert ends.at == {"going": [], "staying": [(4.0, [0])]}
+
+
+@pytest.mark.parametrize(
+    ("paths", "bits"), [(Paths.none(), 1.0), (Paths.of([[]]), 1.0), (flows(1), 0.0), (flows(2), [1.0, -1.0])]
+)
+def test_a_transfer_that_would_never_end_or_never_begin_is_refused(paths: Paths, bits: float) -> None:
+    with pytest.raises(ValueError, match="bits and links"):
+        link()[0].start(paths, bits, lambda _: None)
+
+
+def test_nothing_left_to_happen_is_an_error_and_not_a_hang() -> None:
+    simulation, _ = link()
+    with pytest.raises(Stalled, match="nothing happens"):
+        simulation.run(lambda: False)
+
+
+def test_a_flow_without_any_rate_stalls() -> None:
+    simulation, ends = link(0.0)
+    simulation.start(flows(1), 1.0, ends.of("never"))
+    with pytest.raises(Stalled):
+        simulation.run(lambda: ends.count == 1)
+
+
+# ------------------------------------------------------------------------------------------------ background
+
+
+def test_a_round_of_background_is_what_the_paper_says() -> None:
+    network = small_network(racks=7, servers=2)
+    rounds = world(network, 2).simulation._background
+    for number in range(9):
+        paths = rounds.paths(number)
+        found = sorted(tuple(paths.links[first : first + 4].tolist()) for first in paths.offsets[:-1])
+        pairs = [
+            (rack * 2 + place, (rack + number + side) % 7 * 2 + place)
+            for rack in range(7)
+            for place in range(2)
+            for side in (-2, -1, 1, 2)
+            if (number + side) % 7
+        ]
+        expected = network.unicast([one for one, _ in pairs], [other for _, other in pairs])
+        assert found == sorted(tuple(expected.links[4 * n : 4 * n + 4].tolist()) for n in range(len(pairs)))
+
+
+def test_a_loop_back_of_the_background_uses_no_link() -> None:
+    network = small_network(racks=7, servers=2)
+    rounds = world(network, 2).simulation._background
+    assert [len(rounds.paths(number)) for number in range(7)] == [56, 42, 42, 56, 56, 42, 42]
+
+
+def test_rates_change_with_the_rounds() -> None:
+    """With 2 each way on 7 racks a server has 4 flows of background in round 0, and 3 in round 1."""
+    network = small_network(racks=7, servers=1, uplink=1000)
+    where = world(network, 2)
+    ends = Ends(where.simulation)
+    where.simulation.start(network.unicast([0], [1]), 4.25 * GIGABIT, ends.of("flow"))
+    where.simulation.run(lambda: ends.count == 1)
+    # A fifth of 10 Gbit/s in round 0, a quarter in rounds 1 and 2.
+    assert ends.at["flow"][0][0] == pytest.approx(1 + 2.25 / 2.5)
+
+
+def test_without_flows_rounds_cost_nothing() -> None:
+    where = world(small_network(), 2)
+    passed: list[float] = []
+    where.simulation.clock.at(1000.0, lambda: passed.append(where.simulation.clock.now))
+    where.simulation.run(lambda: bool(passed))
+    assert passed == [1000.0] and where.simulation.solves == 0
+
+
+# ---------------------------------------------------------------------------------------------------- steps
+
+
+def test_steps_are_right_within_their_bound_and_solve_less_often() -> None:
+    rng = np.random.default_rng(3)
+    network = small_network(racks=8, servers=5)
+    sources, targets = rng.integers(0, network.servers, (2, 400))
+    pairs = sources != targets
+    bits = rng.uniform(1e8, 3e9, int(pairs.sum()))
+
+    def last_end(stepping: Stepping) -> tuple[float, int]:
+        where = world(network, 2, stepping=stepping)
+        ends = Ends(where.simulation)
+        where.simulation.start(network.unicast(sources[pairs], targets[pairs]), bits, ends.of("all"))
+        where.simulation.run(lambda: ends.count == len(bits))
+        return ends.at["all"][-1][0], where.simulation.solves
+
+    exact, solves = last_end(Stepping(0.0, 0.0))
+    stepped, fewer = last_end(Stepping())
+    assert stepped == pytest.approx(exact, rel=5e-3)
+    assert fewer < solves
+
+
+# --------------------------------------------------------------------------------------------------- phases
+
+
+def test_phases_begin_when_those_before_them_have_ended() -> None:
+    simulation, _ = link()
+    over: list[float] = []
+    phases = [
+        Phase(flows(1), 10.0),
+        Phase(delay=4.0),
+        Phase(flows(2), 10.0, after=(0, 1), delay=0.5),
+        Phase(flows(1), 5.0, after=(0,)),
+    ]
+    Graph(simulation, phases, lambda: over.append(simulation.clock.now)).start()
+    simulation.run(lambda: bool(over))
+    # Phase 0 to 1 s, phase 3 to 1.5 s, the pause to 4 s, then half a second, then two flows at 5 each.
+    assert over == [6.5]
+
+
+def test_phases_in_sequence() -> None:
+    simulation, _ = link()
+    over: list[float] = []
+    phases = in_sequence(Phase(flows(1), 10.0), Phase(flows(2), [5.0, 10.0]), Phase(delay=1.0))
+    Graph(simulation, phases, lambda: over.append(simulation.clock.now)).start()
+    simulation.run(lambda: bool(over))
+    assert over == [3.5]
+
+
+def test_no_phases_are_over_at_once() -> None:
+    over: list[float] = []
+    Graph(link()[0], [], lambda: over.append(0.0)).start()
+    assert over == [0.0]
+
+
+# ---------------------------------------------------------------------------------------------------- clock
+
+
+def test_late_appointments_come_after_all_others_of_a_moment() -> None:
+    clock = VirtualClock()
+    said: list[str] = []
+    clock.at(1.0, lambda: said.append("late"), late=True)
+    clock.at(1.0, lambda: (said.append("first"), clock.at(1.0, lambda: said.append("of the first"))))
+    clock.at(1.0, lambda: said.append("second"))
+    clock.advance(1.0)
+    assert said == ["first", "second", "of the first", "late"]
+
+
+def test_what_is_over_is_kept_now() -> None:
+    clock = VirtualClock()
+    clock.now = 5.0
+    clock.at(1.0, lambda: None)
+    assert clock.next == 5.0

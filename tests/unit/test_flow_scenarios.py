@@ -1,0 +1,151 @@
+"""Scenario files: what they may say, and the sentence with file and line where they say something else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from blast_sim.scenarios.loading import Source, find, load, parsed_value, shipped
+from blast_sim.wrong_input import WrongInput
+
+SMALL = """\
+title = "small"
+
+[network]
+racks = 6
+servers_per_rack = 3
+uplink_gbps = { thin = 4.0, "10:1" = 12.0 }
+
+[background]
+racks_each_way = { none = 0, some = 2 }
+
+[light]
+splitters = 2
+ways = 4
+switch_ports = 16
+
+[multicasts]
+groups = 2
+megabytes = 30.0
+
+[[run]]
+methods = ["naive", "blast"]
+networks = ["thin"]
+backgrounds = ["none", "some"]
+"""
+
+
+def source(text: str = SMALL) -> Source:
+    return Source("mine.toml", text)
+
+
+def test_what_is_shipped_can_be_read() -> None:
+    assert shipped() == ["contended", "fig4", "iterative-jobs"]
+    for name in shipped():
+        assert load(find(name)).title
+
+
+def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(SMALL)
+    assert load(find(str(path))).title == "small"
+
+
+def test_a_name_that_is_nothing_names_what_there_is() -> None:
+    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs"):
+        find("fig5")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("splitters = 2", "spliters = 2", 12, "unknown key light.spliters; did you mean splitters?"),
+        ("[light]", "[lihgt]", 11, "unknown key lihgt; did you mean light?"),
+        ('title = "small"', "titel = 1", 1, "unknown key titel; did you mean title?"),
+        ('title = "small"\n', "", 1, "the key title is missing"),
+        ("racks = 6", 'racks = "six"', 4, "network.racks: input should be a valid integer"),
+        ("megabytes = 30.0", "megabytes = -1", 18, "multicasts.megabytes: input should be greater than 0"),
+        ('["naive", "blast"]', '["naive", "magic"]', 21, "must be one of naive, hdfs"),
+        ('["thin"]', '["thick"]', 22, "network.uplink_gbps has no 'thick'; did you mean 'thin'"),
+        ('"some"]', '"sone"]', 23, "has no 'sone'; did you mean 'some'"),
+        ("groups = 2", "groups = 3", 17, "3 disjoint groups of 3 racks need 9 racks, and there are 6"),
+        ("groups = 2", "groups = 1\nracks_per_group = 7", 18, "a group cannot have 7 to 7 of 6 racks"),
+        ("switch_ports = 16", "switch_ports = 15", 14, "need 16 ports, and the optical switch has 15"),
+        ("splitters = 2\n", "splitters = 0\n", 12, "needs a tree of 2 leaves, and the splitters make one of 1"),
+        ("some = 2 }", "some = 3 }", 9, "3 racks each way and the own one are more than the 6"),
+        ("[multicasts]", "[[jobs]]", 17, "unknown key jobs[1].groups"),
+        ("racks = 6", "racks = = 6", 1, "not TOML"),
+    ],
+)
+def test_a_wrong_scenario_is_one_sentence_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
+    text = SMALL.replace(old, new, 1)
+    with pytest.raises(WrongInput) as wrong:
+        load(source(text))
+    told = str(wrong.value)
+    assert says in told and "\n" not in told
+    if "not TOML" in says:
+        assert "line 4" in told
+    else:
+        assert told.startswith(f"mine.toml:{line}: ")
+
+
+def test_something_has_to_be_sent() -> None:
+    text = SMALL.replace("[multicasts]\ngroups = 2\nmegabytes = 30.0\n", "")
+    with pytest.raises(WrongInput, match=r"^mine.toml:1: say what is sent"):
+        load(source(text))
+
+
+# --------------------------------------------------------------------------------------------------- --set
+
+
+def test_keys_are_set_from_outside() -> None:
+    scenario = load(
+        source(),
+        {
+            "light.splitters": 1,
+            "network.uplink_gbps.thin": 2,
+            "run.0.methods": ["naive"],
+            "background.round_seconds": 2,
+        },
+    )
+    assert scenario.light.splitters == 1 and scenario.network.uplink_gbps["thin"] == 2
+    assert scenario.run[0].methods == ("naive",) and scenario.background.round_seconds == 2
+
+
+def test_a_table_that_the_file_does_not_have_is_made() -> None:
+    text = SMALL.replace("[light]\nsplitters = 2\nways = 4\nswitch_ports = 16\n", "")
+    assert load(source(text), {"light.switch": "calient"}).light.switching_seconds == 0.2
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("light.spliters", 3, "--set light.spliters: unknown key light.spliters; did you mean splitters?"),
+        ("light.splitters", 0, "--set light.splitters: a group of 3 racks needs"),
+        ("light.switch", "optical", "--set light.switch: light.switch: must be one of section-vi"),
+        ("title.words", 1, "--set title.words: there is no table"),
+        ("run.7.methods", ["naive"], "--set run.7.methods: there is no table"),
+        ("run.7", 1, "--set run.7: there is nothing to set"),
+    ],
+)
+def test_what_is_wrong_with_a_set_key_names_the_key(key: str, value: object, says: str) -> None:
+    with pytest.raises(WrongInput, match="^" + re.escape(says)):
+        load(source(), {key: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("2.5", 2.5), ("true", True), ('["naive"]', ["naive"]), ("calient", "calient"), ("10:1", "10:1")],
+)
+def test_values_are_toml_or_words(text: str, value: object) -> None:
+    assert parsed_value(text) == value
+
+
+def test_shipped_scenarios_say_what_the_issue_of_their_names_needs() -> None:
+    fig4, contended, jobs = (load(find(name)) for name in ("fig4", "contended", "iterative-jobs"))
+    assert fig4.multicasts is not None and (fig4.multicasts.groups, fig4.light.switch_ports) == (36, 320)
+    assert contended.light.splitters == 20 and not contended.multicasts.disjoint
+    assert len(contended.run[0].policies) == 7
+    assert [job.megabytes for job in jobs.jobs] == [300, 385, 1000]

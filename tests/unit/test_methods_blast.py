@@ -1,0 +1,244 @@
+"""Blast on the simulator: the project's own core and policies on a virtual clock, nothing that stands in for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from algorithms.scheduling import POLICIES
+from blast_controller.core.settings import CoreSettings
+from blast_sim.core_driver import Delays
+from blast_sim.flow.engine import Stalled
+from blast_sim.flow.optics import Optics
+from blast_sim.methods.method import Multicast, Phased
+from blast_sim.methods.naive import naive
+from blast_sim.methods.optical import Blast, Control, Terms
+from tests.support.flows import GIGABIT, group, small_network, times_of, world
+
+C = 10 * GIGABIT
+D = 2.4 * GIGABIT
+OPTICAL, FORWARDING = 0.025, 0.008
+PAPER = CoreSettings(policy="paper", keep_warm=60.0)
+"""Kept warm, what one gives up goes to the next in one command."""
+
+CONTROL = Control(Optics(2), PAPER, Delays(OPTICAL, FORWARDING), lambda measured: 0.0)
+
+
+def blast(where, control=CONTROL, terms=Terms()):  # noqa: B008 - frozen
+    return Blast(where, range(where.network.servers), control, terms, Phased(where, naive))
+
+
+def taken(groups, control=CONTROL, terms=Terms(), network=None, each_way=0):  # noqa: B008
+    where = world(network or small_network(6, 4), each_way)
+    method = blast(where, control, terms)
+    return times_of(where, method, groups(where.network)), method
+
+
+def one(network):
+    return [group(network, (0, 1, 2))]
+
+
+def two(network):
+    """They share rack 2, which has one optical port."""
+    return [group(network, (0, 1, 2), name="a"), group(network, (2, 3, 4), 150_000_000, name="b")]
+
+
+def test_a_multicast_is_a_reconfiguration_and_one_copy() -> None:
+    """Closed form: the devices work side by side, then the data goes at the rate of light."""
+    times, method = taken(one)
+    assert times == pytest.approx({"m": OPTICAL + D / C})
+    assert method.computes == {"m": 0.0} and not method.fell_back
+
+
+@pytest.mark.parametrize(("optical", "forwarding"), [(0.2, 0.008), (0.005, 0.1)])
+def test_the_slower_device_decides(optical: float, forwarding: float) -> None:
+    times, _ = taken(one, replace(CONTROL, delays=Delays(optical, forwarding)))
+    assert times["m"] == pytest.approx(max(optical, forwarding) + D / C)
+
+
+def test_calls_and_computation_come_on_top() -> None:
+    control = replace(CONTROL, delays=Delays(OPTICAL, FORWARDING, rpc=0.002), compute=lambda measured: 0.01)
+    times, method = taken(one, control)
+    assert times["m"] == pytest.approx(0.002 + 0.01 + OPTICAL + D / C)
+    assert method.computes == {"m": 0.01}
+
+
+def test_the_computation_is_measured_where_it_is_asked_for() -> None:
+    _, method = taken(one, replace(CONTROL, compute=lambda measured: measured))
+    assert 0 < method.computes["m"] < 1
+
+
+def test_within_a_rack_there_are_only_rules_to_set() -> None:
+    times, _ = taken(lambda network: [group(network, (4,))])
+    assert times["m"] == pytest.approx(FORWARDING + D / C)
+
+
+def test_two_racks_need_no_splitter() -> None:
+    times, _ = taken(lambda network: [group(network, (0, 1))], replace(CONTROL, optics=Optics(0)))
+    assert times["m"] == pytest.approx(OPTICAL + D / C)
+
+
+def test_who_shares_a_port_waits() -> None:
+    """The larger volume goes first by the paper's rule; the other one's circuits are set when it is done."""
+    times, _ = taken(two)
+    assert times["a"] == pytest.approx(OPTICAL + D / C)
+    assert times["b"] == pytest.approx(times["a"] + OPTICAL + D / 2 / C)
+
+
+def test_without_warm_trees_a_switch_takes_down_before_it_sets_up() -> None:
+    """Two commands, one after the other."""
+    times, _ = taken(two, replace(CONTROL, settings=replace(PAPER, keep_warm=0.0)))
+    assert times["b"] == pytest.approx(times["a"] + 2 * OPTICAL + D / 2 / C)
+
+
+def test_another_policy_decides_otherwise() -> None:
+    times, _ = taken(two, replace(CONTROL, settings=replace(PAPER, policy="smith")))
+    assert times["b"] == pytest.approx(OPTICAL + D / 2 / C)
+    assert times["a"] == pytest.approx(times["b"] + OPTICAL + D / C)
+
+
+def test_a_port_that_sends_may_receive_from_another_group_where_it_is_directional() -> None:
+    times, _ = taken(two, replace(CONTROL, optics=Optics(2, directional=True)))
+    # Both at once; the receivers in rack 2 have one link each for the two of them, until b is complete.
+    assert times == pytest.approx({"a": OPTICAL + D / C + D / 2 / C, "b": OPTICAL + D / C})
+
+
+def test_splitters_are_waited_for() -> None:
+    def groups(network):
+        return [group(network, (0, 1, 2), name="a"), group(network, (3, 4, 5), 150_000_000, name="b")]
+
+    both, _ = taken(groups)
+    assert both["b"] == pytest.approx(OPTICAL + D / 2 / C)
+    in_turn, _ = taken(groups, replace(CONTROL, optics=Optics(1)))
+    assert in_turn["b"] == pytest.approx(in_turn["a"] + OPTICAL + D / 2 / C)
+
+
+def test_background_that_a_thin_core_holds_up_leaves_the_rest_of_the_server_links() -> None:
+    """Every server has 1 Gbit/s of background, its share of 4 Gbit/s: light has the other 9."""
+    times, _ = taken(one, network=small_network(6, 4, 4.0), each_way=2)
+    assert times["m"] == pytest.approx(OPTICAL + D / (9 * GIGABIT))
+
+
+def test_a_tree_that_is_kept_warm_needs_no_set_up() -> None:
+    where = world(small_network(6, 4))
+    method = blast(where)
+    first, second = (group(where.network, (0, 1, 2), name=name) for name in ("first", "second"))
+    ends: dict[str, float] = {}
+
+    def then() -> None:
+        ends["first"] = where.simulation.clock.now
+        method.send(second, lambda: ends.update(second=where.simulation.clock.now))
+
+    method.send(first, then)
+    where.simulation.run(lambda: "second" in ends)
+    assert ends["second"] - ends["first"] == pytest.approx(D / C)
+
+
+# ----------------------------------------------------------------------------------- pausing and splitting
+
+
+def test_a_long_one_pauses_for_a_short_one_and_goes_on_where_it_was() -> None:
+    """With leases the short one waits for the end of a lease, not for the end of the long one; no bit is sent twice."""
+    control = replace(CONTROL, settings=replace(PAPER, policy="srpt-lease"))
+
+    def run(terms: Terms) -> dict[str, float]:
+        where = world(small_network(6, 4))
+        method = blast(where, control, terms)
+        long, short = (
+            group(where.network, (0, 1, 2), 3_000_000_000, "long"),
+            group(where.network, (2, 3, 4), 30_000_000),
+        )
+        ends: dict[str, float] = {}
+        clock = where.simulation.clock
+        method.send(long, lambda: ends.update(long=clock.now))
+        clock.at(0.1, lambda: method.send(short, lambda: ends.update(short=clock.now)))
+        where.simulation.run(lambda: len(ends) == 2)
+        return ends
+
+    whole, leased = run(Terms()), run(Terms(may_pause=True))
+    assert whole["long"] == pytest.approx(OPTICAL + 2.4)
+    assert whole["short"] == pytest.approx(whole["long"] + OPTICAL + 0.024)
+    assert leased["short"] < 1.0
+    # One more reconfiguration each, and the time of the short one, which also has to ask for and give back its light.
+    assert leased["long"] == pytest.approx(OPTICAL + 2.4 + OPTICAL + 0.024 + OPTICAL, abs=1e-6)
+
+
+def test_a_sender_that_may_not_pause_asks_for_more_time() -> None:
+    """At 1 Gbit/s of light and 4 receivers' worth of background a lease of twice the estimate would not do."""
+    network = replace(small_network(6, 4, 400.0), server_rate=GIGABIT)
+    settings = replace(PAPER, lease_minimum=0.1, lease_factor=1.0)
+    times, method = taken(one, replace(CONTROL, settings=settings), network=network, each_way=2)
+    assert times["m"] > 5 * D / C
+    assert not method.fell_back
+
+
+def test_receivers_may_be_served_in_parts() -> None:
+    """The port of rack 4 is busy for long: the others need not wait for it, and each has the data once."""
+
+    def groups(network):
+        wide = group(network, (0, 1, 2, 3, 4), name="wide")
+        return [group(network, (4, 5), 3_000_000_000, name="long"), wide]
+
+    settings = replace(PAPER, policy="srpt-lease")
+    where = world(small_network(6, 4))
+    method = blast(where, replace(CONTROL, settings=settings), Terms(may_split=True))
+    long, wide = groups(where.network)
+    ends: dict[str, float] = {}
+    clock = where.simulation.clock
+    method.send(long, lambda: ends.update(long=clock.now))
+    clock.at(0.1, lambda: method.send(wide, lambda: ends.update(wide=clock.now)))
+    where.simulation.run(lambda: len(ends) == 2)
+    request = method.driver.core.request(("default", "wide"))
+    served = [host for part in request.parts for host in part.receivers]
+    assert len(request.parts) == 2 and len(served) == len(set(served)) == 19
+    assert ends["wide"] == pytest.approx(ends["long"] + OPTICAL + D / C)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_serves_all(policy: str) -> None:
+    def groups(network):
+        return [
+            replace(group(network, racks, size, name=str(n)), tenant=f"t{n % 2}", deadline=3.0)
+            for n, (racks, size) in enumerate(
+                [((0, 1, 2), 10**9), ((2, 3, 4), 10**8), ((5, 4, 0), 10**9), ((1, 3), 10**8), ((3, 1, 5, 0), 10**7)]
+            )
+        ]
+
+    control = replace(CONTROL, settings=replace(PAPER, policy=policy))
+    times, method = taken(groups, control, Terms(may_pause=True, may_split=True))
+    assert len(times) == 5 and not method.fell_back
+
+
+# ------------------------------------------------------------------------------------------------ fallback
+
+
+def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blast has no figures of its own: without the project's allocator there is no light."""
+    monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
+    times, method = taken(one, terms=Terms(patience=1.5))
+    assert times["m"] == pytest.approx(1.5 + 11 * D / C)
+    assert method.fell_back == 1
+
+
+def test_without_patience_nobody_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
+    with pytest.raises(Stalled):
+        taken(one)
+
+
+def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
+    times, method = taken(one, replace(CONTROL, optics=Optics(0)))
+    assert times["m"] == pytest.approx(11 * D / C)
+    assert method.fell_back == 1
+
+
+def test_names_may_not_come_twice() -> None:
+    """A second multicast of the same name with other content is the core's to refuse; it is sent all the same."""
+    where = world(small_network(6, 4))
+    method = blast(where)
+    ended: list[str] = []
+    method.send(group(where.network, (0, 1, 2)), lambda: ended.append("first"))
+    method.send(Multicast("other", 0, (1,), 8), lambda: ended.append("second"))
+    where.simulation.run(lambda: len(ended) == 2)
+    assert sorted(ended) == ["first", "second"]
