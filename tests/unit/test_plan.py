@@ -380,7 +380,7 @@ def test_the_commands_load_without_the_libraries_that_calculate():
 
 
 def test_a_missing_library_is_named(blast, file, monkeypatch):
-    from blast_sim import command as ours
+    from blast_sim import options as ours
 
     monkeypatch.setattr(ours, "LIBRARIES", ("no_such_library",))
     status, out, err = blast("plan", file)
