@@ -7,16 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blast_sim.fair.paths import Numbers, Paths
+from blast_sim.fair.paths import Numbers, Paths, Places
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """Each entry stands for `multiplicity` equal flows, which share by weight, up to a cap each."""
+    """Flows share links by weight up to their caps; an entry may stand for several equal flows.
+
+    `shares` are what an entry takes of each of its links for each unit of level (rate of a flow / its weight), and
+    `ceilings` the levels at which flows reach their caps.
+    """
 
     weights: Numbers
-    multiplicity: Numbers
-    caps: Numbers
+    shares: Numbers
+    ceilings: Numbers
 
     @classmethod
     def of(
@@ -27,23 +31,19 @@ class Demands:
         rate_caps: ArrayLike | None = None,
     ) -> Demands:
         """Demands of so many flows; one number stands for all of them. Raises ValueError."""
-        demands = cls(_each(weights, 1.0, flows), _each(multiplicity, 1.0, flows), _each(rate_caps, np.inf, flows))
-        for name, values in (("weights", demands.weights), ("multiplicity", demands.multiplicity)):
-            if not ((values > 0) & (values < np.inf)).all():
-                raise ValueError(f"{name} must be finite and above 0")
-        if not (demands.caps >= 0).all():
+        heavy = _each(1.0 if weights is None else weights, "weights", flows)
+        # With tens of millions of flows every array counts.
+        shares = heavy if multiplicity is None else heavy * _each(multiplicity, "multiplicity", flows)
+        if rate_caps is None:
+            return cls(heavy, shares, np.full(flows, np.inf))
+        caps = np.broadcast_to(np.asarray(rate_caps, np.float64), (flows,))
+        if not (caps >= 0).all():
             raise ValueError("rate_caps must be at least 0")
-        return demands
+        return cls(heavy, shares, caps / heavy)
 
-    @property
-    def shares(self) -> Numbers:
-        """What an entry takes of each of its links when the rate of a flow of weight 1 rises by 1."""
-        return self.weights * self.multiplicity
-
-    @property
-    def ceilings(self) -> Numbers:
-        """The rate that a flow of weight 1 has when these reach their caps."""
-        return self.caps / self.weights
+    def take(self, flows: Places) -> Demands:
+        """The demands of these flows."""
+        return Demands(self.weights[flows], self.shares[flows], self.ceilings[flows])
 
 
 def checked_capacities(capacities: ArrayLike) -> Numbers:
@@ -60,7 +60,8 @@ def check_links(paths: Paths, links: int) -> None:
         raise ValueError(f"paths name links from {paths.links.min()} to {paths.links.max()}, but there are {links}")
 
 
-def _each(value: ArrayLike | None, default: float, flows: int) -> Numbers:
-    if value is None:
-        return np.full(flows, default)
-    return np.array(np.broadcast_to(np.asarray(value, np.float64), (flows,)))
+def _each(value: ArrayLike, name: str, flows: int) -> Numbers:
+    values = np.array(np.broadcast_to(np.asarray(value, np.float64), (flows,)))
+    if not ((values > 0) & (values < np.inf)).all():
+        raise ValueError(f"{name} must be finite and above 0")
+    return values

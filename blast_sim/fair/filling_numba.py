@@ -12,12 +12,14 @@ from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.sweep import Work, refill
 
 LEAST_LATE = 4096
+MOST_SOLVES = 64
+"""What links have left is added up anew after so many solves: rounding would reach a billionth of a small rate."""
 
 
 def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
     """The level of every flow."""
     flows = Columns.of(paths, demands)
-    work = Work.of(room.copy(), len(paths))
+    work = Work.of(room.copy(), len(paths), int(np.isfinite(demands.ceilings).sum()))
     work.chosen[:] = np.arange(len(paths))
     refill(flows, gather(flows, flows.alive, len(room), 0), work, len(paths))
     return flows.levels
@@ -29,7 +31,7 @@ class Refilling:
     def __init__(self, room: Numbers, table: FlowTable) -> None:
         self._room = room
         self._table = table
-        self._late = self._dead = 0
+        self._late = self._dead = self._solves = 0
         self._members, self._work = self._built()
 
     def removing(self, ids: Places) -> float:
@@ -41,12 +43,15 @@ class Refilling:
         """Find the levels at and above `bound` again, and those that new flows concern."""
         table = self._table
         uses = int(table.columns.lengths[new].sum())
-        if self._late + uses > len(self._members.late) or self._dead * 2 > len(self._members.block) + self._late:
+        full = self._late + uses > len(self._members.late)
+        stale = self._dead * 2 > len(self._members.block) + self._late
+        self._solves += 1
+        if full or stale or self._solves > MOST_SOLVES:
             self._members, self._work = self._built()
         else:
             self._late = append(self._members, table.columns, new, self._late)
         if len(self._work.chosen) < len(table.columns.starts):
-            self._work = Work.of(self._work.left, len(table.columns.starts))
+            self._work = Work.of(self._work.left, *(len(table.columns.starts),) * 2)
         bound = min(bound, self._lowest(new))
         chosen = changes.choose(table.columns, self._work, table.ids, bound)
         refill(table.columns, self._members, self._work, chosen)
@@ -62,8 +67,8 @@ class Refilling:
         table = self._table
         table.recycle()
         flows, present = table.columns, table.present
-        self._late = self._dead = 0
+        self._late = self._dead = self._solves = 0
         late = max(LEAST_LATE, int(flows.lengths[present].sum()) // 4)
-        work = Work.of(self._room.copy(), len(flows.starts))
+        work = Work.of(self._room.copy(), len(flows.starts), len(flows.starts))
         changes.take(flows, work, present)
         return gather(flows, flows.alive, len(self._room), late), work

@@ -58,17 +58,13 @@ def _stepped(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands
         if now == np.inf:
             break
         over = due <= now * (1 + SAME_TIME)
-        left[running] -= rates * (now - before)
+        going = np.isfinite(rates)
+        left[running[going]] -= rates[going] * (now - before)
         ends[running[over]] = now
         shares.remove(ids[over])
         come = coming[: np.searchsorted(begin[coming], now, "right")]
         coming = coming[len(come) :]
-        new = shares.add(
-            paths.take(come),
-            multiplicity=demands.multiplicity[come],
-            weights=demands.weights[come],
-            rate_caps=demands.caps[come],
-        )
+        new = shares.add_demands(paths.take(come), demands.take(come))
         running, ids = np.concatenate([running[~over], come]), np.concatenate([ids[~over], new])
     return ends
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from blast_sim.fair.changes import choose, give_back, lowest_filled
+from blast_sim.fair.changes import choose, give_back, lowest_filled, take
 from blast_sim.fair.compiling import compiled
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import Columns
@@ -16,6 +16,9 @@ from blast_sim.fair.sweep import Work, refill
 
 SAME_TIME = 1e-12
 """Flows whose ends are no further apart than this share of the time end together: rounding has parted them."""
+
+FRESH = 32
+"""So many flows end at least before the index is made anew."""
 
 
 class Progress(NamedTuple):
@@ -49,23 +52,27 @@ def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Dem
     coming = np.argsort(begin, kind="stable")
     progress = Progress(left, begin.copy(), never, demands.weights, begin, coming, np.zeros(2))
     ends = never.copy()
-    problem = Problem(flows, room, Work.of(room.copy(), len(paths)))
-    # The index of members is made anew each time that half of the flows in it have ended.
-    while _advance(problem, gather(flows, np.isinf(ends), len(room), 0), progress, ends):
-        pass
-    return ends
+    work = Work.of(room.copy(), len(paths), len(paths))
+    problem = Problem(flows, room, work)
+    while True:
+        # The index of members is made anew when some of its flows have ended; so is what links have left, of which
+        # thousands of additions lose some digits.
+        work.left[:] = room
+        take(flows, work, np.flatnonzero(flows.alive))
+        if not _advance(problem, gather(flows, np.isinf(ends), len(room), 0), progress, ends):
+            return ends
 
 
 @compiled
 def _advance(problem: Problem, members: Members, progress: Progress, ends: Numbers) -> bool:
-    """Go from event to event. Whether flows remain to be looked at when half of them have ended."""
+    """Go from event to event. Whether flows remain to be looked at when some have ended."""
     flows, room, work = problem
     events = np.empty(len(ends), np.int64)
     remaining = 0
     for end in ends:
         remaining += end == np.inf
     ended = 0
-    while 2 * ended <= remaining:
+    while ended <= max(FRESH, remaining // 16):
         now = min(_lowest(progress.due), _next_start(progress))
         if now == np.inf:
             return False

@@ -39,8 +39,12 @@ class FairShares:
         rate_caps: ArrayLike | None = None,
     ) -> Places:
         """The ids of new flows (see `fair_rates`); the id of a removed flow may come again. Raises ValueError."""
+        return self.add_demands(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
+
+    def add_demands(self, paths: Paths, demands: Demands) -> Places:
+        """As `add`."""
         check_links(paths, len(self._room))
-        ids = self._table.add(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
+        ids = self._table.add(paths, demands)
         self._new.append(ids)
         return ids
 

@@ -17,7 +17,7 @@ import numpy as np
 from blast_sim.fair.compiling import compiled
 from blast_sim.fair.flow_table import Columns
 from blast_sim.fair.members import END, Members
-from blast_sim.fair.paths import Numbers, Places
+from blast_sim.fair.paths import Links, Numbers, Places
 
 TIER = 4.0
 UNSET = -1.0
@@ -29,16 +29,17 @@ class Work(NamedTuple):
     left: Numbers
     claimed: Numbers
     waiting: Places
-    chosen: Places
-    batch: Places
+    chosen: Links
+    batch: Links
     keys: Numbers
     items: Places
 
     @classmethod
-    def of(cls, left: Numbers, flows: int) -> Work:
-        """For links with so much left, and so many flows at most."""
+    def of(cls, left: Numbers, flows: int, capped: int) -> Work:
+        """For links with so much left, and so many flows at most, of which so many have a cap."""
         links = len(left)
-        chosen, batch, items = (np.empty(length, np.int64) for length in (flows, flows, links + flows))
+        chosen, batch = np.empty(flows, np.int32), np.empty(flows, np.int32)
+        items = np.empty(links + capped, np.int64)
         return cls(left, np.zeros(links), np.zeros(links, np.int64), chosen, batch, np.empty(len(items)), items)
 
 
@@ -129,25 +130,26 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
         count = 0
         if is_link:
             for entry in range(members.starts[item], members.starts[item + 1]):
-                if levels[members.block[entry]] == UNSET:
-                    batch[count] = members.block[entry]
+                flow = members.block[entry]
+                if levels[flow] == UNSET:
+                    levels[flow] = level
+                    batch[count] = flow
                     count += 1
             entry = members.heads[item]
             while entry != END:
-                if levels[members.late[entry]] == UNSET:
-                    batch[count] = members.late[entry]
+                flow = members.late[entry]
+                if levels[flow] == UNSET:
+                    levels[flow] = level
+                    batch[count] = flow
                     count += 1
                 entry = members.following[entry]
         else:
+            levels[item - links] = level
             batch[0] = item - links
             count = 1
+        unset -= count
         for entry in range(count):
             flow = batch[entry]
-            # A path may name the link that fills more than once.
-            if levels[flow] != UNSET:
-                continue
-            levels[flow] = level
-            unset -= 1
             share = shares[flow]
             for step in range(starts[flow], starts[flow] + lengths[flow]):
                 link = uses[step]

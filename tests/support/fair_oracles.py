@@ -1,0 +1,145 @@
+"""What max-min fair rates are, without any solver: the bottleneck property, and a row of linear programmes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pulp
+from hypothesis import strategies as st
+
+from blast_sim.fair import Paths
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class FairProblem:
+    """Flows on links, each entry `multiplicity` times."""
+
+    capacities: Sequence[float]
+    paths: Sequence[Sequence[int]]
+    multiplicity: Sequence[float]
+    weights: Sequence[float]
+    caps: Sequence[float]
+
+    @property
+    def demands(self) -> dict[str, Any]:
+        """As the solvers take them."""
+        return {"multiplicity": self.multiplicity, "weights": self.weights, "rate_caps": self.caps}
+
+    @property
+    def csr(self) -> Paths:
+        """The paths as one array."""
+        return Paths.of(self.paths)
+
+
+def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[FairProblem]:
+    """Problems up to this size, with dead links, equal capacities, caps and paths without links."""
+
+    @st.composite
+    def problems(draw: st.DrawFn) -> FairProblem:
+        count = draw(st.integers(1, links))
+        total = draw(st.integers(1, flows))
+        capacities = st.one_of(st.sampled_from([0.0, 1.0, 10.0]), st.floats(0.1, 100.0))
+        path = st.lists(st.integers(0, count - 1), max_size=min(longest, 2 * count))
+        several = {"min_size": total, "max_size": total}
+        paths = draw(st.lists(path, **several))
+        caps = draw(st.lists(st.one_of(st.just(np.inf), st.floats(0.0, 20.0)), **several))
+        return FairProblem(
+            draw(st.lists(capacities, min_size=count, max_size=count)),
+            paths,
+            draw(st.lists(st.integers(1, 4), **several)),
+            draw(st.lists(st.sampled_from([0.25, 1.0, 1.0, 3.0]), **several)),
+            # Nothing would bound a flow without links and cap.
+            [cap if path else min(cap, 7.0) for path, cap in zip(paths, caps, strict=True)],
+        )
+
+    return problems()
+
+
+def loads(problem: FairProblem, rates: Numbers) -> Numbers:
+    """What the rates put on every link."""
+    on_links = np.zeros(len(problem.capacities))
+    for path, rate, multiplicity in zip(problem.paths, rates, problem.multiplicity, strict=True):
+        for link in path:
+            on_links[link] += rate * multiplicity
+    return on_links
+
+
+def check_bottlenecks(problem: FairProblem, rates: Numbers, tolerance: float = 1e-9) -> None:
+    """Rates are max-min fair if and only if they fit and every flow is at its cap or has a bottleneck.
+
+    That is a saturated link at which no flow has more rate for its weight.
+    """
+    on_links, capacities = loads(problem, rates), np.array(problem.capacities)
+    scale = tolerance * max(1.0, capacities.max())
+    assert (rates >= 0).all()
+    assert (on_links <= capacities + scale).all()
+    levels = rates / np.array(problem.weights)
+    highest = np.zeros(len(capacities))
+    for path, level in zip(problem.paths, levels, strict=True):
+        for link in path:
+            highest[link] = max(highest[link], level)
+    for path, rate, level, cap in zip(problem.paths, rates, levels, problem.caps, strict=True):
+        assert rate <= cap * (1 + 1e-12)
+        has_bottleneck = any(
+            on_links[link] >= capacities[link] - scale and level >= highest[link] - scale for link in path
+        )
+        assert has_bottleneck or rate >= cap * (1 - 1e-12)
+
+
+def lexicographic(problem: FairProblem) -> Numbers:
+    """The same rates from linear programmes: raise the lowest level, hold the flows that cannot go above it, repeat."""
+    total = len(problem.paths)
+    held: dict[int, float] = {}
+    while len(held) < total:
+        level = _highest_common(problem, held)
+        stuck = [flow for flow in range(total) if flow not in held and _most(problem, held, level, flow) < level + 1e-4]
+        assert stuck
+        held.update((flow, level) for flow in stuck)
+    return np.array([held[flow] * problem.weights[flow] for flow in range(total)])
+
+
+def _programme(problem: FairProblem, held: dict[int, float]) -> tuple[Any, list[Any], Any]:
+    """A programme, its levels and what all that are not held reach."""
+    programme = pulp.LpProblem("levels", pulp.LpMaximize)
+    levels = []
+    common = programme.add_variable("common", 0)
+    for flow, (cap, weight) in enumerate(zip(problem.caps, problem.weights, strict=True)):
+        level = programme.add_variable(f"level{flow}", 0, None if cap == np.inf else cap / weight)
+        levels.append(level)
+        programme += (level == held[flow]) if flow in held else (level >= common)
+    for link, capacity in enumerate(problem.capacities):
+        on_link = [
+            path.count(link) * multiplicity * weight * level
+            for path, multiplicity, weight, level in zip(
+                problem.paths, problem.multiplicity, problem.weights, levels, strict=True
+            )
+            if link in path
+        ]
+        if on_link:
+            # What has been held has been rounded.
+            programme += pulp.lpSum(on_link) <= capacity + 1e-6
+    return programme, levels, common
+
+
+def _highest_common(problem: FairProblem, held: dict[int, float]) -> float:
+    programme, _, common = _programme(problem, held)
+    programme.setObjective(common)
+    return _solved(programme)
+
+
+def _most(problem: FairProblem, held: dict[int, float], level: float, flow: int) -> float:
+    programme, levels, common = _programme(problem, held)
+    programme += common >= level - 1e-6
+    programme.setObjective(levels[flow])
+    return _solved(programme)
+
+
+def _solved(programme: Any) -> float:
+    programme.solve(pulp.HiGHS(msg=False))
+    assert pulp.LpStatus[programme.status] == "Optimal"
+    return float(pulp.value(programme.objective))
