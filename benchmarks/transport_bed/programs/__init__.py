@@ -12,6 +12,7 @@ _HOW = {
     "floor": ("cc",),
     "naive_tcp": ("cc",),
     "mpi_broadcast": ("mpicc",),
+    "rsh": ("cc",),
     "lossy": ("cc", "-shared", "-fPIC"),
     "slow_store": ("cc", "-shared", "-fPIC"),
 }

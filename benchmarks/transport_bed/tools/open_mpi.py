@@ -24,8 +24,6 @@ class OpenMpi(Tool):
     def prepare(self, run: Run) -> None:
         """Nothing waits for it."""
         self._shell = remote_shell(run)
-        for receiver in run.receivers:
-            run.directory(receiver)
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """Copies get their name when they are whole."""

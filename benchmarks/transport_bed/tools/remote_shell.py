@@ -1,4 +1,4 @@
-"""A command like rsh, for tools that start themselves on other hosts: `rsh ADDRESS COMMAND…`."""
+"""A command like rsh, for tools that start themselves on other hosts and then talk by sockets of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TakTuk (Debian `taktuk`): a file put along a chain or a binary tree of its agents, as in the Kascade paper."""
+"""TakTuk (Debian `taktuk`): a file put along a chain or a binary tree of its agents, as in the Kascade paper.
+
+Its agents talk through the remote shells that started them, so these must really go over the network: ours is
+`programs/rsh.c`, which encrypts nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.program import await_exits
-from transport_bed.tools.remote_shell import remote_shell
 from transport_bed.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -18,20 +21,24 @@ class TakTuk(Tool):
     """It starts its agents itself, by a remote shell, and each starts those below it."""
 
     commands = ("taktuk",)
+    program = "rsh"
     arity: int
 
     def prepare(self, run: Run) -> None:
-        """Nothing waits for it."""
-        self._shell = remote_shell(run)
-        for receiver in run.receivers:
-            run.directory(receiver)
+        """Remote shells are served, each in the folder of its receiver."""
+        shell = run.programs_folder / "rsh"
+        servers = [run.start(receiver, "rsh", [shell, "serve", run.directory(receiver)]) for receiver in run.receivers]
+        for server in servers:
+            server.await_line("ready", run.deadline)
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """It ends when all have the file."""
         addresses = [run.bed.packet_address(receiver) for receiver in run.receivers]
         # A name without folder: every agent runs in the folder of its receiver.
         put = ["broadcast", "put", "[", str(run.source), "]", "[", run.source.name, "]", ";", "quit"]
-        sender = run.start_sender("taktuk", ["taktuk", "-c", self._shell, *below(addresses, self.arity), *put])
+        sender = run.start_sender(
+            "taktuk", ["taktuk", "-c", run.programs_folder / "rsh", *below(addresses, self.arity), *put]
+        )
         await_exits([sender], run.deadline)
         return time.monotonic(), {}
 
