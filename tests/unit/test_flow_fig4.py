@@ -1,0 +1,79 @@
+"""Figure 4 of the Blast paper: its quick cells at full size, and the seven observations on a network of a fifth.
+
+The cells of heavy load at full size, and ten seeds, are in benchmarks/flow_simulator.py.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_sim.flow.cell import Cell, Effort, cells_of
+from blast_sim.flow.paper_claims import BLAST_SECONDS, LOADS, claims, times_of
+from blast_sim.flow.run import run_cell
+from blast_sim.scenarios.loading import find, load
+
+FIXED = Effort("8.553")
+SMALL = {
+    "network.racks": 24,
+    "network.servers_per_rack": 20,
+    "network.uplink_gbps": {"10:1": 20.0, "non-blocking": 200.0},
+    "background.racks_each_way": {"none": 0, "light": 1, "heavy": 11},
+    "multicasts.groups": 7,
+    "light.splitters": 8,
+}
+
+
+def fig4(settings=None, seed: int = 0) -> dict[tuple[str, str, str], Cell]:
+    scenario = load(find("fig4"), settings)
+    return {(cell.method, cell.network, cell.background): cell for cell in cells_of(scenario, (seed,), FIXED)}
+
+
+def test_figure_4_has_21_cells_and_blast_only_where_the_paper_has_it() -> None:
+    cells = fig4()
+    assert len(cells) == 21
+    assert {network for method, network, _ in cells if method == "blast"} == {"10:1"}
+
+
+@pytest.mark.parametrize(
+    ("method", "network", "background", "seconds", "tolerance"),
+    [
+        ("blast", "10:1", "none", 0.265, 1e-9),
+        ("blast", "10:1", "light", 0.7 / 2.4, 1e-9),
+        ("blast", "10:1", "heavy", 0.7 / 2.4, 1e-9),
+        ("naive", "10:1", "none", 28.56, 1e-4),
+        ("naive", "non-blocking", "light", 29.9758, 1e-4),
+        ("overlay", "10:1", "none", 0.48, 1e-4),
+        ("overlay", "10:1", "light", 6.9326, 1e-4),
+        ("overlay", "non-blocking", "light", 1.2317, 1e-4),
+        # Which replica is read is drawn: the seed decides.
+        ("hdfs", "non-blocking", "none", 8.040, 0.05),
+        ("hdfs", "non-blocking", "light", 9.676, 0.05),
+    ],
+)
+def test_a_cell_at_full_size(method: str, network: str, background: str, seconds: float, tolerance: float) -> None:
+    (row,) = run_cell(fig4()[method, network, background])
+    assert row["seconds"] == pytest.approx(seconds, rel=tolerance)
+    assert row["compute_seconds"] == (pytest.approx(0.008553) if method == "blast" else 0.0)
+    assert row["fell_back"] == 0
+
+
+def test_blast_is_within_two_percent_of_the_papers_text() -> None:
+    for background, stated in BLAST_SECONDS.items():
+        (row,) = run_cell(fig4()["blast", "10:1", background])
+        assert row["seconds"] == pytest.approx(stated, rel=0.02)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_seven_observations_hold_on_a_smaller_network(seed: int) -> None:
+    times = times_of(run_cell(cell)[0] for cell in fig4(SMALL, seed).values())
+    alone = fig4(SMALL | {"multicasts.racks_per_group": 1}, seed)
+    within = times_of(run_cell(alone["overlay", "non-blocking", background])[0] for background in LOADS)
+    assert [claim for claim in claims(times, within) if not claim.holds] == []
+
+
+def test_a_claim_that_the_results_do_not_bear_out_is_seen() -> None:
+    """Turned around, every observation but the two equalities fails."""
+    times = times_of(run_cell(cell)[0] for cell in fig4(SMALL).values())
+    turned = {key: 1 / seconds for key, seconds in times.items()}
+    failing = [claim.sentence for claim in claims(turned, dict.fromkeys(turned, 1.0)) if not claim.holds]
+    assert len(failing) == 5
