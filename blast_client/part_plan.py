@@ -86,6 +86,10 @@ class PartPlan:
         self._confirmed = True
         return self._finish() if self._granted else []
 
+    def decline(self) -> list[Action]:
+        """The light is not wanted: the data goes another way."""
+        return self._finish()
+
     def deadline(self) -> float | None:
         """When `tick` has something to do; None if never."""
         return min((at for at in (self._tell_at, self._stop_at) if at is not None), default=None)

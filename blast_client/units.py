@@ -6,6 +6,7 @@ import re
 
 _BYTES = {"": 1, "b": 1, **{f"{p}b": 1000**n for n, p in enumerate("kmgtp", 1)}}
 _BYTES |= {f"{p}ib": 1024**n for n, p in enumerate("kmgtp", 1)}
+_RATES = {"": 1.0, **{f"{p}b": 1000.0**n for n, p in enumerate(("", *"kmgt"))}}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
 
 
@@ -33,6 +34,18 @@ def parse_seconds(text: str) -> float:
     factor = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0, "h": 3600.0}.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise ValueError(f"{text!r} is no time: write for example 2.5s, 200ms, 5min or a number of seconds")
+    return float(match[1]) * factor
+
+
+def parse_rate(text: str) -> float:
+    """Read a rate in bits/s, for example 200Mbit/s, 1.5 Gbit/s or 1000000.
+
+    Raises ValueError with a sentence.
+    """
+    match = _SIZE.fullmatch(text.strip().lower().removesuffix("/s").removesuffix("it"))
+    factor = _RATES.get(match[2]) if match else None
+    if match is None or factor is None or not float(match[1]):
+        raise ValueError(f"{text!r} is no rate: write for example 200Mbit/s, 1.5Gbit/s or a number of bits per second")
     return float(match[1]) * factor
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from blast_transport.agent.permissions import checked_parts
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.errors import UnsafeNameError, WrongInputError
@@ -20,7 +21,6 @@ from blast_transport.session.route import Light, Packets, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
-from blast_transport.store.file_target import plain_name
 from blast_transport.store.source import FileSource, Source, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for, wire_bytes
 from blast_transport.wire.messages import FILE, Hello
@@ -133,7 +133,7 @@ class Sender:
             Pacer(route.first.rate, wire_bytes(self._segment_size), 0.0)
         if destination.kind == FILE:
             try:
-                plain_name(destination.name)
+                checked_parts(destination.name)
             except UnsafeNameError as error:
                 raise WrongInputError(f"{destination.name!r} cannot be sent under its name: {error}") from error
 

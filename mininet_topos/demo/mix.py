@@ -17,7 +17,8 @@ from pathlib import Path
 
 from blast_api.ttypes import MulticastRequest
 from blast_client import AsyncClient
-from blast_client.sending import PartSent, send
+from blast_client.part_sending import PartSent
+from blast_client.sending import send
 from blast_transport.report import TransferResult
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender

@@ -22,7 +22,8 @@ from blast_api.ttypes import (
     TransferReport,
 )
 from blast_client.part_plan import WrongGrant
-from blast_client.sending import PartSent, send
+from blast_client.part_sending import PartSent
+from blast_client.sending import send
 from blast_transport.errors import LightPathError
 from blast_transport.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import Dark, GiveUp, Light, Route

@@ -1,0 +1,168 @@
+"""Data to many hosts by whatever brings it earlier: light when it is granted, a pipeline while it is not.
+
+The transfer begins at once. It goes along a pipeline as long as the request waits; over to light when that comes, if
+it is then done earlier; and back to the pipeline when the light is withdrawn or paused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from thrift.Thrift import TException
+
+from blast_api.ttypes import Event, EventKind, MulticastRequest, NotYet, PartState
+from blast_client.calls import ControllerUnreachable
+from blast_client.failures import explain_failure
+from blast_client.part_sending import Carry, Controller, PartSending, PartSent
+from blast_transport.session.route import Chain, Light, Route, Way
+
+GRANT_SECONDS = 0.1
+"""How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
+
+SWITCH_SECONDS = 0.2
+"""What changing over to light costs."""
+
+_LIGHT_SHARE = 0.94
+"""Share of the rate of light that carries data: headers, and room for clocks that differ."""
+
+_LEAST_MEASURED_SECONDS = 0.2
+
+
+def light_is_earlier(remaining: int, light_rate: float, chain_rate: float | None) -> bool:
+    """Whether `remaining` bytes are there earlier by light than by a pipeline of so many bits/s (None: not known)."""
+    if not chain_rate:
+        return True
+    return SWITCH_SECONDS + remaining * 8 / (light_rate * _LIGHT_SHARE) < remaining * 8 / chain_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of it. `refused` is why there was no controller's light to be had, empty if there was or could be."""
+
+    sent: PartSent
+    refused: str = ""
+
+
+async def deliver(controller: Controller | None, request: MulticastRequest, carry: Carry, chain: Chain) -> Delivered:
+    """Send the data of a request to all of its receivers, by light if that is granted and worth it.
+
+    Without a controller (None), with one that is away or refuses, all goes along `chain`. The request must not be
+    split: one transfer serves all receivers. Raises what `carry` raises, and WrongGrant.
+    """
+    return await _Delivery(controller, request, carry, chain).run()
+
+
+class _Delivery:
+    def __init__(self, controller: Controller | None, request: MulticastRequest, carry: Carry, chain: Chain) -> None:
+        self._controller, self._request, self._carry, self._chain = controller, request, carry, chain
+        self._sequence = 0
+
+    async def run(self) -> Delivered:
+        controller, refused = self._controller, ""
+        if controller is not None:
+            try:
+                await controller.submit(self._request)
+            except (TException, ControllerUnreachable) as error:
+                controller, refused = None, explain_failure(error)[1]
+        if controller is None:
+            return Delivered(await self._alone(), refused)
+        return Delivered(await self._with(controller))
+
+    async def _alone(self) -> PartSent:
+        receivers = tuple(self._request.receivers)
+        loop = asyncio.get_running_loop()
+        result = await loop.run_in_executor(None, self._carry, receivers, Route(self._chain))
+        return PartSent(0, receivers, PartState.WITHDRAWN, "", 0, result)
+
+    async def _with(self, controller: Controller) -> PartSent:
+        first = await self._first(controller)
+        way: Way = self._chain
+        if first is not None and first.kind == EventKind.GRANTED:
+            grant = first.grant
+            way = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
+        part = _Part(controller, self._request, self._chain, way)
+        if first is not None:
+            part.inbox.put_nowait(first)
+        listening = asyncio.create_task(self._listen(controller, part))
+        try:
+            await part.run(self._carry)
+        finally:
+            listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await listening
+        return part.outcome()
+
+    async def _first(self, controller: Controller) -> Event | None:
+        """The first event, if it comes soon."""
+        try:
+            async with asyncio.timeout(GRANT_SECONDS):
+                return await self._next(controller)
+        except TimeoutError:
+            return None
+
+    async def _listen(self, controller: Controller, part: _Part) -> None:
+        """Hand events over until the request has ended, or the controller is away: then there is no light."""
+        try:
+            while True:
+                event = await self._next(controller)
+                part.inbox.put_nowait(event)
+                if event.kind == EventKind.ENDED:
+                    return
+        except (TException, ControllerUnreachable) as error:
+            sentence = explain_failure(error)[1]
+            part.inbox.put_nowait(Event(kind=EventKind.ENDED, state=PartState.FAILED, reason=sentence))
+
+    async def _next(self, controller: Controller) -> Event:
+        while True:
+            try:
+                event = await controller.await_event(self._request.key, self._sequence)
+            except NotYet:
+                continue
+            self._sequence = event.sequence
+            return event
+
+
+class _Part(PartSending):
+    """All receivers; where there is no light, the chain goes on."""
+
+    def __init__(self, controller: Controller, request: MulticastRequest, chain: Chain, first: Way) -> None:
+        super().__init__(controller, request, 0, request.receivers, Route(first))
+        self._chain = chain
+        self._begun: tuple[float, int] | None = (time.monotonic(), 0) if isinstance(first, Chain) else None
+
+    async def shine(self, light: Light) -> None:
+        """Go over to light, or stay with it, unless the chain is done earlier."""
+        if self._begun is None or light_is_earlier(self._remaining(), light.rate, self._chain_rate(*self._begun)):
+            self._begun = None
+            self.route.shine(light)
+        else:
+            await self.decline()
+
+    def darken(self) -> None:
+        """Go on along the chain until another grant."""
+        self._go_by_chain()
+
+    def without_light(self) -> None:
+        """Go on along the chain."""
+        self._go_by_chain()
+
+    async def transferred(self) -> None:
+        """Every receiver has the data or has failed: a request that waits is not wanted any more."""
+        await super().transferred()
+        await self.withdraw()
+
+    def _go_by_chain(self) -> None:
+        if self._begun is None:
+            self._begun = time.monotonic(), self.route.reached
+            self.route.go(self._chain)
+
+    def _remaining(self) -> int:
+        remaining: int = self._request.bytes - self.route.reached
+        return max(0, remaining)
+
+    def _chain_rate(self, began: float, reached: int) -> float | None:
+        seconds = time.monotonic() - began
+        return None if seconds < _LEAST_MEASURED_SECONDS else (self.route.reached - reached) * 8 / seconds

@@ -1,0 +1,115 @@
+"""What `blast send` shows while it sends, and at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+from tqdm import tqdm
+
+from blast_transport.report import Progress, ReceiverOutcome, TransferResult
+
+Print = Callable[[dict[str, Any]], None]
+
+
+class ProgressView(Protocol):
+    """Is told how a transfer goes, from the thread that sends, and how it ended."""
+
+    def report(self, progress: Progress) -> None:
+        """How far it is."""
+
+    def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
+        """What became of it; `refused` says why there was no light to be had."""
+
+
+class ProgressLines:
+    """JSON lines on standard output: `progress`, and at the end one `result`."""
+
+    def __init__(self, write: Print) -> None:
+        self._write = write
+
+    def __enter__(self) -> ProgressLines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def report(self, progress: Progress) -> None:
+        """A line."""
+        self._write(progress.to_json())
+
+    def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
+        """The last line."""
+        self._write(
+            {
+                "event": "result",
+                "transfers": [result.to_json() for result in results],
+                "unreachable": dict(unreachable),
+                "no_light": refused or None,
+            }
+        )
+
+
+class _Bar:
+    """A bar on a terminal that follows the slowest receiver, and a summary."""
+
+    def __init__(self, size: int | None, name: str, receivers: int) -> None:
+        self._receivers = receivers
+        self._bar = tqdm(
+            total=size, desc=name, unit="B", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
+        )
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def report(self, progress: Progress) -> None:
+        """Move the bar."""
+        self._bar.n = progress.slowest
+        share = f"{progress.median / progress.bytes:.0%}" if progress.bytes else "-"
+        words = {"by": progress.carrier or "-", "median": share, "repairs": progress.repairs}
+        if progress.demoted:
+            words["apart"] = len(progress.demoted)
+        if progress.failed:
+            words["failed"] = progress.failed
+        self._bar.set_postfix(words)
+
+    def done(self, results: Sequence[TransferResult], unreachable: Mapping[str, str], refused: str) -> None:
+        """A summary on standard output, and who has failed on standard error."""
+        self._bar.close()
+        if refused:
+            sys.stderr.write(f"blast: no light: {refused}\n")
+        for name, reason in unreachable.items():
+            sys.stderr.write(f"blast: {name} has nothing: {reason}\n")
+        for result in results:
+            for outcome in result.receivers:
+                _tell(outcome)
+        complete = sum(result.complete for result in results)
+        sys.stdout.write(f"{complete} of {self._receivers} receivers have it, verified{_how(results)}\n")
+
+
+def _tell(outcome: ReceiverOutcome) -> None:
+    if not outcome.complete:
+        sys.stderr.write(f"blast: {outcome.name} has nothing: {outcome.reason}\n")
+    elif outcome.demoted:
+        sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")
+
+
+def _how(results: Sequence[TransferResult]) -> str:
+    if not results:
+        return ""
+    seconds = max(result.seconds for result in results)
+    ways = list(dict.fromkeys(way for result in results for way in result.carriers))
+    rate = max(result.payload_rate for result in results) / 1e6
+    return f": {results[0].bytes} bytes in {seconds:.2f} s, {rate:.0f} Mbit/s, by {' and '.join(ways)}"
+
+
+def bar(size: int | None, name: str, receivers: int) -> _Bar:
+    """The view for people. `size` in bytes, None if nobody knows."""
+    return _Bar(size, name, receivers)
