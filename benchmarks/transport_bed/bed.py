@@ -124,17 +124,17 @@ class Bed:
 
     def received_bytes(self, host: int) -> int:
         """What has arrived at a host's interfaces, with all headers, since the bed was built."""
-        return self._counted(host, _RECEIVED)
+        return self._counted(host, (PACKETS, LIGHT), _RECEIVED)
 
-    def sent_bytes(self, host: int) -> int:
-        """What has left them."""
-        return self._counted(host, _SENT)
+    def packet_bytes(self, host: int) -> int:
+        """What has left a host for the packet network, with all headers, since the bed was built."""
+        return self._counted(host, (PACKETS,), _SENT)
 
-    def _counted(self, host: int, column: int) -> int:
+    def _counted(self, host: int, interfaces: Sequence[str], column: int) -> int:
         # A process's view of its namespace, which can be had without going there (proc(5)).
         lines = Path(f"/proc/{self.pid(host)}/net/dev").read_text().splitlines()
         counters = {name.strip(): figures.split() for name, _, figures in (line.partition(":") for line in lines)}
-        return sum(int(counters[interface][column]) for interface in (PACKETS, LIGHT) if interface in counters)
+        return sum(int(counters[interface][column]) for interface in interfaces if interface in counters)
 
     def core_bytes(self) -> list[tuple[int, int]]:
         """For each rack, the bytes that its link to the core has carried up and down."""

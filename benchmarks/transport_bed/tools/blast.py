@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from transport_bed.run import Run
 
 PORT = 7000
-GROUP = ("--group", "239.7.7.7", "--port", "7001")
+GROUP, GROUP_PORT = "239.7.7.7", 7001
 TRANSPORT = (sys.executable, "-m", "blast_transport")
 _UNSHAPED_MBPS = 100_000
 """The rate that is granted where nothing limits it: more than the machine can do."""
@@ -56,14 +56,17 @@ class Blast(Tool):
         await_exits([sender], run.deadline)
         return ended, sender.last_json()
 
-    def start_sender(self, run: Run, *options: str) -> Program:
+    def start_sender(self, run: Run) -> Program:
         """Start it."""
-        to = ",".join(
+        command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
+        return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
+
+    def addresses(self, run: Run) -> str:
+        """NAME=ADDRESS:PORT,… of all receivers."""
+        return ",".join(
             f"{self.name_of(receiver)}={run.bed.packet_address(receiver)}:{self.ports.get(receiver, PORT)}"
             for receiver in run.receivers
         )
-        command = [*TRANSPORT, "send", str(run.source), "--to", to, *self.carrier_options(run), *options]
-        return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
 
     def carrier_options(self, run: Run) -> list[str]:
         """How it is told."""
@@ -79,8 +82,8 @@ class BlastOptical(Blast):
 
     def carrier_options(self, run: Run) -> list[str]:
         """A group and a rate as well."""
-        rate = run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
-        return [*super().carrier_options(run), *GROUP, "--rate-mbps", f"{rate:g}"]
+        group = ["--group", GROUP, "--port", str(GROUP_PORT), "--rate-mbps", f"{granted_mbps(run):g}"]
+        return [*super().carrier_options(run), *group]
 
 
 class BlastPipeline(Blast):
@@ -102,3 +105,8 @@ class BlastPackets(Blast):
 def light_or_packet(run: Run, host: int) -> str:
     """The address of a host's interface for light; of its only one where there is no light."""
     return run.bed.light_address(host) if run.bed.plan.light else run.bed.packet_address(host)
+
+
+def granted_mbps(run: Run) -> float:
+    """The rate that a controller would grant for light."""
+    return run.bed.plan.shape.rate_mbps or _UNSHAPED_MBPS
