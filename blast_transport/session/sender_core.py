@@ -249,7 +249,9 @@ class SenderCore:
     def take_repair(self, name: str) -> tuple[int, list[Range]] | None:
         """(block, runs of its segments) owed to this receiver alone. None: nothing is due to it now."""
         peer = self.peers[name]
-        if peer.over or (peer.demoted and self._end is None and not self._by(PACKETS)):
+        if peer.state not in (PeerState.READY, PeerState.ENDING):
+            return None
+        if peer.demoted and self._end is None and not self._by(PACKETS):
             return None
         if peer.owed.blocks and self._gathered and next(iter(peer.owed.blocks)) in self._gathered:
             return None

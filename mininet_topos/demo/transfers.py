@@ -10,7 +10,9 @@ from types import TracebackType
 from typing import TypeVar
 
 from blast_api.ttypes import Grant, TransferReport
+from blast_transport.pipeline.order import by_racks
 from blast_transport.report import TransferResult
+from blast_transport.session.route import Chain, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.receivers import Receivers
@@ -71,6 +73,12 @@ class Job:
     def by_unicast(self, name: str) -> Transfer:
         """One TCP copy for each receiver, all at the same time, over the packet network."""
         return self._measured(name, lambda: self._sender.send_packets(self.path), lit=False)
+
+    def by_pipeline(self, name: str) -> Transfer:
+        """From host to host over the packet network, rack by rack."""
+        racks = {host: str(self.stage.rack_number(host)) for host in (self.host, *self.hosts)}
+        chain = Chain(tuple(by_racks(self.host, self.hosts, racks)))
+        return self._measured(name, lambda: self._sender.send_file(self.path, Route(chain)), lit=False)
 
     def _measured(self, name: str, send: Callable[[], TransferResult], lit: bool) -> Transfer:
         counters = self.stage.lab.counters
