@@ -15,6 +15,7 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.blocks.digests import SUITES
 from blast_transport.report import Failed, Received, ReceiverEvent
 from blast_transport.session.receiver_session import Surroundings
 
@@ -43,7 +44,7 @@ def serve(server: AgentServer, reporter: Reporter, tick: Callable[[], None] = la
     heartbeat = _Heartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
-    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port)
+    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port, suites=sorted(SUITES))
 
     def both() -> None:
         heartbeat.beat()

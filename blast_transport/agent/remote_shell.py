@@ -1,0 +1,158 @@
+"""One SSH connection to each host, by ClusterShell, in a thread of its own."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ClusterShell.Event import EventHandler
+from ClusterShell.Task import Task, task_self, task_terminate
+
+from blast_transport.agent.remote_hosts import HostBook
+
+_TICK_SECONDS = 0.1
+_CONNECT_SECONDS = 10
+_MOST_WORKERS = 1 << 20
+_MARGIN_SECONDS = 5.0
+# A connection that is cut without a word is noticed after a quarter of a minute.
+_SSH_OPTIONS = "-oServerAliveInterval=5 -oServerAliveCountMax=3"
+_END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """How hosts are reached; see remote_start.StartOptions."""
+
+    user: str | None
+    port: int | None
+    ssh_options: str
+    window: int
+    seconds: float
+
+
+class RemoteShells:
+    """Runs `command` on every host of `book`, with what `stdin_of` gives as its input, which `end` closes."""
+
+    def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
+        self._handler = _Handler(command, stdin_of, settings, book)
+        self._book = book
+        self._patience = settings.seconds
+        self._thread = threading.Thread(target=self._handler.run, name="ssh", daemon=True)
+
+    def start(self) -> None:
+        """Comes back when every host is ready or has failed."""
+        self._thread.start()
+        # The handler gives up host by host; this is for a handler that is gone.
+        while not self._book.settled.wait(self._patience):
+            if not self._thread.is_alive():
+                self._book.conclude("starting agents was broken off")
+
+    def end(self, seconds: float) -> None:
+        """Let the remote commands end, within so many seconds, and cut off those that do not."""
+        self._handler.end(seconds)
+        if self._thread.is_alive():
+            self._thread.join(seconds + _MARGIN_SECONDS)
+
+
+class _Handler(EventHandler):  # type: ignore[misc]
+    """What ClusterShell tells, and what it is told; all but `end` happens in its own thread."""
+
+    def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
+        super().__init__()
+        self._command, self._stdin_of, self._settings, self._book = command, stdin_of, settings, book
+        self._workers: dict[str, Any] = {}
+        self._cut_at: float | None = None
+        self._ready = threading.Event()
+        self._port: Any = None
+        self._task: Any = None
+
+    def run(self) -> None:
+        """The thread."""
+        try:
+            self._task = _prepared(task_self(), self._settings)
+            self._port = self._task.port(handler=self, autoclose=True)
+            self._task.timer(_TICK_SECONDS, handler=self, interval=_TICK_SECONDS, autoclose=True)
+            self._ready.set()
+            self._start_some()
+            self._task.run()
+        finally:
+            self._ready.set()
+            self._book.conclude("starting agents was broken off")
+            task_terminate()
+
+    def end(self, seconds: float) -> None:
+        """Close every standard input, and cut off after so many seconds what still runs. Any thread."""
+        self._ready.wait(seconds)
+        # Where the task is over, its port is closed.
+        with suppress(AttributeError, OSError, KeyError):
+            self._port.msg_send((_END, time.monotonic() + seconds))
+
+    # ------------------------------------------------------------------------------------------------- events
+
+    def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
+        """A line."""
+        if sname == worker.SNAME_STDERR:
+            self._book.complained(node, msg)
+        else:
+            self._book.said(node, msg)
+        self._start_some()
+
+    def ev_hup(self, worker: Any, node: str, rc: int | None) -> None:
+        """A connection is over."""
+        self._workers.pop(node, None)
+        self._book.closed(node, rc)
+        self._start_some()
+
+    def ev_msg(self, port: Any, msg: tuple[str, float]) -> None:
+        """The main thread has had enough."""
+        _, self._cut_at = msg
+        self._book.conclude("the start was broken off")
+        for worker in list(self._workers.values()):
+            worker.set_write_eof()
+
+    def ev_timer(self, timer: Any) -> None:
+        """Now and then."""
+        now = time.monotonic()
+        for host in self._book.late(now):
+            self._abort(host)
+        if self._cut_at is not None and now > self._cut_at:
+            for host in list(self._workers):
+                self._abort(host)
+        self._start_some()
+
+    def _start_some(self) -> None:
+        while self._cut_at is None:
+            deadline = time.monotonic() + self._settings.seconds
+            host = self._book.next_to_start(self._settings.window, deadline)
+            if host is None:
+                return
+            worker = self._task.shell(self._command, nodes=host, handler=self, stderr=True, stdin=True, tree=False)
+            worker.write(self._stdin_of(host))
+            self._workers[host] = worker
+
+    def _abort(self, host: str) -> None:
+        worker = self._workers.pop(host, None)
+        if worker is not None:
+            worker.abort()
+
+
+def _prepared(task: Task, settings: ShellSettings) -> Task:
+    # Whatever defaults the user's own ClusterShell has, this is no clush.
+    task.set_default("stdout_msgtree", False)
+    task.set_default("stderr_msgtree", False)
+    task.set_info("fanout", _MOST_WORKERS)
+    task.set_info("command_timeout", 0)
+    task.set_info("connect_timeout", min(_CONNECT_SECONDS, max(1, int(settings.seconds))))
+    port = [f"-oPort={settings.port}"] if settings.port is not None else []
+    task.set_info("ssh_options", " ".join([settings.ssh_options, *port, _SSH_OPTIONS]))
+    task.set_info("ssh_user", settings.user)
+    # In a session of its own ssh is not hit by an interrupt that is meant for us, and we end in good order.
+    setsid = shutil.which("setsid")
+    task.set_info("ssh_path", f"{shlex.quote(setsid)} ssh" if setsid else "ssh")
+    return task

@@ -1,0 +1,139 @@
+"""Agents started over SSH on hosts that have none: copied there, told their secret, and gone with whoever wanted them.
+
+    with started_agents(["h1", "h2"], "/srv/incoming") as agents:
+        agents.addresses   # (name, host, port) of every agent that is ready
+        agents.failed      # host -> why it has none
+        agents.secret      # what proves us to them, and them to us and to each other
+        agents.suite       # the digests that all can compute
+
+One SSH connection for each host carries the agent's file, then its order with a secret made for this time only (on
+standard input: a command line can be read by everybody), and back what the agent tells. The agent lives as long as its
+standard input is open, so it ends with us, however we end. Needs the Python package ClusterShell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from blast_transport.agent.authentication import LEAST_SECRET_BYTES
+from blast_transport.agent.bundle import build_bundle
+from blast_transport.agent.credentials import SharedSecret
+from blast_transport.agent.remote_hosts import HostBook
+from blast_transport.agent.remote_script import PYTHONS, start_line
+from blast_transport.blocks.digests import BEST
+from blast_transport.errors import WrongInputError
+
+LEAST = "sha256"
+"""The digests that every Python can compute."""
+
+# What ssh would take for an option, or ClusterShell for a set of hosts, is no host.
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?")
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """How agents are started.
+
+    `user`, `port` and `ssh_options` (as on ssh's command line) are for ssh; at most `window` hosts are being started at
+    the same time, each for at most `seconds`, and at the end all agents together get `end_seconds`. Agents listen on
+    `listen`; `addresses` says where on the packet network a host is reached, if not by its name for ssh.
+    `light_network` is the network of the light path, where an agent finds its own address in; `commands` and `limits`
+    are tables as in an agent's configuration.
+    """
+
+    user: str | None = None
+    port: int | None = None
+    ssh_options: str = ""
+    window: int = 32
+    seconds: float = 30.0
+    end_seconds: float = 10.0
+    listen: str = "0.0.0.0:0"
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    light_network: str | None = None
+    commands: Sequence[Mapping[str, Any]] = ()
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    pythons: tuple[str, ...] = PYTHONS
+
+
+class StartedAgents:
+    """The agents of some hosts, as far as is known now."""
+
+    def __init__(self, book: HostBook, secret: SharedSecret, addresses: Mapping[str, str]) -> None:
+        self.secret = secret
+        self._book = book
+        self._addresses = addresses
+
+    @property
+    def addresses(self) -> list[tuple[str, str, int]]:
+        """(name, host, port) of every agent that is ready, in the order of the hosts."""
+        return [(host, self._addresses.get(host, host), port) for host, port in self._book.ports.items()]
+
+    @property
+    def suite(self) -> str:
+        """The best digests that we and every agent can compute: what a bare host has is the standard library's."""
+        return BEST if BEST in self._book.suites else LEAST
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Why a host has no agent, or has none any more."""
+        return self._book.reasons
+
+
+@contextmanager
+def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | None = None) -> Iterator[StartedAgents]:
+    """Agents on `hosts` that write below `folder` (an absolute path there) for as long as the context lasts.
+
+    `{host}` in the folder stands for the host's name, for hosts that share a file system.
+    Comes back when every host has an agent or has failed. Raises WrongInputError for what cannot be right anywhere.
+    """
+    options = options or StartOptions()
+    _refuse_wrong(hosts, folder, options)
+    secret = SharedSecret(secrets.token_bytes(LEAST_SECRET_BYTES))
+    bundle = build_bundle()
+    try:
+        from blast_transport.agent.remote_shell import RemoteShells, ShellSettings
+    except ImportError:
+        raise WrongInputError(
+            "starting agents over SSH needs the Python package ClusterShell: pip install 'blast-controller[ssh]'"
+        ) from None
+    book = HostBook(hosts)
+    settings = ShellSettings(options.user, options.port, options.ssh_options, options.window, options.seconds)
+
+    def stdin_of(host: str) -> bytes:
+        return bundle + _order(secret, folder.replace("{host}", host), options)
+
+    shells = RemoteShells(start_line(len(bundle), options.pythons), stdin_of, settings, book)
+    try:
+        shells.start()
+        yield StartedAgents(book, secret, options.addresses)
+    finally:
+        shells.end(options.end_seconds)
+
+
+def _order(secret: SharedSecret, folder: str, options: StartOptions) -> bytes:
+    tables = {
+        "agent": {"listen": options.listen},
+        "folder": [{"name": "files", "path": folder}],
+        "command": [dict(command) for command in options.commands],
+        "limits": dict(options.limits),
+    }
+    said = {"secret": secret.value.hex(), "settings": tables, "light_network": options.light_network}
+    return json.dumps(said).encode() + b"\n"
+
+
+def _refuse_wrong(hosts: Sequence[str], folder: str, options: StartOptions) -> None:
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise WrongInputError(f"{host!r} is no host name: letters, digits, '.', '_' and '-'")
+    if len(set(hosts)) != len(hosts):
+        raise WrongInputError("a host is named twice: an agent is started once on each")
+    if not folder.startswith("/"):
+        raise WrongInputError(f"the folder {folder!r} must be an absolute path on the hosts")
+    if options.window < 1 or options.seconds <= 0:
+        raise WrongInputError("window and seconds of the start must be above 0")

@@ -1,0 +1,271 @@
+"""Agents started over a real SSH server on several addresses of loopback, some of them with faults."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.agent.remote_start import StartedAgents, StartOptions, started_agents
+from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+from tests.support.ssh_server import SshServer, lacks
+
+pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
+
+GOOD = [f"127.0.0.{number}" for number in range(2, 7)]
+NOBODY = "127.0.0.40"
+FAULTS = {
+    "127.0.0.20": "ForceCommand /bin/sleep 7",
+    "127.0.0.21": "AuthorizedKeysFile {folder}/none",
+    "127.0.0.22": "SetEnv PATH={folder}/old HOME={folder}",
+    "127.0.0.23": "SetEnv PATH={folder}/empty HOME={folder}",
+    "127.0.0.24": "SetEnv TMPDIR=/no/such/folder HOME={folder}",
+    "127.0.0.25": "",
+    "127.0.0.26": 'ForceCommand echo "Welcome to this host!"; echo "{{}}"; echo noise >&2; '
+    'exec sh -c "$SSH_ORIGINAL_COMMAND"',
+    "127.0.0.27": "ForceCommand exit 3",
+}
+NOISY, UNKNOWN_KEY = "127.0.0.26", "127.0.0.25"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
+    folder = tmp_path_factory.mktemp("ssh")
+    for name in ("old", "empty"):
+        (folder / name).mkdir()
+        (folder / name / "sh").symlink_to("/bin/sh")
+    (folder / "old" / "python3").write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.6.8\nexit 1\n')
+    (folder / "old" / "python3").chmod(0o755)
+    made = SshServer(folder, [*GOOD, *FAULTS], FAULTS)
+    made.forget(UNKNOWN_KEY)
+    with made.running():
+        yield made
+
+
+@pytest.fixture
+def options(server: SshServer) -> StartOptions:
+    return StartOptions(port=server.port, ssh_options=server.ssh_options, seconds=15.0)
+
+
+@pytest.fixture
+def incoming(tmp_path: Path) -> Path:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    return folder
+
+
+def eventually(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    give_up = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def own_descendants() -> set[int]:
+    """Processes that come from this one, however far."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found, grown = {os.getpid()}, True
+    while grown:
+        new = {pid for pid, parent in parents.items() if parent in found} - found
+        found, grown = found | new, bool(new)
+    return found - {os.getpid()}
+
+
+def reached(agents: StartedAgents) -> set[str]:
+    """The hosts whose agents let us in."""
+    hosts = set()
+    for address in agents.addresses:
+        dialer(agents.secret)(address, 5.0).close()
+        hosts.add(address[0])
+    return hosts
+
+
+def test_agents_come_up_let_us_in_and_go(server, options, incoming):
+    with started_agents(GOOD, str(incoming), options) as agents:
+        assert [host for host, _, _ in agents.addresses] == sorted(GOOD) and not agents.failed
+        assert reached(agents) == set(GOOD)
+        with pytest.raises(AuthenticationError, match="the secret is not this agent's"):
+            dialer(SharedSecret(b"x" * 32))(agents.addresses[0], 5.0)
+        assert len(server.left) == len(GOOD)
+    assert not server.left, "the copies are gone, and their folders"
+    assert not agents.failed
+    with pytest.raises(ConnectionRefusedError):
+        dialer(agents.secret)(("h", GOOD[0], 1), 1.0)
+
+
+def test_every_host_fails_for_its_own_reason_and_the_others_do_not_wait_for_it(server, options, incoming):
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=4.0)
+    hosts = [GOOD[0], *FAULTS, NOBODY, GOOD[1]]
+    with started_agents(hosts, str(incoming), options) as agents:
+        assert reached(agents) == {GOOD[0], GOOD[1], NOISY}
+        failed = agents.failed
+    expected = {
+        "127.0.0.20": "no agent came up in time",
+        "127.0.0.21": "cannot be reached by SSH: root@127.0.0.21: Permission denied (publickey).",
+        "127.0.0.22": "python3 (Python 3.6.8) is too old, or does not run: Python 3.11 is needed",
+        "127.0.0.23": "there is no python3",
+        "127.0.0.24": "no temporary folder can be made",
+        UNKNOWN_KEY: "cannot be reached by SSH: Host key verification failed.",
+        "127.0.0.27": "the agent did not start (status 3)",
+        NOBODY: f"cannot be reached by SSH: ssh: connect to host {NOBODY} port {server.port}: Connection refused",
+    }
+    assert failed == expected
+    assert not server.left
+
+
+@pytest.mark.parametrize(
+    ("folder", "more", "reason"),
+    [
+        ("/no/such/folder", {}, "the folder 'files' is not there: mkdir -p /no/such/folder"),
+        ("/tmp", {"limits": {"sesions": 3}}, "unknown key limits.sesions; did you mean sessions?"),
+        ("/tmp", {"listen": "203.0.113.1:0"}, "cannot listen on 203.0.113.1:0: Cannot assign requested address"),
+    ],
+)
+def test_what_a_host_cannot_do_is_told(options, folder, more, reason):
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=15, **more)
+    with started_agents(GOOD[:2], folder, options) as agents:
+        assert not agents.addresses
+        assert list(agents.failed) == GOOD[:2] and all(reason in why for why in agents.failed.values())
+
+
+@pytest.mark.parametrize("way", [Packets, Chain])
+def test_a_file_comes_to_every_host(server, options, tmp_path, way):
+    """All hosts are this one, so each writes into a folder of its own, which has the host's name in it."""
+    content = os.urandom(3_000_000)
+    (tmp_path / "file").write_bytes(content)
+    for host in server.hosts:
+        (tmp_path / host).mkdir()
+    with started_agents(GOOD[:3], f"{tmp_path}/{{host}}", options) as agents:
+        settings = SenderSettings(dialer=dialer(agents.secret), credentials=agents.secret, suite=agents.suite)
+        with Sender(agents.addresses, settings) as sender:
+            result = sender.send_file(tmp_path / "file", Route(way()))
+    assert result.complete == 3, result.receivers
+    for host in GOOD[:3]:
+        assert (tmp_path / host / "file").read_bytes() == content
+
+
+def test_the_window_is_kept_and_all_come_up(options, incoming):
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=15, window=1)
+    with started_agents(GOOD, str(incoming), options) as agents:
+        assert len(agents.addresses) == len(GOOD) and not agents.failed
+
+
+def test_the_secret_is_on_no_command_line_and_in_no_environment_and_on_no_disk(server, options, incoming):
+    with started_agents(GOOD[:2], str(incoming), options) as agents:
+        word = agents.secret.value.hex().encode()
+        looked_at = 0
+        for process in Path("/proc").iterdir():
+            if process.name.isdecimal() and int(process.name) != os.getpid():
+                try:
+                    shown = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+                except OSError:
+                    continue
+                looked_at += b"on-demand" in shown
+                assert word not in shown and agents.secret.value not in shown
+        assert looked_at >= 2, "the agents were among them"
+        for folder in server.left:
+            assert [path.name for path in folder.iterdir()] == ["agent.pyz"]
+            assert word not in (folder / "agent.pyz").read_bytes()
+
+
+def test_an_agent_that_dies_is_noticed_and_leaves_nothing(server, options, incoming):
+    with started_agents(GOOD[:2], str(incoming), options) as agents:
+        folder = server.left[0]
+        (victim,) = processes_of(folder)
+        os.kill(victim, signal.SIGKILL)
+        eventually(lambda: bool(agents.failed))
+        (reason,) = agents.failed.values()
+        assert reason.startswith("the agent ended (status 137)")
+        assert len(agents.addresses) == 1 and reached(agents) == {agents.addresses[0][0]}
+        eventually(lambda: folder not in server.left)
+
+
+def test_whatever_ends_us_ends_them(server, options, incoming):
+    for error in (KeyboardInterrupt, RuntimeError):
+        with pytest.raises(error), started_agents(GOOD[:2], str(incoming), options) as agents:
+            assert len(agents.addresses) == 2
+            raise error
+        assert not server.left
+    assert not [pid for pid in own_descendants() if is_ssh(pid)], "no ssh is left"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_agents_end_with_a_sender_that_is_killed(server, options, incoming, number):
+    code = (
+        "import sys, time\n"
+        "from blast_transport.agent.remote_start import *\n"
+        "host, folder, port, ssh = sys.argv[1:]\n"
+        "with started_agents([host], folder, StartOptions(port=int(port), ssh_options=ssh)) as agents:\n"
+        "    print(agents.addresses[0][2], flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", code, GOOD[0], str(incoming), str(options.port), options.ssh_options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdout is not None
+        port = int(sender.stdout.readline())
+        (folder,) = server.left
+        assert processes_of(folder)
+        sender.send_signal(number)
+        sender.wait(10)
+    eventually(lambda: not server.left)
+    with pytest.raises(ConnectionRefusedError):
+        dialer(None)(("h", GOOD[0], port), 1.0)
+
+
+def test_an_interrupt_at_the_terminal_reaches_us_and_not_the_connections(server, options, incoming):
+    """ssh runs in a session of its own: senders say goodbye before their agents go."""
+    with started_agents(GOOD[:1], str(incoming), options) as agents:
+        connections = [pid for pid in own_descendants() if is_ssh(pid)]
+        assert connections and all(os.getsid(pid) != os.getsid(0) for pid in connections)
+        assert reached(agents) == set(GOOD[:1])
+
+
+def test_an_agent_that_does_not_end_is_cut_off(server, options, incoming):
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=15, end_seconds=0.5)
+    with started_agents(GOOD[:1], str(incoming), options) as agents:
+        assert len(agents.addresses) == 1
+        (victim,) = processes_of(server.left[0])
+        os.kill(victim, signal.SIGSTOP)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    os.kill(victim, signal.SIGCONT)
+    eventually(lambda: not server.left)
+
+
+def processes_of(folder: Path) -> list[int]:
+    """The agents that were started from this folder, without their shells."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if f"{folder}/agent.pyz".encode() in words and words[-2] == b"on-demand":
+                found.append(int(process.name))
+    return found
+
+
+def is_ssh(pid: int) -> bool:
+    """Whether it is a client of SSH."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "ssh"
+    except OSError:
+        return False
