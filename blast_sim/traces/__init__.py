@@ -1,0 +1,1 @@
+"""Traces of clusters as multicasts and shuffles between racks."""

@@ -1,0 +1,176 @@
+"""The coflow-benchmark format: shuffles between racks.
+
+    150 526                                   racks, coflows
+    1 0 1 22 1 65:1.0                         id, arrival in ms, 1 mapper, its rack, 1 reducer, its rack:megabytes
+    2 10833 2 104 132 1 140:48.0
+
+Racks count from 0, megabytes are decimal, arrivals do not fall. Whoever uses the published trace of this format
+(FB2010-1Hr-150-0) is asked by its authors to cite Varys (SIGCOMM 2014) and Aalo (SIGCOMM 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_sim.wrong_input import WrongInput, shown
+
+MOST_RACKS = 100_000
+MOST_COFLOWS = 10_000_000
+MOST_MILLISECONDS = 10**12
+MOST_MEGABYTES = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Coflow:
+    """One shuffle: what each reducer rack fetches from all mapper racks together."""
+
+    name: str
+    arrival_ms: int
+    mappers: tuple[int, ...]
+    reducers: tuple[int, ...]
+    megabytes: tuple[float, ...]
+
+    @property
+    def racks(self) -> set[int]:
+        """All racks that take part."""
+        return {*self.mappers, *self.reducers}
+
+
+@dataclass(frozen=True, slots=True)
+class CoflowTrace:
+    """Coflows in order of arrival."""
+
+    racks: int
+    coflows: tuple[Coflow, ...]
+
+
+def read_coflows(path: Path) -> CoflowTrace:
+    """The trace in this file. Raises WrongInput, OSError."""
+    return parse_coflows(path.read_bytes(), str(path))
+
+
+def parse_coflows(data: bytes, name: str) -> CoflowTrace:
+    """The trace in these bytes; errors call them `name`. Raises WrongInput with name and line."""
+    try:
+        lines = data.decode("ascii").split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise WrongInput(f"{name}:{line}: this is no coflow trace: it has characters other than ASCII") from None
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise WrongInput(f"{name}:1: the file is empty: the first line must say how many racks and coflows there are")
+    head = _Line(name, 1, lines[0])
+    racks, count = head.whole("number of racks", 1, MOST_RACKS), head.whole("number of coflows", 0, MOST_COFLOWS)
+    head.end()
+    if len(lines) - 1 != count:
+        raise WrongInput(f"{name}:1: the first line announces {count} coflows, but {len(lines) - 1} lines follow")
+    coflows = tuple(_coflow(_Line(name, number, text), racks) for number, text in enumerate(lines[1:], start=2))
+    _check_order(name, coflows)
+    return CoflowTrace(racks, coflows)
+
+
+def written(trace: CoflowTrace) -> str:
+    """The trace as the text of a file."""
+    lines = [f"{trace.racks} {len(trace.coflows)}"]
+    for coflow in trace.coflows:
+        sizes = [f"{rack}:{size}" for rack, size in zip(coflow.reducers, coflow.megabytes, strict=True)]
+        mappers = [str(rack) for rack in coflow.mappers]
+        fields = [coflow.name, str(coflow.arrival_ms), str(len(mappers)), *mappers, str(len(sizes)), *sizes]
+        lines.append(" ".join(fields))
+    return "\n".join(lines) + "\n"
+
+
+def _check_order(name: str, coflows: tuple[Coflow, ...]) -> None:
+    seen: set[str] = set()
+    latest = 0
+    for number, coflow in enumerate(coflows, start=2):
+        if coflow.name in seen:
+            raise WrongInput(f"{name}:{number}: the coflow {shown(coflow.name)} is there twice: ids must differ")
+        if coflow.arrival_ms < latest:
+            raise WrongInput(
+                f"{name}:{number}: this arrival, {coflow.arrival_ms} ms, is before that of the line above: "
+                f"sort the lines by arrival"
+            )
+        seen.add(coflow.name)
+        latest = coflow.arrival_ms
+
+
+def _coflow(line: _Line, racks: int) -> Coflow:
+    name = line.next("id")
+    arrival = line.whole("arrival in ms", 0, MOST_MILLISECONDS)
+    mappers = [line.rack(line.next("mapper"), "mapper", racks) for _ in line.several("mappers", racks)]
+    line.differ(mappers, "mappers")
+    reducers, megabytes = [], []
+    for _ in line.several("reducers", racks):
+        text = line.next("reducer")
+        rack, colon, size = text.partition(":")
+        if not colon:
+            raise line.wrong(f"a reducer must be RACK:MEGABYTES, not {shown(text)}")
+        reducers.append(line.rack(rack, "reducer", racks))
+        megabytes.append(line.size(size))
+    line.differ(reducers, "reducers")
+    line.end()
+    return Coflow(name, arrival, tuple(mappers), tuple(reducers), tuple(megabytes))
+
+
+class _Line:
+    """The fields of a line, taken one by one. All raise WrongInput."""
+
+    def __init__(self, name: str, number: int, text: str) -> None:
+        self._place = f"{name}:{number}"
+        self._fields = text.split()
+        self._taken = 0
+
+    def wrong(self, sentence: str) -> WrongInput:
+        """An error at this line."""
+        return WrongInput(f"{self._place}: {sentence}")
+
+    def next(self, what: str) -> str:
+        """The next field."""
+        if self._taken == len(self._fields):
+            raise self.wrong(f"the line ends where its {what} should be")
+        self._taken += 1
+        return self._fields[self._taken - 1]
+
+    def whole(self, what: str, least: int, most: int) -> int:
+        """The next field as a whole number."""
+        return self._whole(self.next(what), what, least, most)
+
+    def several(self, what: str, most: int) -> Iterator[int]:
+        """As many times as the next field says."""
+        return iter(range(self.whole(f"number of {what}", 1, most)))
+
+    def rack(self, text: str, what: str, racks: int) -> int:
+        """A rack's number."""
+        return self._whole(text, f"{what}'s rack (racks count from 0)", 0, racks - 1)
+
+    def size(self, text: str) -> float:
+        """Megabytes."""
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        # Underscores and words like "inf" are numbers to Python only.
+        if "_" in text or not 0 < value <= MOST_MEGABYTES:
+            raise self.wrong(f"a reducer's megabytes must be a number above 0, not {shown(text)}")
+        return value
+
+    def differ(self, racks: list[int], what: str) -> None:
+        """No rack may be there twice."""
+        if len(set(racks)) < len(racks):
+            twice = next(rack for place, rack in enumerate(racks) if rack in racks[:place])
+            raise self.wrong(f"rack {twice} is there twice among the {what}")
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self._taken < len(self._fields):
+            raise self.wrong(f"the line should end before {shown(self._fields[self._taken])}")
+
+    def _whole(self, text: str, what: str, least: int, most: int) -> int:
+        if not (text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
+            raise self.wrong(f"the {what} must be a whole number from {least} to {most}, not {shown(text)}")
+        return int(text)

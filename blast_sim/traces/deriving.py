@@ -1,0 +1,105 @@
+"""Multicasts from shuffles: coflow traces hold shuffles only, so what is broadcast has to be assumed, by rules.
+
+job-broadcast (R1)  every job sends a file from one of its mapper racks (drawn by seed) to all its other racks, as its
+                    shuffle begins; jobs within one rack need none
+one-to-many (R2)    coflows of one mapper and several reducers are multicasts, all others shuffles
+repeated (R3)       every multicast comes again, once an iteration (Blast, section V-B: one request an iteration)
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from blast_sim.traces.coflow_file import Coflow, CoflowTrace
+from blast_sim.traces.workload import MEGABYTE, Multicast, Shuffle, Workload
+
+Rule = Literal["job-broadcast", "one-to-many"]
+RULES: tuple[Rule, ...] = ("job-broadcast", "one-to-many")
+Measure = Literal["maximum", "median"]
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """How large a multicast is: so many megabytes, or a measure of what the reducers of its coflow fetch."""
+
+    megabytes: float = 300.0
+    measure: Measure | None = None
+
+    def of(self, sizes: Sequence[float]) -> int:
+        """Bytes, from what the reducers fetch in megabytes."""
+        match self.measure:
+            case "maximum":
+                megabytes = max(sizes)
+            case "median":
+                megabytes = statistics.median(sizes)
+            case None:
+                megabytes = self.megabytes
+        return max(1, math.ceil(megabytes * MEGABYTE))
+
+    def __str__(self) -> str:
+        return self.measure or f"{self.megabytes:g} MB"
+
+
+def derived(trace: CoflowTrace, rule: Rule, volume: Volume, seed: int) -> Workload:
+    """The multicasts of the trace by this rule, and its shuffles."""
+    multicasts, shuffles = [], []
+    for coflow in trace.coflows:
+        multicast = _broadcast(coflow, volume, seed) if rule == "job-broadcast" else _one_to_many(coflow, volume)
+        if multicast is not None:
+            multicasts.append(multicast)
+        if multicast is None or rule == "job-broadcast":
+            shuffles.append(_shuffle(coflow))
+    rules: dict[str, str | int | float] = {"rule": rule, "volume": str(volume), "seed": seed}
+    return Workload(trace.racks, tuple(multicasts), tuple(shuffles), rules)
+
+
+def repeated(workload: Workload, iterations: int, period: float) -> Workload:
+    """Every multicast so many times, once a period (seconds); shuffles stay as they are."""
+    again = [
+        replace(one, name=f"{one.name}/{turn}", arrival=one.arrival + turn * period)
+        for one in workload.multicasts
+        for turn in range(iterations)
+    ]
+    rules = {**workload.rules, "iterations": iterations, "period_seconds": period}
+    return replace(workload, multicasts=tuple(sorted(again, key=lambda one: one.arrival)), rules=rules)
+
+
+def first(workload: Workload, count: int) -> Workload:
+    """Only so many multicasts, and the shuffles up to the last one's arrival."""
+    kept = workload.multicasts[:count]
+    end = kept[-1].arrival if kept else 0.0
+    shuffles = tuple(shuffle for shuffle in workload.shuffles if shuffle.arrival <= end)
+    return replace(workload, multicasts=kept, shuffles=shuffles, rules={**workload.rules, "first": count})
+
+
+def sender_among(racks: Iterable[int], seed: int, name: str) -> int:
+    """The rack that sends, drawn from the seed and the job's name alone: leaving a job out changes no other."""
+    return random.Random(f"trace/{seed}/{name}").choice(sorted(racks))
+
+
+def _broadcast(coflow: Coflow, volume: Volume, seed: int) -> Multicast | None:
+    sender = sender_among(coflow.mappers, seed, coflow.name)
+    return _multicast(coflow, sender, coflow.racks, volume)
+
+
+def _one_to_many(coflow: Coflow, volume: Volume) -> Multicast | None:
+    if len(coflow.mappers) > 1 or len(coflow.reducers) < 2:
+        return None
+    return _multicast(coflow, coflow.mappers[0], set(coflow.reducers), volume)
+
+
+def _multicast(coflow: Coflow, sender: int, racks: set[int], volume: Volume) -> Multicast | None:
+    receivers = tuple(sorted(racks - {sender}))
+    if not receivers:
+        return None
+    return Multicast(coflow.name, coflow.arrival_ms / 1000, sender, receivers, volume.of(coflow.megabytes))
+
+
+def _shuffle(coflow: Coflow) -> Shuffle:
+    sizes = tuple(math.ceil(size * MEGABYTE) for size in coflow.megabytes)
+    return Shuffle(coflow.name, coflow.arrival_ms / 1000, coflow.mappers, coflow.reducers, sizes)

@@ -1,0 +1,37 @@
+"""A coflow trace that stands for no real cluster: small, from a seed, for first steps and tests."""
+
+from __future__ import annotations
+
+import math
+import random
+from importlib import resources
+
+from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows
+
+SAMPLE = "sample"
+SAMPLE_FILE = "sample_coflows.txt"
+
+
+def synthetic(seed: int, racks: int, coflows: int, mean_gap_ms: float = 2000.0) -> CoflowTrace:
+    """Arrivals by chance; few jobs are wide and most are narrow (Pareto), sizes are spread over orders of magnitude."""
+    dice = random.Random(f"synthetic coflows/{seed}/{racks}/{coflows}")
+    now = 0
+    made = []
+    for number in range(1, coflows + 1):
+        mappers = sorted(dice.sample(range(racks), _width(dice, racks)))
+        reducers = sorted(dice.sample(range(racks), _width(dice, racks)))
+        median = math.exp(dice.gauss(math.log(100), 1.5))
+        sizes = tuple(float(max(1, round(median * dice.uniform(0.5, 1.5)))) for _ in reducers)
+        made.append(Coflow(str(number), now, tuple(mappers), tuple(reducers), sizes))
+        now += round(dice.expovariate(1 / mean_gap_ms))
+    return CoflowTrace(racks, tuple(made))
+
+
+def sample() -> CoflowTrace:
+    """The trace that comes with the program."""
+    data = resources.files("blast_sim.traces").joinpath(SAMPLE_FILE).read_bytes()
+    return parse_coflows(data, SAMPLE)
+
+
+def _width(dice: random.Random, racks: int) -> int:
+    return min(racks, int(dice.paretovariate(0.9)))

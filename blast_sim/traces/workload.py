@@ -1,0 +1,40 @@
+"""What every trace becomes: multicasts between racks, and shuffles beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Multicast:
+    """A request at `arrival` (seconds) to send `bytes` from one rack to others."""
+
+    name: str
+    arrival: float
+    sender: int
+    receivers: tuple[int, ...]
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """From `arrival` (seconds) on every receiver fetches its `bytes` from all senders, equal parts from each."""
+
+    name: str
+    arrival: float
+    senders: tuple[int, ...]
+    receivers: tuple[int, ...]
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What happens on so many racks, in order of arrival; `rules` say how it was derived, for the results."""
+
+    racks: int
+    multicasts: tuple[Multicast, ...]
+    shuffles: tuple[Shuffle, ...]
+    rules: Mapping[str, str | int | float]

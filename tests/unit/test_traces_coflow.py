@@ -1,0 +1,201 @@
+"""The coflow format, the rules that make multicasts of shuffles, and the published trace where it is at hand."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, read_coflows, written
+from blast_sim.traces.deriving import Volume, derived, first, repeated
+from blast_sim.traces.loading import Derivation, load_workload
+from blast_sim.traces.synthetic import SAMPLE_FILE, sample, synthetic
+from blast_sim.traces.workload import Multicast, Shuffle
+from blast_sim.wrong_input import WrongInput
+
+PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "FB2010-1Hr-150-0.txt"
+SMALL = "4 3\n1 0 2 0 1 2 1:8.0 2:2\n2 1500 1 3 3 0:1.0 1:5.5 3:9\n7 1500 1 2 1 2:4.0\n"
+
+
+def test_a_small_trace_reads_as_it_is_written() -> None:
+    trace = parse_coflows(SMALL.encode(), "small")
+    assert trace == CoflowTrace(
+        4,
+        (
+            Coflow("1", 0, (0, 1), (1, 2), (8.0, 2.0)),
+            Coflow("2", 1500, (3,), (0, 1, 3), (1.0, 5.5, 9.0)),
+            Coflow("7", 1500, (2,), (2,), (4.0,)),
+        ),
+    )
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> CoflowTrace:
+    racks = draw(st.integers(1, 30))
+    sides = st.lists(st.integers(0, racks - 1), min_size=1, max_size=10, unique=True)
+    arrivals = sorted(draw(st.lists(st.integers(0, 10**9), max_size=6)))
+    coflows = []
+    for number, arrival in enumerate(arrivals):
+        reducers = draw(sides)
+        sizes = draw(st.lists(st.floats(1e-3, 1e9), min_size=len(reducers), max_size=len(reducers)))
+        coflows.append(Coflow(str(number), arrival, tuple(draw(sides)), tuple(reducers), tuple(sizes)))
+    return CoflowTrace(racks, tuple(coflows))
+
+
+@given(traces())
+def test_what_is_written_reads_as_it_was(trace: CoflowTrace) -> None:
+    assert parse_coflows(written(trace).encode(), "again") == trace
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "t:1", "empty"),
+        ("4\n", "t:1", "number of coflows"),
+        ("x 1\n", "t:1", "number of racks must be a whole number"),
+        ("0 0\n", "t:1", "from 1"),
+        ("4 2\n1 0 1 0 1 1:1\n", "t:1", "announces 2 coflows, but 1 lines follow"),
+        ("4 1 9\n1 0 1 0 1 1:1\n", "t:1", "end before '9'"),
+        ("4 1\n1 0 1 4 1 1:1\n", "t:2", "racks count from 0"),
+        ("4 1\n1 0 1 0 1 1\n", "t:2", "RACK:MEGABYTES"),
+        ("4 1\n1 0 1 0 1 1:0\n", "t:2", "above 0"),
+        ("4 1\n1 0 1 0 1 1:nan\n", "t:2", "above 0"),
+        ("4 1\n1 0 1 0 1 1:1_0\n", "t:2", "above 0"),
+        ("4 1\n1 0 2 0 0 1 1:1\n", "t:2", "rack 0 is there twice among the mappers"),
+        ("4 1\n1 0 1 0 2 1:1 1:2\n", "t:2", "rack 1 is there twice among the reducers"),
+        ("4 1\n1 0 1 0 2 1:1\n", "t:2", "ends where its reducer should be"),
+        ("4 1\n1 0 0 1 1:1\n", "t:2", "number of mappers"),
+        ("4 1\n1 -5 1 0 1 1:1\n", "t:2", "arrival in ms"),
+        ("4 1\n1 0 1 0 1 1:1 2:2\n", "t:2", "end before '2:2'"),
+        ("4 2\n1 5 1 0 1 1:1\n2 4 1 0 1 1:1\n", "t:3", "before that of the line above"),
+        ("4 2\n1 5 1 0 1 1:1\n1 6 1 0 1 1:1\n", "t:3", "there twice"),
+        ("4 1\n1 0 1 0 1 1:1é\n", "t:2", "ASCII"),
+    ],
+)
+def test_malformed_traces_are_refused_with_file_and_line(text: str, place: str, words: str) -> None:
+    with pytest.raises(WrongInput) as caught:
+        parse_coflows(text.encode(), "t")
+    assert str(caught.value).startswith(f"{place}: ")
+    assert words in str(caught.value)
+
+
+def test_every_job_broadcasts_to_its_racks_as_its_shuffle_begins() -> None:
+    workload = derived(parse_coflows(SMALL.encode(), "small"), "job-broadcast", Volume(), 3)
+    one, two = workload.multicasts
+    assert one.sender in (0, 1)
+    assert {one.sender, *one.receivers} == {0, 1, 2}
+    assert two == Multicast("2", 1.5, 3, (0, 1), 300_000_000)
+    assert workload.shuffles == (
+        Shuffle("1", 0.0, (0, 1), (1, 2), (8_000_000, 2_000_000)),
+        Shuffle("2", 1.5, (3,), (0, 1, 3), (1_000_000, 5_500_000, 9_000_000)),
+        Shuffle("7", 1.5, (2,), (2,), (4_000_000,)),
+    )
+    assert workload.rules == {"rule": "job-broadcast", "volume": "300 MB", "seed": 3}
+
+
+def test_the_sender_follows_from_seed_and_name() -> None:
+    trace = synthetic(2, 20, 40)
+    same, again, other = (derived(trace, "job-broadcast", Volume(), seed).multicasts for seed in (1, 1, 2))
+    assert same == again
+    assert [one.sender for one in same] != [one.sender for one in other]
+    fewer = derived(CoflowTrace(20, trace.coflows[10:]), "job-broadcast", Volume(), 1).multicasts
+    assert fewer == same[-len(fewer) :]
+
+
+def test_coflows_of_one_mapper_are_multicasts_and_the_others_stay_shuffles() -> None:
+    workload = derived(parse_coflows(SMALL.encode(), "small"), "one-to-many", Volume(measure="maximum"), 0)
+    assert workload.multicasts == (Multicast("2", 1.5, 3, (0, 1), 9_000_000),)
+    assert [shuffle.name for shuffle in workload.shuffles] == ["1", "7"]
+
+
+@pytest.mark.parametrize(("volume", "size"), [(Volume(2.5), 2_500_000), (Volume(measure="median"), 5_500_000)])
+def test_volumes(volume: Volume, size: int) -> None:
+    workload = derived(parse_coflows(SMALL.encode(), "small"), "job-broadcast", volume, 0)
+    assert workload.multicasts[1].bytes == size
+
+
+def test_iterations_repeat_multicasts_only() -> None:
+    once = derived(parse_coflows(SMALL.encode(), "small"), "job-broadcast", Volume(), 0)
+    often = repeated(once, 3, 1.0)
+    assert [(one.name, one.arrival) for one in often.multicasts] == [
+        ("1/0", 0.0), ("1/1", 1.0), ("2/0", 1.5), ("1/2", 2.0), ("2/1", 2.5), ("2/2", 3.5)
+    ]  # fmt: skip
+    assert often.shuffles == once.shuffles
+    assert often.rules["iterations"] == 3
+
+
+def test_the_first_multicasts_keep_the_shuffles_beside_them() -> None:
+    kept = first(derived(parse_coflows(SMALL.encode(), "small"), "job-broadcast", Volume(), 0), 1)
+    assert [one.name for one in kept.multicasts] == ["1"]
+    assert [one.name for one in kept.shuffles] == ["1"]
+
+
+def test_the_sample_is_what_its_seed_makes() -> None:
+    assert sample() == synthetic(1, 40, 60)
+
+
+def test_the_sample_is_a_file_of_the_format(tmp_path: Path) -> None:
+    import blast_sim.traces
+
+    shipped = Path(blast_sim.traces.__file__).with_name(SAMPLE_FILE)
+    assert read_coflows(shipped) == sample()
+    (tmp_path / "copy").write_text(written(sample()))
+    assert (tmp_path / "copy").read_bytes() == shipped.read_bytes()
+
+
+def test_a_trace_is_named_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "small").write_text(SMALL)
+    workload = load_workload(str(tmp_path / "small"), "coflow", Derivation(iterations=2, period=9.0, first=1))
+    assert [one.arrival for one in workload.multicasts] == [0.0, 9.0]
+    assert load_workload("sample", "coflow", Derivation()).racks == 40
+
+
+def test_a_trace_without_multicasts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "local").write_text("4 1\n1 0 1 2 1 2:5\n")
+    with pytest.raises(WrongInput, match="no multicast by the rule 'job-broadcast'"):
+        load_workload(str(tmp_path / "local"), "coflow", Derivation())
+
+
+@pytest.fixture(scope="module")
+def published() -> CoflowTrace:
+    """The trace of coflow/coflow-benchmark at 90fc587; the counts are those of its authors' file."""
+    if not PUBLISHED.exists():
+        pytest.skip("the published trace is not on this machine")
+    digest = hashlib.sha256(PUBLISHED.read_bytes()).hexdigest()
+    assert digest == "cdd0d94d26c6ab10ce3634cf6a0f836859578e914de6b6faa980a245237dbc6e"
+    return read_coflows(PUBLISHED)
+
+
+def test_published_counts(published: CoflowTrace) -> None:
+    coflows = published.coflows
+    assert (published.racks, len(coflows)) == (150, 526)
+    assert [coflow.name for coflow in coflows] == [str(number) for number in range(1, 527)]
+    arrivals = [coflow.arrival_ms for coflow in coflows]
+    assert arrivals == sorted(set(arrivals))
+    assert (arrivals[0], arrivals[-1]) == (0, 3_629_235)
+    assert sum(sum(coflow.megabytes) for coflow in coflows) == 35_533_534
+    assert max(max(coflow.megabytes) for coflow in coflows) == 232_145
+    assert max(len(coflow.mappers) for coflow in coflows) == 147
+    assert max(len(coflow.reducers) for coflow in coflows) == 145
+    assert sum(bool(set(coflow.mappers) & set(coflow.reducers)) for coflow in coflows) == 172
+
+
+def test_published_groups(published: CoflowTrace) -> None:
+    touched = [len(coflow.racks) for coflow in published.coflows]
+    assert sum(count >= 3 for count in touched) == 401
+    assert sum(3 <= count <= 14 for count in touched) == 181
+    assert sum(count == 2 for count in touched) == 122
+    assert sum(count == 1 for count in touched) == 3
+
+
+def test_published_rules(published: CoflowTrace) -> None:
+    assert len(derived(published, "job-broadcast", Volume(), 0).multicasts) == 523
+    assert sum(len(coflow.mappers) == 1 for coflow in published.coflows) == 175
+    assert len(derived(published, "one-to-many", Volume(), 0).multicasts) == 52
+
+
+def test_published_it_is_written_as_it_was(published: CoflowTrace) -> None:
+    assert written(published).split() == PUBLISHED.read_text().split()
