@@ -15,8 +15,9 @@ from blast_sim.flow.network import Network
 class Rounds:
     """In round t server j of rack i talks to server j of the racks i + t ± 1, … i + t ± `each_way`, modulo racks.
 
-    A flow that would end in its own rack is a loop-back and uses no link. Needs 2 x `each_way` < racks, so that no two
-    flows are the same. Light traffic has 3 each way, heavy traffic 40.
+    Endless flows between the same two servers are one flow, whatever rounds they are of. A flow that would end in its
+    own rack is a loop-back and uses no link. Needs 2 x `each_way` < racks, so that no two of a round are the same.
+    Light traffic has 3 each way, heavy traffic 40.
     """
 
     network: Network
@@ -31,13 +32,15 @@ class Rounds:
         """When a round is over; never where there is no traffic."""
         return (number + 1) * self.seconds if self.each_way else math.inf
 
-    def paths(self, number: int) -> Paths:
-        """The flows of a round."""
-        racks, servers = self.network.racks, self.network.servers_per_rack
-        shifts = np.array([side * step for step in range(1, self.each_way + 1) for side in (1, -1)], np.int64)
-        shifts = (shifts + number) % racks
-        shifts = shifts[shifts != 0]
-        here = np.arange(self.network.servers).reshape(racks, servers, 1)
-        # Server j of rack i to server j of rack i + shift, over all servers and shifts.
-        there = (here + shifts * servers) % self.network.servers
-        return self.network.between_racks(np.broadcast_to(here, there.shape).ravel(), there.ravel())
+    def shifts(self, number: int) -> list[int]:
+        """Every server talks to its like so many racks on, for each of these; most of them stay in the next round."""
+        racks = self.network.racks
+        away = {(number + side * step) % racks for step in range(1, self.each_way + 1) for side in (1, -1)}
+        return sorted(away - {0})
+
+    def paths(self, shift: int) -> Paths:
+        """The flows of all servers to their likes so many racks on."""
+        servers = np.arange(self.network.servers)
+        return self.network.between_racks(
+            servers, (servers + shift * self.network.servers_per_rack) % self.network.servers
+        )

@@ -72,7 +72,7 @@ class Simulation:
         self._background = background if background is not None and background.each_way else None
         self._stepping = stepping
         self._round = -1
-        self._round_ids: Places = np.zeros(0, np.int64)
+        self._background_ids: dict[int, Places] = {}
         self._transfers: dict[int, Transfer] = {}
         self._begun = 0
         self._stale = False
@@ -150,11 +150,15 @@ class Simulation:
 
     def _change_round(self, background: Rounds) -> None:
         number = background.number(self.clock.now)
-        if number != self._round:
-            self._shares.remove(self._round_ids)
-            self._round, self._round_ids = number, self._shares.add(background.paths(number))
-            self._grow(int(self._round_ids.max(initial=0)) + 1)
-            self._stale = True
+        if number == self._round:
+            return
+        self._round, self._stale = number, True
+        before, self._background_ids = self._background_ids, {}
+        for shift in background.shifts(number):
+            kept = before.pop(shift, None)
+            self._background_ids[shift] = self._shares.add(background.paths(shift)) if kept is None else kept
+        for gone in before.values():
+            self._shares.remove(gone)
 
     def _next_update(self) -> float:
         """When rates change by themselves."""
