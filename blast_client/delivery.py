@@ -151,8 +151,9 @@ class _Part(PartSending):
 
     async def transferred(self) -> None:
         """Every receiver has the data or has failed: a request that waits is not wanted any more."""
+        if self.waits:
+            await self.withdraw()
         await super().transferred()
-        await self.withdraw()
 
     def _go_by_chain(self) -> None:
         if self._begun is None:

@@ -59,7 +59,7 @@ class PartPlan:
         self._size = size
         self._may_pause = may_pause
         self._confirmed = False
-        self._granted = False
+        self._granted = self._given_back = False
         self._tell_at: float | None = None
         self._stop_at: float | None = None
 
@@ -77,7 +77,7 @@ class PartPlan:
 
     def pause(self, reached: int) -> list[Action]:
         """The light is gone until another grant."""
-        self._granted = False
+        self._granted = self._given_back = False
         self._tell_at = self._stop_at = None
         return [Darken(), Tell(reached)] if self._may_pause else [Darken()]
 
@@ -85,6 +85,11 @@ class PartPlan:
         """No receiver waits for anything any more."""
         self._confirmed = True
         return self._finish() if self._granted else []
+
+    @property
+    def waits(self) -> bool:
+        """There is no light, and there was none to be given back."""
+        return not (self._granted or self._given_back)
 
     def decline(self) -> list[Action]:
         """The light is not wanted: the data goes another way."""
@@ -110,6 +115,6 @@ class PartPlan:
         return self._confirmed or reached >= self._size
 
     def _finish(self) -> list[Action]:
-        self._granted = False
+        self._granted, self._given_back = False, True
         self._tell_at = self._stop_at = None
         return [Finish()]

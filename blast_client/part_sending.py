@@ -131,6 +131,11 @@ class PartSending:
         """Every receiver has the data or has failed."""
         await self._act(self._plan.confirm())
 
+    @property
+    def waits(self) -> bool:
+        """The request has no light, and had none to give back."""
+        return self._plan.waits
+
     async def decline(self) -> None:
         """Give the light back: the data goes another way."""
         await self._act(self._plan.decline())

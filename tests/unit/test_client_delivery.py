@@ -1,0 +1,203 @@
+"""`auto`: light when it is granted, the pipeline while it is not, with a scripted controller."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_api.ttypes import EventKind, MulticastRequest, PartState, Rejected
+from blast_client.calls import ControllerUnreachable
+from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
+from blast_transport.errors import LightPathError
+from blast_transport.report import ReceiverOutcome, TransferResult
+from blast_transport.session.route import Chain, Dark, GiveUp, Light, Order, Route
+from tests.support.scripted_controller import RATE, SIZE, ScriptedController
+
+CHAIN = Chain(("b",))
+REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, mayPause=True)
+
+
+class Carrier:
+    """Moves bytes at `chain_rate` or the light's, as the data plane would; `ways` are those it took."""
+
+    def __init__(self, chain_rate: float = RATE / 10) -> None:
+        self.ways: list[str] = []
+        self._chain_rate = chain_rate
+
+    def __call__(self, receivers: Sequence[str], route: Route) -> TransferResult:
+        way: Order = route.first
+        reason, before = "", time.monotonic()
+        self._note(way)
+        while route.reached < SIZE and not reason:
+            time.sleep(0.002)
+            while (order := route.take_order()) is not None:
+                way = order
+                self._note(order)
+                reason = order.reason if isinstance(order, GiveUp) else reason
+            now = time.monotonic()
+            route.reached = min(SIZE, route.reached + self._moved(way, before, now))
+            before = now
+        outcomes = tuple(ReceiverOutcome(name, not reason, reason, 0, None) for name in receivers)
+        return TransferResult("f", 1, SIZE, "", 0.3, 30, 0, outcomes)
+
+    def _moved(self, way: Order, before: float, now: float) -> int:
+        if isinstance(way, Light):
+            return int(max(0.0, min(now, way.until) - before) * way.rate / 8)
+        return int((now - before) * self._chain_rate / 8) if isinstance(way, Chain) else 0
+
+    def _note(self, way: Order) -> None:
+        names = {Light: "light", Chain: "chain", Dark: "dark", GiveUp: "end"}
+        name = names[type(way)]
+        if not self.ways or self.ways[-1] != name:
+            self.ways.append(name)
+
+
+async def delivering(controller: ScriptedController, carrier: Carrier, story: Awaitable[None]) -> Delivered:
+    telling = asyncio.ensure_future(story)
+    async with asyncio.timeout(8):
+        delivered = await deliver(controller, REQUEST, carrier, CHAIN)
+        await telling
+    return delivered
+
+
+async def nothing_happens() -> None:
+    """The controller says nothing."""
+
+
+@pytest.fixture
+def controller() -> ScriptedController:
+    return ScriptedController()
+
+
+async def test_light_at_once(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant(lease_ms=5000)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light"] and delivered.sent.complete and not delivered.refused
+    assert controller.finished[0].bytesSent == SIZE and not controller.withdrawn
+
+
+async def test_a_pipeline_while_the_request_waits_and_light_when_it_comes(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        await asyncio.sleep(2 * GRANT_SECONDS)
+        controller.grant(lease_ms=5000)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["chain", "light"] and delivered.sent.complete
+    assert controller.finished[0].bytesSent == SIZE
+
+
+async def test_no_light_at_all(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE)
+    delivered = await delivering(controller, carrier, nothing_happens())
+    assert carrier.ways == ["chain"] and delivered.sent.complete
+    assert controller.withdrawn, "a request that nobody wants any more holds up others"
+
+
+async def test_light_that_comes_too_late_to_help_is_given_back(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE / 1.5)
+
+    async def story() -> None:
+        await asyncio.sleep(0.35)
+        controller.grant(lease_ms=5000)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["chain"] and delivered.sent.complete
+    assert 0 in controller.finished and delivered.sent.state == PartState.DONE
+
+
+async def test_a_pause_goes_on_along_the_pipeline_and_back(controller: ScriptedController) -> None:
+    carrier = Carrier()
+
+    async def story() -> None:
+        controller.grant(lease_ms=2000)
+        await asyncio.sleep(0.1)
+        controller.say(EventKind.PAUSED)
+        exact = await controller.until(1)
+        await asyncio.sleep(0.05)
+        controller.grant(first_byte=exact, lease_ms=5000)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light", "chain", "light"] and delivered.sent.complete and delivered.sent.pauses == 1
+
+
+async def test_a_withdrawn_tree_is_replaced_by_the_pipeline(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE)
+
+    async def story() -> None:
+        controller.grant(lease_ms=2000)
+        await asyncio.sleep(0.1)
+        controller.state = PartState.EXPIRED
+        controller.say(EventKind.ENDED, state=PartState.EXPIRED)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light", "chain"] and delivered.sent.complete
+    assert delivered.sent.state == PartState.EXPIRED
+
+
+@pytest.mark.parametrize("error", [Rejected("unknown_host", "No such host."), ControllerUnreachable("here", "nobody there")])
+async def test_a_controller_that_refuses_or_is_away(error: Exception, controller: ScriptedController) -> None:
+    async def refuse(_: MulticastRequest) -> None:
+        raise error
+
+    controller.submit = refuse  # type: ignore[assignment, method-assign]
+    carrier = Carrier(RATE)
+    delivered = await delivering(controller, carrier, nothing_happens())
+    assert carrier.ways == ["chain"] and delivered.sent.complete and delivered.refused
+
+
+async def test_a_controller_that_goes_away_in_the_middle(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE)
+    calls = 0
+
+    async def story() -> None:
+        controller.grant(lease_ms=5000)
+        await asyncio.sleep(0.1)
+
+        async def lost(*_: object) -> None:
+            nonlocal calls
+            calls += 1
+            raise ControllerUnreachable("here", "gone")
+
+        controller.await_event = controller.withdraw = lost  # type: ignore[assignment, method-assign]
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light", "chain"] and delivered.sent.complete and calls
+
+
+async def test_a_carrier_that_fails_gives_the_request_up(controller: ScriptedController) -> None:
+    def broken(receivers: Sequence[str], route: Route) -> TransferResult:
+        raise LightPathError("the interface is down")
+
+    async def story() -> None:
+        controller.grant(lease_ms=5000)
+
+    telling = asyncio.ensure_future(story())
+    async with asyncio.timeout(5):
+        delivered = await deliver(controller, REQUEST, broken, CHAIN)
+        await telling
+    assert delivered.sent.result is None and delivered.sent.reason == "the interface is down" and controller.withdrawn
+
+
+@given(
+    remaining=st.integers(0, 10**12),
+    light=st.floats(1e6, 1e12),
+    chain=st.floats(1e6, 1e12),
+)
+def test_light_is_taken_exactly_when_it_ends_earlier(remaining: int, light: float, chain: float) -> None:
+    by_light = SWITCH_SECONDS + remaining * 8 / (light * 0.94)
+    assert light_is_earlier(remaining, light, chain) == (by_light < remaining * 8 / chain)
+    assert light_is_earlier(remaining, light, None)
+    more = [light_is_earlier(size, light, chain) for size in (remaining, 2 * remaining, 4 * remaining)]
+    assert all(later or not earlier for earlier, later in pairwise(more)), "more to send never speaks against light"
