@@ -1,14 +1,13 @@
 /* Preloaded into a receiver: loses datagrams that have arrived, each by itself with probability LOSSY_SHARE.
  *
  * The kernel here has no netem, and what filters packets sees super-packets of 44 datagrams as one. So loss is made
- * where a socket hands over what it has: of a super-packet (UDP_GRO) the datagrams that are lost are cut out, and one
- * that is lost whole was never there. LOSSY_COUNT is a file of two 64-bit numbers: datagrams lost, datagrams seen.
+ * where a socket hands over what it has: of a super-packet the datagrams that are lost are cut out, and one that is
+ * lost whole was never there. LOSSY_DATAGRAM is the length of a full datagram, by which super-packets are cut.
+ * LOSSY_COUNT is a file of two 64-bit numbers: datagrams lost, datagrams seen.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,26 +16,27 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
+enum { LARGEST = 1 << 16, MOST_DATAGRAMS = 64 };
 
 static ssize_t (*real_recvmsg)(int, struct msghdr *, int);
 static ssize_t (*real_recvfrom)(int, void *, size_t, int, struct sockaddr *, socklen_t *);
 static uint64_t state, threshold, *count;
+static size_t datagram;
 
 __attribute__((constructor)) static void prepare(void)
 {
     const char *share = getenv("LOSSY_SHARE"), *seed = getenv("LOSSY_SEED"), *path = getenv("LOSSY_COUNT");
+    const char *length = getenv("LOSSY_DATAGRAM");
     real_recvmsg = dlsym(RTLD_NEXT, "recvmsg");
     real_recvfrom = dlsym(RTLD_NEXT, "recvfrom");
     threshold = share ? (uint64_t)(atof(share) * 18446744073709551615.0) : 0;
     state = (seed ? strtoull(seed, NULL, 10) : 1) * 0x9E3779B97F4A7C15ull | 1;
+    datagram = length ? strtoul(length, NULL, 10) : 0;
     int file = path ? open(path, O_RDWR | O_CREAT, 0644) : -1;
     if (file >= 0 && ftruncate(file, 16) == 0)
         count = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (!count || count == MAP_FAILED) {
-        fprintf(stderr, "lossy: LOSSY_COUNT must name a file that can be written\n");
+    if (!count || count == MAP_FAILED || datagram == 0) {
+        fprintf(stderr, "lossy: LOSSY_COUNT must name a file that can be written, LOSSY_DATAGRAM a length\n");
         _exit(1);
     }
     close(file);
@@ -63,28 +63,37 @@ static int carries_datagrams(int file)
     return type == SOCK_DGRAM && domain == AF_INET;
 }
 
-static size_t segment_size(struct msghdr *message, size_t got)
+/* Copies between the message's buffers and one in a row. */
+static void copy(struct msghdr *message, char *row, size_t length, int to_message)
 {
-    for (struct cmsghdr *note = CMSG_FIRSTHDR(message); note; note = CMSG_NXTHDR(message, note))
-        if (note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
-            int size;
-            memcpy(&size, CMSG_DATA(note), sizeof size);
-            return size > 0 ? (size_t)size : got;
-        }
-    return got;
+    for (size_t n = 0, at = 0; n < message->msg_iovlen && at < length; n++) {
+        struct iovec *buffer = &message->msg_iov[n];
+        size_t piece = buffer->iov_len < length - at ? buffer->iov_len : length - at;
+        memcpy(to_message ? buffer->iov_base : row + at, to_message ? row + at : buffer->iov_base, piece);
+        at += piece;
+    }
 }
 
-static size_t keep_some(char *data, size_t got, size_t segment)
+static size_t keep_some(struct msghdr *message, size_t got)
 {
-    size_t kept = 0;
-    for (size_t at = 0; at < got; at += segment) {
-        size_t length = got - at < segment ? got - at : segment;
-        if (is_lost())
+    static _Thread_local char row[LARGEST];
+    uint64_t lost = 0;
+    size_t kept = 0, datagrams = (got + datagram - 1) / datagram;
+    if (got > LARGEST || datagrams > MOST_DATAGRAMS)
+        return got;
+    for (size_t n = 0; n < datagrams; n++)
+        lost |= (uint64_t)is_lost() << n;
+    if (!lost)
+        return got;
+    copy(message, row, got, 0);
+    for (size_t n = 0; n < datagrams; n++) {
+        size_t length = n + 1 < datagrams ? datagram : got - n * datagram;
+        if (lost >> n & 1)
             continue;
-        if (kept != at)
-            memmove(data + kept, data + at, length);
+        memmove(row + kept, row + n * datagram, length);
         kept += length;
     }
+    copy(message, row, kept, 1);
     return kept;
 }
 
@@ -92,18 +101,14 @@ ssize_t recvmsg(int file, struct msghdr *message, int flags)
 {
     if (flags & MSG_PEEK || !carries_datagrams(file))
         return real_recvmsg(file, message, flags);
-    if (message->msg_iovlen != 1) {
-        fprintf(stderr, "lossy: only one buffer for a datagram is understood\n");
-        _exit(1);
-    }
-    /* The kernel shortens what it is told of the room for notes. */
+    /* The kernel shortens what it is told of the room for names and notes. */
     socklen_t name = message->msg_namelen;
     size_t notes = message->msg_controllen;
     for (;;) {
         ssize_t got = real_recvmsg(file, message, flags);
         if (got <= 0)
             return got;
-        size_t kept = keep_some(message->msg_iov[0].iov_base, got, segment_size(message, got));
+        size_t kept = keep_some(message, got);
         if (kept)
             return kept;
         message->msg_namelen = name;
@@ -115,8 +120,13 @@ ssize_t recvfrom(int file, void *data, size_t room, int flags, struct sockaddr *
 {
     for (;;) {
         ssize_t got = real_recvfrom(file, data, room, flags, from, length);
-        if (got <= 0 || flags & MSG_PEEK || !carries_datagrams(file) || !is_lost())
+        if (got <= 0 || flags & MSG_PEEK || !carries_datagrams(file))
             return got;
+        struct iovec buffer = {data, got};
+        struct msghdr message = {.msg_iov = &buffer, .msg_iovlen = 1};
+        size_t kept = keep_some(&message, got);
+        if (kept)
+            return kept;
     }
 }
 
