@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blast_client import Client
-from blast_transport.datagram import segment_size_for, wire_bytes
+from blast_transport.wire.datagram import segment_size_for, wire_bytes
 from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.mix import Asked, Outcome, serve
 from mininet_topos.demo.results import Results

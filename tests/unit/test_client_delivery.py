@@ -146,7 +146,9 @@ async def test_a_withdrawn_tree_is_replaced_by_the_pipeline(controller: Scripted
     assert delivered.sent.state == PartState.EXPIRED
 
 
-@pytest.mark.parametrize("error", [Rejected("unknown_host", "No such host."), ControllerUnreachable("here", "nobody there")])
+@pytest.mark.parametrize(
+    "error", [Rejected("unknown_host", "No such host."), ControllerUnreachable("here", "nobody there")]
+)
 async def test_a_controller_that_refuses_or_is_away(error: Exception, controller: ScriptedController) -> None:
     async def refuse(_: MulticastRequest) -> None:
         raise error
