@@ -130,8 +130,9 @@ class Downstream:
         self._standing.say(Connect(self.successor))
 
     def _skip(self, reason: str, now: float) -> None:
+        """Go on without the successor; if it lives after all, it should know."""
         self._standing.lose(self.successor, reason)
-        self._standing.say(CloseDown())
+        self._standing.say(SendDown(Quit(Why.EXCLUDED, reason)), CloseDown())
         self._next(now)
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
@@ -176,14 +177,10 @@ class Downstream:
             slowest = self._standing.leg.slowest_rate
             self._measure_anew(now)
             if taken < slowest * seconds:
-                self._exclude(f"excluded: {taken / seconds:.0f} bytes/s where {slowest:.0f} are the least", now)
+                self._skip(f"excluded: {taken / seconds:.0f} bytes/s where {slowest:.0f} are the least", now)
 
     def _measure_anew(self, now: float) -> None:
         self._slow_since, self._slow_from = now, self.taken
-
-    def _exclude(self, reason: str, now: float) -> None:
-        self._standing.say(SendDown(Quit(Why.EXCLUDED, reason)))
-        self._skip(reason, now)
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.LEFT:

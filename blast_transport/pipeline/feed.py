@@ -46,17 +46,15 @@ class Feed:
 
     def work(self, events: int) -> None:
         """Read and write what can be. Raises StoreError."""
-        for _ in range(_PIECES_PER_TURN):
-            link = self.link
-            if link is None:
-                return
-            try:
-                if not self._step(link, events):
-                    link.flush()
-                    return
-            except RemoteError as error:
-                self.lose(str(error))
-                return
+        try:
+            for _ in range(_PIECES_PER_TURN):
+                if self.link is None or not self._step(self.link, events):
+                    break
+            # However much there is to read: the other side has to hear that we live.
+            if self.link is not None:
+                self.link.flush()
+        except RemoteError as error:
+            self.lose(str(error))
 
     def lose(self, reason: str) -> None:
         """The connection is of no more use."""

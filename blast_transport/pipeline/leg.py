@@ -36,7 +36,7 @@ class PipelineTimings:
     retry: float = 0.05
     orphan: float = 30.0
     fetch: float = 5.0
-    linger: float = 2.0
+    linger: float = 15.0
     slow: float = 3.0
     farewell: float = 0.5
 

@@ -1,0 +1,205 @@
+"""Whatever comes over a pipeline connection: a message or the one typed error, and nothing that a core cannot bear."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.pipeline.core import NodeCore, SourceCore
+from blast_transport.pipeline.downstream import Down, Downstream
+from blast_transport.pipeline.events import (
+    Arrived,
+    FetchLost,
+    FromPredecessor,
+    FromSource,
+    FromSuccessor,
+    Joined,
+    PredecessorLost,
+    Started,
+    SuccessorLost,
+)
+from blast_transport.pipeline.leg import Member, PipelineLeg
+from blast_transport.pipeline.messages import (
+    Alive,
+    Data,
+    Decoder,
+    End,
+    Forget,
+    Get,
+    Join,
+    Message,
+    Passed,
+    Pget,
+    Quit,
+    Report,
+    Why,
+    encode,
+)
+from blast_transport.pipeline.standing import Standing
+from blast_transport.pipeline.upstream import Up, Upstream
+from tests.support.fuzzing import inputs
+
+INPUTS = inputs(20_000)
+SAMPLES: list[Message] = [
+    Join(7, 2, bytes(range(16)), "node1"),
+    Get(70_000),
+    Pget(5, 9),
+    Forget(77),
+    Data(12),
+    End(1 << 30, True),
+    Quit(Why.GONE, "bytes are gone"),
+    Report({3: "connection reset", 9: ""}),
+    Passed({1: "silence"}),
+    Alive(12, True),
+]
+
+
+def mutated(chance: random.Random, data: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(changed) + 1)
+        match chance.randrange(4):
+            case 0 if place < len(changed):
+                changed[place] = chance.choice([0, 1, 2, 0x24, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+            case 1:
+                del changed[place:]
+            case 2:
+                changed[place:place] = changed[: chance.randrange(20)]
+            case _:
+                changed[place:place] = chance.randbytes(chance.randrange(8))
+    return bytes(changed)
+
+
+def heard(stream: bytes, step: int) -> list[Message | str]:
+    """The messages in a stream that comes `step` bytes at a time; an error is the last word."""
+    decoder, found = Decoder(), list[Message | str]()
+    try:
+        while stream:
+            if decoder.payload:
+                count = min(step, decoder.payload, len(stream))
+                decoder.passed(count)
+            else:
+                count = min(step, decoder.wanted, len(stream))
+                message = decoder.feed(stream[:count])
+                if message is not None:
+                    found.append(message)
+            stream = stream[count:]
+    except RemoteProtocolError:
+        found.append("refused")
+    return found
+
+
+def body_of(message: Message) -> bytes:
+    return encode(message) + (bytes(message.length) if isinstance(message, Data) else b"")
+
+
+def test_streams_of_messages() -> None:
+    chance = random.Random(1)
+    accepted = refused = 0
+    for number in range(INPUTS):
+        valid = b"".join(body_of(message) for message in chance.choices(SAMPLES, k=chance.randint(1, 3)))
+        stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid)
+        found = heard(stream, len(stream) + 1)
+        assert found == heard(stream, chance.randint(1, 3))
+        refused += found[-1:] == ["refused"]
+        accepted += len(found) > 0 and found[0] != "refused"
+        if found and isinstance(found[0], Get | Pget | Forget | End | Alive | Report):
+            assert stream.startswith(encode(found[0]))
+    assert accepted > INPUTS // 10
+    assert refused > INPUTS // 10
+
+
+def leg(index: int) -> PipelineLeg:
+    return PipelineLeg(1, 1, bytes(16), 0, tuple(Member(f"n{place}", "h", 1) for place in range(4)), index)
+
+
+def any_message(chance: random.Random) -> Message:
+    number = chance.choice([0, 1, 50, 100, 101, 1 << 60])
+    return chance.choice(
+        [
+            *SAMPLES,
+            Get(number),
+            Forget(number),
+            End(number, chance.random() < 0.5),
+            Quit(chance.choice(list(Why)), "why"),
+            Report({chance.randrange(1 << 16): "x"}),
+            Passed({chance.randrange(6): "x"}),
+            Alive(number, False),
+        ]
+    )
+
+
+def test_a_node_bears_whatever_its_neighbours_say() -> None:
+    chance = random.Random(2)
+    ends = set()
+    for _ in range(INPUTS // 10):
+        core, now = NodeCore(leg(2), 0), 0.0
+        core.handle(Started(), now)
+        for _ in range(25):
+            now += chance.random() * 0.3
+            match chance.randrange(7):
+                case 0 if core.up.linked:
+                    core.handle(FromPredecessor(any_message(chance)), now)
+                case 1 if core.down.linked or core.down.state in (Down.CONNECTING, Down.PASSED):
+                    core.handle(FromSuccessor(any_message(chance)), now)
+                case 2:
+                    core.handle(Joined(chance.randrange(2)), now)
+                case 3 if core.up.linked:
+                    core.handle(PredecessorLost(), now)
+                case 4 if core.down.linked or core.down.state is Down.CONNECTING:
+                    core.handle(SuccessorLost("x"), now)
+                case 5 if core.up.receiving or core.up.fetching:
+                    core.handle(Arrived(core.standing.position + 25), now)
+                case 6 if core.up.fetching:
+                    core.handle(chance.choice([FetchLost("x"), FromSource(any_message(chance))]), now)
+                case _:
+                    core.tick(now)
+            assert core.standing.over or core.deadline() >= 0
+        core.tick(now + 100)
+        core.tick(now + 200)
+        core.tick(now + 300)
+        assert core.standing.over, (core.up.state, core.down.state)
+        ends.add((core.up.state, core.down.state))
+    assert len(ends) > 5
+
+
+def test_a_source_bears_whatever_its_successor_says() -> None:
+    chance = random.Random(3)
+    for _ in range(INPUTS // 10):
+        core, now = SourceCore(leg(0), 0), 0.0
+        core.handle(Started(), now)
+        for _ in range(15):
+            now += chance.random() * 0.5
+            if core.standing.over:
+                break
+            if core.down.linked or core.down.state is Down.CONNECTING:
+                core.handle(chance.choice([FromSuccessor(any_message(chance)), SuccessorLost("x")]), now)
+            core.tick(now)
+        for later in range(20):
+            core.tick(now + later)
+        assert core.standing.over
+
+
+ODD: list[Any] = [*SAMPLES, Arrived(5), Joined(1), PredecessorLost(), SuccessorLost("x"), Started(), FetchLost("x")]
+
+
+def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:
+    for state in Down:
+        for event in ODD:
+            down = Downstream(Standing(leg(2), 0), lambda now: None)
+            down.state = state
+            try:
+                down.handle(event, 1.0)
+            except (LocalProtocolError, RemoteProtocolError) as error:
+                assert str(error)
+    for place in Up:
+        for event in ODD:
+            standing = Standing(leg(2), 0)
+            standing.quit = Quit(Why.GONE, "gone")
+            up = Upstream(standing, lambda now: None, lambda: None)
+            up.state = place
+            try:
+                up.handle(event, 1.0)
+            except (LocalProtocolError, RemoteProtocolError) as error:
+                assert str(error)

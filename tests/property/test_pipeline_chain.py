@@ -1,0 +1,142 @@
+"""Whole chains of pure cores under faults: whoever lives ends with the same bytes, and the report names the dead."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.pipeline.leg import Outcome
+from tests.support.pipeline_world import Faults, World
+
+contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))
+times = st.floats(0, 2.5)
+kills = st.builds(Faults, killed=times)
+freezes = st.builds(Faults, frozen=times)
+sound = st.builds(Faults)
+
+
+def check(world: World) -> None:
+    """Every live host is complete; the report names the faulty, and each of those that lacks something."""
+    world.run()
+    source = world.hosts[0]
+    assert source.reported is not None
+    named = set(source.reported)
+    faulty = {f"n{host.place}" for host in world.hosts if host.faulty}
+    assert named <= faulty, source.reported
+    for host in world.hosts[1:]:
+        if not host.faulty:
+            assert world.complete(host), (host.place, host.ended, len(host.received))
+        elif bytes(host.received) != world.content:
+            assert f"n{host.place}" in named
+
+
+@settings(max_examples=200, deadline=None)
+@given(contents, st.lists(st.one_of(sound, sound, kills, freezes), min_size=1, max_size=9))
+def test_the_living_end_with_the_same_bytes(content: bytes, faults: list[Faults]) -> None:
+    check(World(content, faults))
+
+
+@settings(max_examples=100, deadline=None)
+@given(contents, st.integers(1, 5), st.integers(1, 4), st.integers(0, 3), times, st.booleans())
+def test_neighbours_that_fail_at_once(
+    content: bytes, before: int, failing: int, after: int, when: float, frozen: bool
+) -> None:
+    fault = Faults(frozen=when) if frozen else Faults(killed=when)
+    check(World(content, [Faults()] * before + [fault] * failing + [Faults()] * after))
+
+
+@settings(max_examples=60, deadline=None)
+@given(contents, st.integers(1, 6), times, st.booleans())
+def test_all_but_the_source_may_fail(content: bytes, nodes: int, when: float, frozen: bool) -> None:
+    world = World(content, [Faults(frozen=when) if frozen else Faults(killed=when)] * nodes)
+    check(world)
+    ended = world.hosts[0].ended
+    assert ended is not None
+    assert ended.outcome in (Outcome.FAILED, Outcome.COMPLETE)
+
+
+@settings(max_examples=100, deadline=None)
+@given(contents, st.integers(2, 6), st.data())
+def test_who_wakes_up_late_harms_nobody(content: bytes, nodes: int, data: st.DataObject) -> None:
+    faults = [Faults() for _ in range(nodes)]
+    place = data.draw(st.integers(0, nodes - 1))
+    start = data.draw(times)
+    faults[place] = Faults(frozen=start, thawed=start + data.draw(st.floats(0.01, 5)))
+    world = World(content, faults)
+    world.run()
+    sleeper, source = world.hosts[place + 1], world.hosts[0]
+    for host in world.hosts[1:]:
+        if host is not sleeper:
+            assert world.complete(host), (host.place, host.ended)
+    assert sleeper.ended is not None
+    assert source.reported is not None
+    assert set(source.reported) <= {f"n{sleeper.place}"}
+    if sleeper.ended.outcome is not Outcome.COMPLETE:
+        assert sleeper.ended.outcome in (Outcome.EXCLUDED, Outcome.FAILED)
+        assert source.reported
+
+
+@settings(max_examples=100, deadline=None)
+@given(contents, st.integers(1, 6), st.data())
+def test_rings_that_are_large_enough_lose_nothing(content: bytes, nodes: int, data: st.DataObject) -> None:
+    """One failure needs twice what a node may be ahead of its successor."""
+    faults = [Faults() for _ in range(nodes)]
+    faults[data.draw(st.integers(0, nodes - 1))] = data.draw(st.one_of(kills, freezes))
+    check(World(content, faults, rings=dict.fromkeys(range(1, nodes + 1), 100_000)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(contents, st.integers(2, 7), st.data())
+def test_what_is_forgotten_is_fetched_from_the_source(content: bytes, nodes: int, data: st.DataObject) -> None:
+    faults = data.draw(st.lists(st.one_of(sound, kills, freezes), min_size=nodes, max_size=nodes))
+    check(World(content, faults, rings=dict.fromkeys(range(1, nodes + 1), 5_000)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(contents, st.integers(2, 7), st.data())
+def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(content: bytes, nodes: int, data: st.DataObject) -> None:
+    faults = data.draw(st.lists(st.one_of(sound, kills, freezes), min_size=nodes, max_size=nodes))
+    world = World(content, faults, rings=dict.fromkeys(range(nodes + 1), 5_000), source_rate=300_000.0)
+    world.run()
+    source = world.hosts[0]
+    lacking = [host for host in world.hosts[1:] if bytes(host.received) != content]
+    assert {f"n{host.place}" for host in lacking} <= set(source.reported or {})
+    # From the first that lives and lacks something on, nobody goes on.
+    first = next((host.place for host in lacking if not host.faulty), nodes + 1)
+    for host in world.hosts[1:]:
+        assert host.faulty or world.complete(host) == (host.place < first), (host.place, host.ended)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.data())
+def test_the_slow_one_is_excluded_and_no_other(nodes: int, data: st.DataObject) -> None:
+    content = random.Random(3).randbytes(1_500_000)
+    place = data.draw(st.integers(0, nodes - 1))
+    faults = [Faults() for _ in range(nodes)]
+    faults[place] = Faults(rate=20_000.0)
+    rings = dict.fromkeys(range(1, nodes + 1), 100_000) if data.draw(st.booleans()) else {}
+    world = World(content, faults, slowest_rate=100_000.0, rings=rings)
+    check(world)
+    assert set(world.hosts[0].reported or {}) == {f"n{place + 1}"}
+    assert (world.hosts[0].reported or {})[f"n{place + 1}"].startswith("excluded: ")
+    assert world.now < 12
+
+
+@pytest.mark.parametrize("rings", [{}, dict.fromkeys(range(1, 6), 100_000)])
+def test_a_slow_source_makes_nobody_slow(rings: dict[int, int]) -> None:
+    world = World(bytes(200_000), [Faults()] * 5, source_rate=20_000.0, slowest_rate=100_000.0, rings=rings)
+    check(world)
+    assert world.hosts[0].reported == {}
+
+
+@pytest.mark.parametrize("kind", ["killed", "frozen"])
+def test_a_failure_costs_one_silence(kind: str) -> None:
+    content = random.Random(4).randbytes(800_000)
+    calm = World(content, [Faults()] * 7)
+    check(calm)
+    hit = World(content, [Faults(**{kind: 1.0}) if place == 2 else Faults() for place in range(7)])
+    check(hit)
+    assert hit.now - calm.now < (0.2 if kind == "killed" else 1.4)

@@ -1,0 +1,126 @@
+"""A receiving node of a pipeline as a process of its own, to be killed and stopped.
+
+`python -m tests.support.pipeline_process DIRECTORY TARGET [COMMAND…]`: prints its port, reads the leg as one line of
+JSON, and prints a line for each event. TARGET: file, memory or command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from blast_transport.blocks.layout import Layout
+from blast_transport.pipeline import Drained, Ended, Lost, Member, PipelineLeg, PipelineNode, PipelineTimings, Reported
+from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.store import Store
+from tests.support.pipeline_chain import SEGMENT, SUITE, Door, file_store, memory_store
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class NodeProcess:
+    """One such process."""
+
+    def __init__(self, directory: Path, target: str = "file", command: list[str] | None = None) -> None:
+        self.directory = directory
+        arguments = [sys.executable, "-m", "tests.support.pipeline_process", str(directory), target, *(command or [])]
+        self._process = subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.port = 0
+
+    def read_port(self) -> int:
+        self.port = int(self._line())
+        return self.port
+
+    def begin(self, leg: PipelineLeg, size: int | None) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(_leg_to_json(leg) | {"size": size}).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def wait(self) -> dict[str, Any]:
+        """The events by name, the time of the end among them, or nothing of one that was killed."""
+        assert self._process.stdout is not None
+        lines = [json.loads(line) for line in self._process.stdout]
+        return {line["event"]: line for line in lines}
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def _line(self) -> bytes:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+def _leg_to_json(leg: PipelineLeg) -> dict[str, Any]:
+    return asdict(leg) | {"token": leg.token.hex()}
+
+
+def _leg_from_json(values: dict[str, Any]) -> PipelineLeg:
+    chain = tuple(Member(**member) for member in values["chain"])
+    timings = PipelineTimings(**values["timings"])
+    return PipelineLeg(**(values | {"token": bytes.fromhex(values["token"]), "chain": chain, "timings": timings}))
+
+
+def _say(**line: Any) -> None:
+    print(json.dumps(line), flush=True)
+
+
+def _report(event: object) -> None:
+    match event:
+        case Drained(position):
+            _say(event="drained", position=position, at=time.monotonic())
+        case Reported(failed):
+            _say(event="reported", failed=failed)
+        case Lost(name, reason):
+            _say(event="lost", name=name, reason=reason)
+        case Ended(outcome, reason):
+            _say(event="ended", outcome=outcome.name, reason=reason)
+
+
+def _open_store(directory: Path, target: str, command: list[str], size: int | None) -> Store:
+    if target == "file":
+        return file_store(directory, "file", size)
+    if target == "memory":
+        return memory_store(size)
+    os.chdir(directory)
+    return Store(Layout(size, SEGMENT), SUITE, CommandTarget(command, "command"))
+
+
+def main() -> None:
+    directory, target, *command = sys.argv[1:]
+    Path(directory).mkdir(exist_ok=True)
+    door = Door()
+    print(door.port, flush=True)
+    values = json.loads(sys.stdin.readline())
+    store = _open_store(Path(directory), target, command, values.pop("size"))
+    node = PipelineNode(_leg_from_json(values), store, _report)
+    door.admit = node.accept
+    before = time.process_time()
+    node.start()
+    node.join()
+    _say(event="used", cpu=time.process_time() - before)
+    door.close()
+    if target == "file" and store.layout.size is not None and store.position == store.layout.blocks:
+        # The test compares with the source; the name is all that is missing here.
+        store.target.commit(store.layout.size, fsync=False)
+    store.discard()
+
+
+if __name__ == "__main__":
+    main()

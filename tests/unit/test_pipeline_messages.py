@@ -1,0 +1,130 @@
+import struct
+
+import pytest
+
+from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.pipeline.messages import (
+    LARGEST_CHUNK,
+    TEXT_BYTES,
+    Alive,
+    Data,
+    Decoder,
+    End,
+    Forget,
+    Get,
+    Join,
+    Message,
+    Passed,
+    Pget,
+    Quit,
+    Report,
+    Why,
+    encode,
+    short,
+)
+
+SAMPLES: list[Message] = [
+    Join(7, 2, bytes(range(16)), "n1"),
+    Get(1 << 40),
+    Pget(5, 9),
+    Forget(77),
+    Data(64064),
+    End(1 << 50, True),
+    End(0, False),
+    Quit(Why.INTERRUPTED, "Strg-C – ü"),
+    Quit(Why.DONE),
+    Report({3: "connection reset", 65535: ""}),
+    Report(),
+    Passed({1: "x" * TEXT_BYTES}),
+    Alive(12, True),
+    Alive(12, False),
+]
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
+def test_what_is_said_is_heard(message: Message) -> None:
+    decoder, stream, heard = Decoder(), encode(message), None
+    while stream:
+        assert heard is None
+        wanted = decoder.wanted
+        heard = decoder.feed(stream[:wanted])
+        stream = stream[wanted:]
+    assert heard == message
+
+
+def test_golden_bytes() -> None:
+    assert encode(Get(258)) == bytes.fromhex("08000000 2100 0200 0201000000000000".replace(" ", ""))
+    assert encode(Data(64064)) == bytes.fromhex("40fa0000 2400 0200".replace(" ", ""))
+    assert encode(End(1, True)) == bytes.fromhex("09000000 2500 0200 0100000000000000 01".replace(" ", ""))
+    assert encode(Report({2: "ab"})) == bytes.fromhex("05000000 2700 0200 0200 02 6162".replace(" ", ""))
+
+
+def test_data_goes_by_beside_the_decoder() -> None:
+    decoder = Decoder()
+    assert decoder.feed(encode(Data(100))) == Data(100)
+    assert (decoder.wanted, decoder.payload) == (0, 100)
+    with pytest.raises(LocalProtocolError):
+        decoder.feed(b"x")
+    decoder.passed(60)
+    with pytest.raises(LocalProtocolError):
+        decoder.passed(41)
+    decoder.passed(40)
+    assert decoder.payload == 0
+    header = encode(Alive(1, False))
+    assert decoder.feed(header[:8]) is None
+    assert decoder.feed(header[8:]) == Alive(1, False)
+
+
+def frame(number: int, body: bytes = b"", version: int = 2, length: int | None = None) -> bytes:
+    return struct.pack("<IHH", len(body) if length is None else length, number, version) + body
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        frame(33, bytes(8), version=1),
+        frame(99),
+        frame(33, length=9),
+        frame(33, bytes(7)),
+        frame(34, struct.pack("<QQ", 5, 5)),
+        frame(36, length=0),
+        frame(36, length=LARGEST_CHUNK + 1),
+        frame(37, struct.pack("<QB", 1, 2)),
+        frame(38, b""),
+        frame(38, bytes([9])),
+        frame(38, bytes([1]) + b"\xff"),
+        frame(39, struct.pack("<HB", 1, 5) + b"shor"),
+        frame(39, struct.pack("<HB", 1, 0) * 2),
+        frame(32, bytes(23)),
+        frame(32, bytes(24) + b"\xff\xfe"),
+    ],
+)
+def test_what_no_node_may_say(stream: bytes) -> None:
+    decoder = Decoder()
+    with pytest.raises(RemoteProtocolError):
+        while stream:
+            wanted = decoder.wanted
+            decoder.feed(stream[:wanted])
+            stream = stream[wanted:]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Get(-1),
+        Get(1 << 64),
+        Data(0),
+        Data(LARGEST_CHUNK + 1),
+        Join(1, 1, b"short", "n"),
+        Join(1, 1, bytes(16), "n" * 256),
+    ],
+)
+def test_what_cannot_be_said(message: Message) -> None:
+    with pytest.raises(LocalProtocolError):
+        encode(message)
+
+
+def test_texts_are_cut_between_characters() -> None:
+    assert short("a" * 300) == "a" * 255
+    assert short("ü" * 200) == "ü" * 127
+    assert Decoder().feed(b"") is None
