@@ -58,9 +58,11 @@ class BlockMap:
 
     def missing(self, start: int, stop: int) -> Iterator[Range]:
         """What is not held from `start` to before `stop`, as ranges in order."""
-        if stop > len(self._marks):
-            self._grow(stop)
-        yield from self._runs(0, start, stop)
+        # A stream may have 2^27 blocks, so what lies behind the last mark is not looked at one by one.
+        end = max(start, self._marks.rfind(1, start, stop) + 1)
+        yield from self._runs(0, start, end)
+        if end < stop:
+            yield end, stop - end
 
     def _runs(self, value: int, start: int, stop: int) -> Iterator[Range]:
         position = self._marks.find(value, start, stop)

@@ -5,6 +5,8 @@ A block that comes in one piece, as a super-packet does, passes through without 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.errors import SealError
@@ -28,7 +30,8 @@ class _Open:
 class Assembly:
     """Fills `store` with blocks out of segments, whatever carried them.
 
-    `duplicates` counts segments that were held, `refused` what cannot be part of the session or was not sealed so.
+    `duplicates` counts segments that were held, `refused` what cannot be part of the session, was not sealed so, or
+    came so early that there was no room for it.
     """
 
     def __init__(self, store: Store, sealer: Sealer | None = None) -> None:
@@ -68,25 +71,33 @@ class Assembly:
 
     def missing(self, first: int, stop: int) -> list[Range]:
         """The segments from `first` to before `stop` that are not here, as ranges in order."""
-        count, found = self._count, []
-        stop = min(stop, self.store.layout.blocks * count)
+        count, stop = self._count, min(stop, self._end())
+        begun, found = sorted({*self._open, *self.store.waiting()}), list[Range]()
         for block, number in self.store.held.missing(first // count, -(-stop // count)):
-            for each in range(block, block + number):
-                if not self.store.has(each):
-                    found += self._missing_of(each, max(first - each * count, 0), min(stop - each * count, count))
+            position, end = max(first, block * count), min(stop, (block + number) * count)
+            for each in begun[bisect_left(begun, block) : bisect_left(begun, block + number)]:
+                found.append((position, each * count - position))
+                found += self._missing_of(each, max(first - each * count, 0), min(stop - each * count, count))
+                position = max(position, (each + 1) * count)
+            found.append((position, end - position))
         return _joined(found)
 
     def forget(self, block: int) -> None:
         """Begin this block anew."""
         self._open.pop(block, None)
 
+    def _end(self) -> int:
+        """Segments from this one on are not taken yet."""
+        layout, reach = self.store.layout, self.store.reach
+        if not layout.known or not 0 < reach == layout.blocks:
+            return reach * self._count
+        return (reach - 1) * self._count + layout.segments(reach - 1)
+
     def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
-        layout, base = self.store.layout, block * self._count
-        if layout.known:
-            stop = min(stop, layout.segments(block))
-        part = self._open.get(block)
+        """Of a block that has begun, or waits for its turn."""
+        base, part = block * self._count, self._open.get(block)
         if part is None:
-            return [(base + start, stop - start)] if stop > start else []
+            return []
         found, index = [], start
         while index < stop:
             if part.mask >> index & 1:
@@ -126,7 +137,7 @@ class Assembly:
     def _fits(self, block: int, index: int, length: int) -> bool:
         """Segments with so many bytes can be there: all are full but the last of the block."""
         layout = self.store.layout
-        if block >= layout.blocks:
+        if block >= self.store.reach:
             return False
         end = index * self._size + length
         whole = layout.wire_length(block)
@@ -153,6 +164,8 @@ class Assembly:
 def _joined(ranges: list[Range]) -> list[Range]:
     joined: list[Range] = []
     for first, count in ranges:
+        if count <= 0:
+            continue
         if joined and joined[-1][0] + joined[-1][1] == first:
             joined[-1] = (joined[-1][0], joined[-1][1] + count)
         else:

@@ -44,9 +44,10 @@ def open_sender_socket(interface_address: str, group: str, port: int) -> socket.
         raise WrongInputError(f"{group} is not a multicast group; the range is 224.0.0.0/4")
     if not 0 < port < 1 << 16:
         raise WrongInputError(f"{port} is not a UDP port; the range is 1 to 65535")
+    interface = _packed(interface_address)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _packed(interface_address))
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, interface)
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, _TTL)
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
         # Bound, because the ToR's rule admits only the sender's own address.
@@ -59,7 +60,11 @@ def open_sender_socket(interface_address: str, group: str, port: int) -> socket.
 
 
 def open_group_socket(interface_address: str, group: str, port: int) -> socket.socket:
-    """A non-blocking UDP socket that has joined the group on this interface and hears nothing else. Raises OSError."""
+    """A non-blocking UDP socket that has joined the group on this interface and hears nothing else.
+
+    Raises OSError, and WrongInputError for what is no address.
+    """
+    membership = _packed(group) + _packed(interface_address)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
@@ -67,7 +72,6 @@ def open_group_socket(interface_address: str, group: str, port: int) -> socket.s
         sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
         _enlarge_receive_buffer(sock)
         sock.bind((group, port))
-        membership = _packed(group) + _packed(interface_address)
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
     except OSError:
         sock.close()

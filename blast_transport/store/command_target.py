@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
 from collections import deque
 from collections.abc import Mapping
@@ -14,6 +17,9 @@ from blast_transport.store.target import Buffer
 
 REPLAY_BYTES = 32 << 20
 """How much of what was written is kept, for a neighbour in a pipeline that lost it."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a command may take nothing before it is given up."""
 
 _END_SECONDS = 3600.0
 _KILL_SECONDS = 5.0
@@ -45,8 +51,9 @@ class CommandTarget:
     in_order = True
     descriptor: int | None = None
 
-    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES) -> None:
+    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, patience: float = PATIENCE_SECONDS) -> None:
         self.place = command.name
+        self._patience = patience
         self._kept: deque[bytes] = deque()
         self._lowest = self._end = 0
         self._replay_bytes = replay_bytes
@@ -56,19 +63,21 @@ class CommandTarget:
                 stdin=subprocess.PIPE,
                 cwd=command.folder,
                 env=dict(command.environment),
+                bufsize=0,
                 start_new_session=True,
             )
         except OSError as error:
             raise StoreError(f"cannot run the command {command.name}: {sentence(error)}") from error
+        assert self._process.stdin is not None
+        self._input = self._process.stdin
+        os.set_blocking(self._input.fileno(), False)
 
     def write(self, offset: int, data: Buffer) -> None:
         """Give the command its next bytes; waits until it takes them. Raises StoreError."""
-        assert offset == self._end and self._process.stdin is not None
-        try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
-        except (OSError, ValueError) as error:
-            raise StoreError(f"the command {self.place} takes no more data ({self._status()})") from error
+        assert offset == self._end
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._give(rest) :]
         self._kept.append(bytes(data))
         self._end += len(data)
         while self._kept and self._end - self._lowest - len(self._kept[0]) >= self._replay_bytes:
@@ -89,9 +98,8 @@ class CommandTarget:
 
     def commit(self, size: int, *, fsync: bool) -> None:
         """End the command's input and wait for its end. Raises StoreError unless it succeeded."""
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.close()
+            self._input.close()
             self._process.wait(_END_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise StoreError(f"the command {self.place} did not end: {error}") from error
@@ -101,15 +109,31 @@ class CommandTarget:
     def discard(self, *, resumable: bool) -> None:
         """End the command: what it was given is not the whole."""
         if self._process.poll() is None:
-            self._process.terminate()
+            self._signal(signal.SIGTERM)
             try:
                 self._process.wait(_KILL_SECONDS)
             except subprocess.TimeoutExpired:
-                self._process.kill()
+                self._signal(signal.SIGKILL)
                 self._process.wait()
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
+        with suppress(OSError):
+            self._input.close()
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To the command and what it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
+    def _give(self, data: memoryview) -> int:
+        """Some of this to the command; the number of bytes. Raises StoreError."""
+        waiting = select.poll()
+        try:
+            waiting.register(self._input, select.POLLOUT)
+            if waiting.poll(self._patience * 1000):
+                # None: it takes less than the kernel wants to give at once.
+                return self._input.write(data) or 0
+        except (OSError, ValueError) as error:
+            raise StoreError(f"the command {self.place} takes no more data ({self._status()})") from error
+        raise StoreError(f"the command {self.place} has taken no data for {self._patience:g} s")
 
     def _status(self) -> str:
         code = self._process.poll()

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -56,16 +57,17 @@ class FileTarget:
         self._partial = f"{PARTIAL_PREFIX}{identity}-{name}"
         self._records = f"{self._partial}.blocks"
         self._pending: list[bytes] = []
+        self._ending = threading.Lock()
         self.place = str(path / name)
         self._fd = self._records_fd = -1
         try:
             self._remove_stale()
-            self._fd = self._open(self._partial)
-            self._lock()
+            self._fd = self._open_alone()
             self._records_fd = self._open(self._records)
+            self._cut_torn_record()
             self._check_room(size or 0)
         except OSError as error:
-            self._close()
+            self._leave_as_found()
             raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
         except StoreError:
             self._close()
@@ -111,42 +113,76 @@ class FileTarget:
 
     def commit(self, size: int, *, fsync: bool) -> None:
         """Give the file its name. Raises StoreError."""
-        try:
-            os.ftruncate(self._fd, size)
-            if fsync:
-                os.fsync(self._fd)
-            os.replace(self._partial, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-            self._unlink(self._records)
-            if fsync:
-                os.fsync(self._directory)
-        except OSError as error:
-            raise StoreError(f"cannot complete {self.place}: {sentence(error)}") from error
-        self._close()
+        with self._ending:
+            if self._fd < 0:
+                raise StoreError(f"{self.place} was given up")
+            try:
+                self._put_in_place(size, fsync)
+            except OSError as error:
+                raise StoreError(f"cannot complete {self.place}: {sentence(error)}") from error
+            self._close()
 
     def discard(self, *, resumable: bool) -> None:
         """Remove what was written, or keep it for a session that goes on."""
-        if self._fd < 0:
-            return
-        try:
-            if resumable:
-                self._write_records()
-            else:
-                self._unlink(self._partial)
-                self._unlink(self._records)
-        except (OSError, StoreError):
-            # What cannot be removed now is stale in a day.
-            self._pending.clear()
-        self._close()
+        with self._ending:
+            if self._fd < 0:
+                return
+            try:
+                if resumable:
+                    self._write_records()
+                else:
+                    self._unlink(self._partial)
+                    self._unlink(self._records)
+            except (OSError, StoreError):
+                # What cannot be removed now is stale in a day.
+                self._pending.clear()
+            self._close()
+
+    def _put_in_place(self, size: int, fsync: bool) -> None:
+        os.ftruncate(self._fd, size)
+        if fsync:
+            os.fsync(self._fd)
+        os.replace(self._partial, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+        self._unlink(self._records)
+        if fsync:
+            os.fsync(self._directory)
 
     def _open(self, name: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(name, flags, 0o666, dir_fd=self._directory)
 
-    def _lock(self) -> None:
+    def _open_alone(self) -> int:
+        """The partial file, locked. Raises StoreError if another session has it."""
+        while True:
+            descriptor = self._open(self._partial)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Whoever had the lock may have put the file in place, or removed it, since we opened it.
+                if self._is_partial(descriptor):
+                    return descriptor
+            except BlockingIOError:
+                os.close(descriptor)
+                raise StoreError(f"another session is writing {self.place}; wait for its end") from None
+            os.close(descriptor)
+
+    def _is_partial(self, descriptor: int) -> bool:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"another session is writing {self.place}; wait for its end") from None
+            status = os.stat(self._partial, dir_fd=self._directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(status, os.fstat(descriptor))
+
+    def _leave_as_found(self) -> None:
+        """After a start that failed."""
+        if self._fd >= 0 and not os.fstat(self._fd).st_size:
+            self._unlink(self._partial)
+            self._unlink(self._records)
+        self._close()
+
+    def _cut_torn_record(self) -> None:
+        """A process that was killed may have written a part of a record, behind which no other could be read."""
+        size = os.fstat(self._records_fd).st_size
+        os.ftruncate(self._records_fd, size - size % _RECORD.size)
 
     def _check_room(self, size: int) -> None:
         """Say before any data flows that it will not fit, where that can be known."""
@@ -179,6 +215,9 @@ class FileTarget:
             os.unlink(name, dir_fd=self._directory)
 
     def _close(self) -> None:
+        if self._fd >= 0:
+            # A node of a pipeline may still have a duplicate of the descriptor, which would keep the lock.
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
         for descriptor in (self._fd, self._records_fd, self._directory):
             if descriptor >= 0:
                 os.close(descriptor)

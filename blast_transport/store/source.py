@@ -182,7 +182,7 @@ class StreamSource:
                 return False
             begin = self._end % len(self._ring)
             room = min(len(self._ring) - (self._end - self._lowest), len(self._ring) - begin, _READ_BYTES)
-        if self._stop_reader in select.select([self._stream, self._stop_reader], [], [])[0]:
+        if self._stopped():
             return False
         with memoryview(self._ring) as ring:
             count = os.readv(self._stream, [ring[begin : begin + room]])
@@ -193,6 +193,13 @@ class StreamSource:
             self._end += count
             self._changed.notify_all()
         return True
+
+    def _stopped(self) -> bool:
+        """Wait for more of the stream; True if nobody wants it any more."""
+        waiting = select.poll()
+        waiting.register(self._stream, select.POLLIN)
+        waiting.register(self._stop_reader, select.POLLIN)
+        return self._stop_reader in dict(waiting.poll())
 
     def _end_with(self, failure: OSError | None) -> None:
         with self._changed:

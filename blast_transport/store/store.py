@@ -13,11 +13,12 @@ from collections import deque
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import DigestMismatchError, StoreError
+from blast_transport.errors import DigestMismatchError, RemoteProtocolError, StoreError
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.target import Buffer, Target
 
-_ADOPT_BYTES = 1 << 20
+_AHEAD_BYTES = 64 << 20
+"""How far before its turn or its digest a block is taken where it would fill the memory, or could lie anywhere."""
 
 
 class Store:
@@ -36,6 +37,8 @@ class Store:
         self._suite = suite
         self._own = DigestTable()
         self._sent = DigestTable()
+        self._told = 0
+        self._ahead = max(1, _AHEAD_BYTES // layout.block_size)
         self._wrong: deque[Range] = deque()
         self._early: dict[int, bytes] = {}
         self._lock = threading.RLock()
@@ -47,11 +50,19 @@ class Store:
         """The regular file that is being written, if there is one."""
         return self.target.descriptor
 
+    @property
+    def reach(self) -> int:
+        """Blocks from this one on are not taken yet."""
+        blocks = self.layout.blocks
+        if self.target.in_order:
+            return min(blocks, self.position + self._ahead)
+        return blocks if self.layout.known else min(blocks, max(self.position, self._told) + self._ahead)
+
     def put(self, block: int, data: Buffer) -> bool:
-        """Take a whole block; False if it was held, or is not what was sent. Raises StoreError."""
+        """Take a whole block; False if it was held, comes too early, or is not what was sent. Raises StoreError."""
         digest = self._suite.block(data)
         with self._lock:
-            if block in self.held:
+            if block in self.held or block >= self.reach:
                 return False
             if block in self._sent and self._sent[block] != digest:
                 self._refuse(block)
@@ -83,10 +94,14 @@ class Store:
                 self._hold(block, digest)
 
     def expect(self, first: int, digests: bytes) -> None:
-        """The sender's digests of the blocks from `first` on. Raises StoreError."""
+        """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
+        stop = first + len(digests) // DIGEST_BYTES
         with self._lock:
+            if first > self._told or stop > self.layout.blocks:
+                raise RemoteProtocolError("Digests of blocks that there are not, or whose turn has not come")
+            self._told = max(self._told, stop)
             self._sent.set_all(first, digests)
-            for block in range(first, first + len(digests) // DIGEST_BYTES):
+            for block in range(first, stop):
                 if block in self._own and self._own[block] != self._sent[block]:
                     self._early.pop(block, None)
                     self.held.discard(block)
@@ -99,6 +114,11 @@ class Store:
         """The block is held, or waits for its turn."""
         return block in self.held or block in self._early
 
+    def waiting(self) -> list[int]:
+        """Blocks that wait for their turn."""
+        with self._lock:
+            return list(self._early)
+
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` from `offset`, as far as it is held. Raises ForgottenError, StoreError."""
         with self._lock:
@@ -110,9 +130,16 @@ class Store:
         return self.target.read(offset, view[: end - offset])
 
     def finish_size(self, size: int) -> None:
-        """A stream turned out to have `size` bytes."""
+        """A stream turned out to have `size` bytes: what seemed to lie behind is not of it."""
         with self._lock:
             self.layout = self.layout.closed(size)
+            blocks = self.layout.blocks
+            for first, count in list(self.held.ranges()):
+                for block in range(max(first, blocks), first + count):
+                    self.held.discard(block)
+            for block in [block for block in self._early if block >= blocks]:
+                del self._early[block]
+            self.position = self.held.first_missing()
 
     def take_wrong(self) -> list[Range]:
         """Blocks that came with a wrong digest since the last call."""
@@ -125,7 +152,7 @@ class Store:
         """Every block is held and is what was sent."""
         with self._lock:
             blocks = self.layout.blocks
-            return self.layout.known and self.held.held == blocks and self._sent.complete(blocks)
+            return self.layout.known and self.position >= blocks and self._sent.complete(blocks)
 
     def commit(self, digest: bytes, *, fsync: bool = False) -> None:
         """Make the whole good. Raises DigestMismatchError, StoreError."""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES
 from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS
@@ -20,6 +20,7 @@ from blast_transport.wire.messages import (
     Alive,
     Broken,
     Credit,
+    Demoted,
     Digests,
     EndOfData,
     Fin,
@@ -49,15 +50,17 @@ _END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class Form:
+    """One type of message: what it becomes as the body of a frame, back again, and the bytes that are most."""
+
     message: type[Any]
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
     largest: int
 
 
-def _json(kind: type[Any]) -> _Form:
-    return _Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
+def _json(kind: type[Any]) -> Form:
+    return Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
 
 
 def _checked(kind: type[Any], body: bytes) -> Any:
@@ -129,43 +132,53 @@ def _decode_alive(body: bytes) -> Alive:
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
 _DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
 
-_FORMS: dict[int, _Form] = {
+_FORMS: dict[int, Form] = {
     1: _json(Hello),
     2: _json(Ready),
     3: _json(Leg),
     4: _json(OnLeg),
-    5: _Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
-    6: _Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
-    7: _Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
-    8: _Form(Repair, _encode_repair, _decode_repair, _NUMBER.size + REPAIR_BYTES),
-    9: _Form(EndOfData, _encode_end, _decode_end, _END.size),
+    5: Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
+    6: Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
+    7: Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
+    8: Form(Repair, _encode_repair, _decode_repair, _NUMBER.size + REPAIR_BYTES),
+    9: Form(EndOfData, _encode_end, _decode_end, _END.size),
     10: _json(Fin),
-    11: _Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
+    11: Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
     12: _json(Quit),
     13: _json(Broken),
+    14: _json(Demoted),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
+LARGEST_BODY = max(form.largest for form in _FORMS.values())
+
+M = TypeVar("M")
 
 
 def encode(message: Message) -> bytes:
     """The message as one frame. Raises LocalProtocolError if a field does not fit."""
     number = _TYPES[type(message)]
+    return frame(number, _FORMS[number], message)
+
+
+def frame(number: int, form: Form, message: Any) -> bytes:
+    """The message of this type number and form as one frame. Raises LocalProtocolError if a field does not fit."""
     try:
-        body = _FORMS[number].encode(message)
+        body = form.encode(message)
     except (struct.error, UnicodeEncodeError) as error:
         raise LocalProtocolError(f"{type(message).__name__} cannot be sent: {error}") from error
-    if len(body) > _FORMS[number].largest:
+    if len(body) > form.largest:
         raise LocalProtocolError(f"{type(message).__name__} of {len(body)} bytes is too long to be sent")
     return FRAME.pack(len(body), number, VERSION) + body
 
 
-class Decoder:
-    """Frames out of a byte stream, cut in any way."""
+class FrameDecoder(Generic[M]):
+    """Frames of these forms, by type number, out of a byte stream, cut in any way."""
 
-    def __init__(self) -> None:
+    def __init__(self, forms: dict[int, Form]) -> None:
+        self._forms = forms
         self._buffer = bytearray()
 
-    def feed(self, data: bytes | memoryview) -> list[Message]:
+    def feed(self, data: bytes | memoryview) -> list[M]:
         """Take the next bytes; give the messages that are now complete.
 
         Raises RemoteProtocolError as soon as a frame cannot be right, before its body is buffered. The stream
@@ -177,11 +190,11 @@ class Decoder:
             messages.append(message)
         return messages
 
-    def _next(self) -> Message | None:
+    def _next(self) -> M | None:
         if len(self._buffer) < FRAME.size:
             return None
         length, number, version = FRAME.unpack_from(self._buffer)
-        form = _FORMS.get(number)
+        form = self._forms.get(number)
         if version != VERSION or form is None:
             raise RemoteProtocolError(f"unknown message type {number}, version {version}")
         if length > form.largest:
@@ -193,7 +206,22 @@ class Decoder:
             body = bytes(view[FRAME.size : end])
         del self._buffer[:end]
         try:
-            message: Message = form.decode(body)
+            message: M = form.decode(body)
         except struct.error as error:
             raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
         return message
+
+
+class Decoder(FrameDecoder[Message]):
+    """The messages of a control connection, out of a byte stream."""
+
+    def __init__(self) -> None:
+        super().__init__(_FORMS)
+
+
+def decode(one: bytes) -> Message:
+    """The message of one whole frame. Raises RemoteProtocolError."""
+    messages = Decoder().feed(one)
+    if len(messages) != 1:
+        raise RemoteProtocolError("this is not one frame")
+    return messages[0]

@@ -6,6 +6,7 @@ A message is a dataclass; its annotations say what each field may be. Bytes trav
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import MISSING, asdict, fields
 from functools import cache
 from types import UnionType
@@ -62,12 +63,23 @@ def _value(value: Any, annotation: Any, where: str) -> Any:
             return bytes.fromhex(value)
         except ValueError:
             raise RemoteProtocolError(f"{where} is not hexadecimal") from None
-    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if annotation is float and type(value) in (int, float):
+        return _finite(value, where)
     # bool is an int to Python, and is none to us.
     if origin is None and type(value) is annotation:
         return value
     raise RemoteProtocolError(f"{where} is not of the right type")
+
+
+def _finite(value: float, where: str) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    # Python's JSON knows NaN and Infinity, with which nobody can reckon.
+    if not math.isfinite(number):
+        raise RemoteProtocolError(f"{where} is not a finite number")
+    return number
 
 
 def _tuple(values: list[Any], arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:

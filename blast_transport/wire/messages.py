@@ -97,6 +97,8 @@ class Leg:
         """Raises RemoteProtocolError if no sender may say this."""
         if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1) < 0:
             raise RemoteProtocolError("Leg has a carrier, a block or a number out of range")
+        if any(not 0 <= port < 1 << 16 for port in (self.port, *(port for _, _, port in self.chain))):
+            raise RemoteProtocolError("Leg has a port out of range")
         if self.carrier == PIPELINE and not 0 < self.position < len(self.chain):
             raise RemoteProtocolError("Leg names a chain without a place for us")
 
@@ -184,6 +186,13 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
+class Demoted:
+    """The sender does not wait for this receiver any more; what it misses comes when the others are done."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     """The session ends here, because somebody wanted so."""
 
@@ -203,4 +212,19 @@ class Broken:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-Message = Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Broken
+Message = (
+    Hello
+    | Ready
+    | Leg
+    | OnLeg
+    | Digests
+    | Credit
+    | Nack
+    | Repair
+    | EndOfData
+    | Fin
+    | Alive
+    | Quit
+    | Broken
+    | Demoted
+)

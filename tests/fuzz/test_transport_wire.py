@@ -1,0 +1,152 @@
+"""Whatever the wire brings: a message that was said, or a typed error; in any pieces, and in little memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.errors import RemoteProtocolError, UnsafeNameError
+from blast_transport.store.file_target import plain_name
+from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
+from blast_transport.wire.codec import Decoder as Frames
+from blast_transport.wire.fields import from_json, to_json
+from blast_transport.wire.messages import Broken, Fin, Hello, Leg, Message, OnLeg, Quit, Ready
+from tests.support.fuzzing import Decoder, fuzz, inputs
+from tests.support.transport_messages import SAMPLES, messages
+
+JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Broken)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def changed(rng: random.Random, data: bytes) -> bytes:
+    """One to four bytes changed, cut, doubled or inserted."""
+    stream = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        place = rng.randrange(len(stream) + 1)
+        match rng.randrange(4):
+            case 0 if place < len(stream):
+                stream[place] = rng.choice([0, 1, 0x22, 0x2D, 0x39, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+            case 1:
+                del stream[place:]
+            case 2:
+                stream[place:place] = stream[: rng.randrange(20)]
+            case _:
+                stream[place:place] = rng.randbytes(rng.randrange(8))
+    return bytes(stream)
+
+
+def invented(rng: random.Random) -> bytes:
+    """A frame of the right form with nonsense in it, or nonsense."""
+    if rng.random() < 0.2:
+        return rng.randbytes(rng.randrange(60))
+    number = rng.randint(1, 13)
+    body = rng.randbytes(rng.randrange(80))
+    if rng.random() < 0.5:
+        fields = ["session", "size", "held", "chain", "carrier", "number", "first", "reason", "leg", "key"]
+        values = [0, 1, -1, 1.5, True, None, "", "ab", "optical", [], [[1, 2]], {}, 1 << 70]
+        body = json.dumps({name: rng.choice(values) for name in rng.sample(fields, rng.randrange(9))}).encode()
+    return FRAME.pack(len(body), number, VERSION) + body
+
+
+def decoded(stream: bytes, pieces: list[int]) -> list[Message] | None:
+    """The messages, or None where the stream is refused."""
+    decoder, found = Frames(), list[Message]()
+    try:
+        for piece in pieces:
+            found += decoder.feed(stream[:piece])
+            stream = stream[piece:]
+        return found + decoder.feed(stream)
+    except RemoteProtocolError as error:
+        assert str(error).isprintable()
+        return None
+
+
+def check(rng: random.Random, stream: bytes) -> str:
+    found = decoded(stream, [])
+    assert found == decoded(stream, [rng.randint(1, 20) for _ in range(rng.randrange(12))])
+    if found is None:
+        return "refused"
+    # What was understood can be said again, and is understood to be the same.
+    assert Frames().feed(b"".join(map(encode, found))) == found
+    return "understood" if found else "too short"
+
+
+STREAM = Decoder(
+    "transport control",
+    [encode(message) for message in SAMPLES],
+    changed,
+    invented,
+    check,
+    ("wire/codec.py", "wire/fields.py", "wire/messages.py"),
+)
+
+
+def test_control_streams() -> None:
+    run = fuzz(STREAM, inputs(12_000))
+    assert min(run.outcomes[name] for name in ("refused", "understood", "too short")) > run.inputs // 100, run.outcomes
+
+
+@given(st.lists(messages, max_size=6), st.lists(st.integers(0, 50)))
+def test_every_message_is_read_back_wherever_the_stream_is_cut(sent: list[Message], cuts: list[int]) -> None:
+    assert decoded(b"".join(map(encode, sent)), cuts) == sent
+
+
+@given(st.sampled_from(JSON), json_values)
+def test_any_json_is_a_message_or_refused(kind: type, value: object) -> None:
+    try:
+        found = from_json(kind, json.dumps(value).encode())
+    except RemoteProtocolError:
+        return
+    assert from_json(kind, to_json(found)) == found
+
+
+@given(st.sampled_from([message for message in SAMPLES if isinstance(message, JSON)]), st.data())
+def test_one_field_that_is_something_else_is_a_message_or_refused(message: Message, data: st.DataObject) -> None:
+    fields = json.loads(to_json(message))
+    fields[data.draw(st.sampled_from(sorted(fields)))] = data.draw(json_values)
+    try:
+        found = from_json(type(message), json.dumps(fields).encode())
+    except RemoteProtocolError:
+        return
+    assert from_json(type(message), to_json(found)) == found
+
+
+@pytest.mark.parametrize("body", [b"", b"1", b'"', b"\xff", b"nul", b'{"a":}', b"[" * 5000, b"9" * 5000])
+def test_what_is_no_json_object_is_refused(body: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        from_json(Quit, body)
+
+
+def test_a_stream_of_broken_frames_costs_no_memory() -> None:
+    """Nothing is kept for a frame that is too long, and never more than the longest one."""
+    chance = random.Random(3)
+    tracemalloc.start()
+    try:
+        for _ in range(300):
+            decoded(FRAME.pack(chance.randrange(1 << 32), chance.randint(1, 13), VERSION) + bytes(1000), [])
+        decoder = Frames()
+        decoder.feed(FRAME.pack(REPAIR_BYTES, 8, VERSION))
+        for _ in range(40):
+            decoder.feed(bytes(1 << 16))
+        assert tracemalloc.get_traced_memory()[1] < 3 * REPAIR_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+@given(st.text(alphabet="ab./\\\0\n-ü .\udcff", max_size=6) | st.text())
+def test_names_stay_in_their_directory(name: str) -> None:
+    try:
+        taken = plain_name(name)
+    except UnsafeNameError as error:
+        assert str(error).isprintable()
+        return
+    assert taken == name and "/" not in name and name not in ("", ".", "..") and "\0" not in name

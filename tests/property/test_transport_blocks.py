@@ -1,0 +1,169 @@
+"""How data is cut, what is held of it, and what proves it, against the simplest models there are."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from blast_transport.blocks.block_map import BlockMap
+from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
+from blast_transport.blocks.layout import MOST_BLOCKS, Layout
+from blast_transport.errors import RemoteProtocolError, WrongInputError
+from blast_transport.session.peer import Owed, runs
+
+MOST = 40
+numbers = st.integers(0, MOST)
+layouts = st.builds(
+    Layout,
+    st.integers(0, 5000),
+    segment_size=st.integers(1, 60),
+    block_segments=st.integers(1, 8),
+    overhead=st.just(0),
+)
+
+
+def as_set(ranges: object) -> list[int]:
+    return [number for first, count in ranges for number in range(first, first + count)]  # type: ignore[attr-defined]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "range"]), numbers, numbers)), numbers, numbers)
+def test_a_block_map_is_a_set(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
+    held, model = BlockMap(), set[int]()
+    for action, first, count in steps:
+        match action:
+            case "add":
+                assert held.add(first) == (first not in model)
+                model.add(first)
+            case "discard":
+                held.discard(first)
+                model.discard(first)
+            case _:
+                held.add_range(first, count)
+                model |= set(range(first, first + count))
+        assert held.held == len(model)
+    assert as_set(held.ranges()) == sorted(model)
+    assert as_set(held.missing(start, stop)) == [number for number in range(start, stop) if number not in model]
+    assert held.first_missing(start) == next(number for number in range(start, 3 * MOST) if number not in model)
+    assert [number for number in range(3 * MOST) if number in held] == sorted(model)
+
+
+@given(st.sets(numbers), numbers, numbers)
+def test_missing_ranges_are_as_few_as_can_be(held: set[int], start: int, stop: int) -> None:
+    blocks = BlockMap()
+    for block in held:
+        blocks.add(block)
+    ranges = list(blocks.missing(start, stop))
+    assert all(count > 0 for _, count in ranges)
+    assert all(one[0] + one[1] < other[0] for one, other in itertools.pairwise(ranges))
+
+
+def test_a_stream_without_an_end_costs_no_memory_for_what_is_not_there() -> None:
+    held = BlockMap()
+    held.add(3)
+    assert list(held.missing(0, MOST_BLOCKS)) == [(0, 3), (4, MOST_BLOCKS - 4)]
+    assert len(held._marks) < 1 << 14
+
+
+@given(layouts)
+def test_blocks_and_segments_add_up_to_the_whole(layout: Layout) -> None:
+    assert layout.size is not None
+    lengths = [layout.length(block) for block in range(layout.blocks)]
+    assert sum(lengths) == layout.size
+    assert all(length == layout.block_size for length in lengths[:-1])
+    assert all(0 < length <= layout.block_size for length in lengths)
+    assert [layout.offset(block) for block in range(layout.blocks)] == [
+        sum(lengths[:block]) for block in range(layout.blocks)
+    ]
+    for block in range(layout.blocks):
+        segments = layout.segments(block)
+        assert (segments - 1) * layout.segment_size < layout.wire_length(block) <= segments * layout.segment_size
+        assert 0 < segments <= layout.block_segments
+        assert layout.all_segments(block) == 2**segments - 1
+
+
+@given(st.integers(0, 5000), st.integers(17, 60), st.integers(1, 8))
+def test_sealed_blocks_fill_the_same_datagrams(size: int, segment_size: int, block_segments: int) -> None:
+    layout = Layout(size, segment_size, block_segments, overhead=16)
+    for block in range(layout.blocks - 1):
+        assert layout.wire_length(block) == segment_size * block_segments
+    assert sum(layout.wire_length(block) - 16 for block in range(layout.blocks)) == size
+
+
+@given(layouts)
+def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: Layout) -> None:
+    assert layout.size is not None
+    stream = Layout(None, layout.segment_size, layout.block_segments)
+    assert not stream.known and stream.blocks == MOST_BLOCKS
+    assert stream.length(7) == layout.block_size
+    assert stream.closed(layout.size) == layout
+
+
+@pytest.mark.parametrize(
+    ("size", "segment", "segments", "overhead"),
+    [(0, 0, 1, 0), (0, 1, 0, 0), (0, 65492, 1, 0), (0, 100, 65, 0), (-1, 1, 1, 0), (0, 4, 4, 16), (1 << 60, 1, 1, 0)],
+)
+def test_no_sender_may_cut_like_this(size: int, segment: int, segments: int, overhead: int) -> None:
+    with pytest.raises(RemoteProtocolError):
+        Layout(size, segment, segments, overhead)
+
+
+digests = st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)
+
+
+@given(st.lists(st.tuples(numbers, st.lists(digests, min_size=1, max_size=5)), max_size=12), numbers)
+def test_a_digest_table_is_a_dictionary(rows: list[tuple[int, list[bytes]]], blocks: int) -> None:
+    table, model = DigestTable(), dict[int, bytes]()
+    for first, row in rows:
+        table.set_all(first, b"".join(row))
+        model |= {first + index: digest for index, digest in enumerate(row)}
+    assert {block: table[block] for block in range(2 * MOST) if block in table} == model
+    assert table.complete(blocks) == all(block in model for block in range(blocks))
+    with pytest.raises(KeyError):
+        table[3 * MOST]
+    if table.complete(blocks):
+        assert table.slice(0, blocks) == b"".join(model[block] for block in range(blocks))
+
+
+@given(st.sampled_from(sorted(SUITES)), st.binary(), st.binary())
+def test_digests_tell_blocks_apart_and_are_as_long_as_they_say(name: str, one: bytes, other: bytes) -> None:
+    assume(one != other)
+    suite = suite_named(name)
+    assert suite.block(one) == suite.block(memoryview(bytearray(one))) != suite.block(other)
+    assert len(suite.block(one)) == DIGEST_BYTES
+    assert len(suite.whole(one)) == 32
+
+
+def test_digests_that_cannot_be_computed_here_are_named() -> None:
+    with pytest.raises(WrongInputError, match="md5"):
+        suite_named("md5")
+
+
+@given(st.integers(0, 2**70))
+def test_runs_are_the_bits_of_a_mask(mask: int) -> None:
+    found = list(runs(mask))
+    assert sum(((1 << count) - 1) << first for first, count in found) == mask
+    assert all(one[0] + one[1] < other[0] for one, other in itertools.pairwise(found))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 255))), st.booleans())
+def test_what_is_owed_comes_once(steps: list[tuple[bool, int, int]], backlog: bool) -> None:
+    owed, model = Owed(), dict[int, int]()
+    for add, block, mask in steps:
+        if add:
+            owed.add(block, mask)
+            model[block] = model.get(block, 0) | mask
+        else:
+            assert owed.take(block, mask) == model.get(block, 0) & mask
+            model[block] = model.get(block, 0) & ~mask
+    if backlog:
+        owed.backlog = [(10, 2), (20, 1)]
+    paid = dict[int, int | None]()
+    while (due := owed.next_block()) is not None:
+        assert due[0] not in paid
+        paid[due[0]] = due[1]
+    whole = dict.fromkeys([10, 11, 20]) if backlog else {}
+    assert paid == {block: mask for block, mask in model.items() if mask} | whole
+    assert not owed

@@ -1,0 +1,364 @@
+"""The store against the data that was sent: whatever comes, in whatever order, from whichever thread."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.blocks.digests import DIGEST_BYTES
+from blast_transport.blocks.layout import Layout
+from blast_transport.errors import DigestMismatchError, ForgottenError, RemoteProtocolError, StoreError
+from blast_transport.store.file_target import FileTarget, open_directory
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
+from tests.support.transport_data import SUITE, Data, data_of
+
+MOST = 1 << 20
+
+
+class InOrder:
+    """A target that is fed in order, and keeps everything."""
+
+    in_order = True
+    descriptor: int | None = None
+    place = "in order"
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        assert offset == len(self.data)
+        self.data += data
+
+    def read(self, offset: int, view: memoryview) -> int:
+        if offset < len(self.data) - 100:
+            raise ForgottenError(len(self.data) - 100)
+        piece = self.data[offset : offset + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def commit(self, size: int, *, fsync: bool) -> None:
+        assert size == len(self.data)
+
+    def discard(self, *, resumable: bool) -> None:
+        """Nothing is kept elsewhere."""
+
+
+def file_store(data: Data, directory: Path, layout: Layout | None = None) -> Store:
+    target = FileTarget(open_directory(directory), directory, "file", data.layout.size, "id")
+    return Store(layout or data.layout, SUITE, target)
+
+
+def asked_again(store: Store) -> list[int]:
+    return [block for first, count in store.take_wrong() for block in range(first, first + count)]
+
+
+def wrong(block: bytes) -> bytes:
+    return bytes([block[0] ^ 1]) + block[1:]
+
+
+arrivals = st.lists(st.tuples(st.sampled_from(["good", "bad", "digests"]), st.integers(0, 30)), max_size=60)
+datas = st.builds(data_of, st.integers(1, 1200), st.integers(3, 12), st.integers(1, 4))
+
+
+@given(datas, arrivals, st.booleans())
+def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
+    """Whatever comes: once the digests are known, what is held is right, and what is wrong was asked for again."""
+    target = InOrder() if in_order else MemoryTarget("m", MOST)
+    store = Store(data.layout, SUITE, target)
+    told, again = 0, set[int]()
+    for action, number in steps:
+        block = number % data.blocks
+        if action == "digests":
+            stop = min(data.blocks, told + number % 5 + 1)
+            store.expect(told, data.digests(told, stop))
+            told = stop
+        else:
+            good = data.block(block)
+            store.put(block, good if action == "good" else wrong(good))
+        again |= set(asked_again(store))
+        assert store.position == store.held.first_missing()
+        for first, count in store.held.ranges():
+            for held in range(first, min(first + count, told)):
+                begin = data.layout.offset(held)
+                assert target.data[begin : begin + data.layout.length(held)] == data.block(held)
+                assert store.has(held)
+        assert not store.complete or target.data == data.content
+    store.expect(told, data.digests(told)) if told < data.blocks else None
+    for block in range(data.blocks):
+        store.put(block, data.block(block))
+    assert store.complete and target.data == data.content
+    assert len(again) <= store.corrupt
+    store.commit(data.whole)
+
+
+@given(datas, st.permutations(range(20)), st.integers(0, 20))
+def test_in_order_only_proven_blocks_are_fed(data: Data, order: list[int], told: int) -> None:
+    target, told = InOrder(), min(told, data.blocks)
+    store = Store(data.layout, SUITE, target)
+    store.expect(0, data.digests(0, told)) if told else None
+    put = set[int]()
+    for block in [number for number in order if number < data.blocks]:
+        store.put(block, data.block(block))
+        put.add(block)
+        ready = next(number for number in range(data.blocks + 1) if number not in put)
+        assert store.position == min(ready, told)
+        assert target.data == data.content[: data.layout.offset(min(ready, told))]
+        assert sorted(store.waiting()) == sorted(number for number in put if number >= store.position)
+        assert store.has(block)
+    store.expect(told, data.digests(told)) if told < data.blocks else None
+    assert not store.waiting() or store.position < data.blocks
+
+
+def test_an_early_block_that_proves_wrong_is_asked_for_again() -> None:
+    data = data_of(200)
+    store = Store(data.layout, SUITE, InOrder())
+    store.put(1, wrong(data.block(1)))
+    store.expect(0, data.digests())
+    assert asked_again(store) == [1] and not store.has(1)
+    store.put(1, data.block(1))
+    assert asked_again(store) == [] and store.has(1)
+
+
+def test_what_waits_for_its_turn_does_not_fill_the_memory() -> None:
+    layout = Layout(1 << 40, 1 << 12, 16)
+    store = Store(layout, SUITE, InOrder())
+    block = bytes(layout.block_size)
+    taken = [number for number in range(0, 20_000, 7) if store.put(number, block)]
+    assert len(taken) * layout.block_size <= 64 << 20
+    assert max(taken) < store.reach <= 1024
+
+
+def test_of_a_stream_nothing_is_taken_that_can_only_be_forged() -> None:
+    layout = Layout(None, 1 << 12, 16)
+    target = MemoryTarget("m", 1 << 50)
+    store = Store(layout, SUITE, target)
+    assert not store.put(layout.blocks - 1, bytes(layout.block_size))
+    assert store.put(10, bytes(layout.block_size))
+    assert not store.held.held > 1 and len(target.data) < 1 << 20
+
+
+@given(datas, st.lists(st.integers(0, 40), max_size=10))
+def test_a_stream_that_ends_forgets_what_seemed_to_lie_behind(data: Data, forged: list[int]) -> None:
+    """A forged block behind the end must not stand for one that is missing: that would be a file with a hole."""
+    layout = Layout(None, data.layout.segment_size, data.layout.block_segments)
+    store = Store(layout, SUITE, MemoryTarget("m", MOST))
+    for block in forged:
+        store.put(block, bytes(layout.block_size))
+    for block in range(1, data.blocks):
+        store.put(block, data.block(block))
+    store.expect(0, data.digests())
+    store.finish_size(len(data.content))
+    assert not store.complete
+    assert store.position <= data.blocks
+    for block in range(data.blocks):
+        store.put(block, data.block(block))
+    assert store.complete
+    store.commit(data.whole)
+
+
+@pytest.mark.parametrize(("first", "count"), [(1, 1), (5, 1), (0, 6), (1 << 26, 1)])
+def test_digests_come_in_order_and_for_blocks_that_there_are(first: int, count: int) -> None:
+    store = Store(data_of(200).layout, SUITE, MemoryTarget("m", MOST))
+    with pytest.raises(RemoteProtocolError):
+        store.expect(first, bytes(DIGEST_BYTES * count))
+
+
+def test_another_whole_is_not_made_good(tmp_path: Path) -> None:
+    data = data_of(200)
+    store = file_store(data, tmp_path)
+    for block in range(data.blocks):
+        store.put(block, data.block(block))
+    store.expect(0, data.digests())
+    assert store.complete
+    with pytest.raises(DigestMismatchError):
+        store.commit(bytes(32))
+    store.discard()
+    assert list(tmp_path.iterdir()) == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_several_carriers_fill_one_store(seed: int, in_order: bool) -> None:
+    """Threads that put, and that read behind, with blocks that come twice and some that are wrong."""
+    data = data_of(3000, seed=seed)
+    target = InOrder() if in_order else MemoryTarget("m", MOST)
+    store = Store(data.layout, SUITE, target)
+    store.expect(0, data.digests(0, 30))
+    failures: list[Exception] = []
+
+    def carrier(number: int) -> None:
+        chance = random.Random(seed + number)
+        order = chance.sample(range(data.blocks), data.blocks)
+        try:
+            for block in order:
+                store.put(block, wrong(data.block(block)) if chance.random() < 0.1 else data.block(block))
+                if number == 0 and block == order[20]:
+                    store.expect(30, data.digests(30))
+                view = memoryview(bytearray(50))
+                begin = chance.randrange(len(data.content))
+                try:
+                    count = store.read(begin, view)
+                except ForgottenError as error:
+                    assert begin < error.lowest
+                    continue
+                assert count == 0 or store.position < 30 or view[:count] == data.content[begin : begin + count]
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=carrier, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for block in range(data.blocks):
+        store.put(block, data.block(block))
+    assert store.complete and target.data == data.content
+
+
+# ------------------------------------------------------------------------------------------- files that are resumed
+
+
+def partial(directory: Path) -> Path:
+    return directory / ".blast-id-file"
+
+
+def go_on(directory: Path, data: Data) -> set[int]:
+    """What a new session believes to be there; then it receives the rest, and the file is whole."""
+    store = file_store(data, directory)
+    believed = {block for first, count in store.held.ranges() for block in range(first, first + count)}
+    stored = partial(directory).read_bytes()
+    for block in believed:
+        begin = data.layout.offset(block)
+        assert SUITE.block(stored[begin : begin + data.layout.length(block)]) == SUITE.block(data.block(block))
+    store.expect(0, data.digests())
+    assert asked_again(store) == []
+    for block in range(data.blocks):
+        assert store.put(block, data.block(block)) == (block not in believed)
+    assert store.complete
+    store.commit(data.whole)
+    assert (directory / "file").read_bytes() == data.content
+    assert [entry.name for entry in directory.iterdir()] == ["file"]
+    return believed
+
+
+def in_directory(check: Callable[[Path], None]) -> None:
+    directory = Path(tempfile.mkdtemp())
+    try:
+        check(directory)
+    finally:
+        shutil.rmtree(directory)
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(25)), st.integers(0, 25), st.data())
+def test_a_process_killed_at_any_byte_is_gone_on_with(order: list[int], count: int, draw: st.DataObject) -> None:
+    """The kernel has what was written until then: of the file, and of the records, which are written after it."""
+    data = data_of(1000)
+
+    def check(directory: Path) -> None:
+        store = file_store(data, directory)
+        for block in order[:count]:
+            store.put(block, data.block(block))
+        store.discard(resumable=True)
+        records = Path(f"{partial(directory)}.blocks")
+        os.truncate(records, draw.draw(st.integers(0, records.stat().st_size)))
+        kept = records.stat().st_size // 24
+        believed = go_on(directory, data)
+        assert believed == set(order[:count][:kept])
+
+    in_directory(check)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_disk_that_lost_or_changed_something_is_not_believed(draw: st.DataObject) -> None:
+    data = data_of(1000)
+
+    def check(directory: Path) -> None:
+        store = file_store(data, directory)
+        for block in range(data.blocks):
+            store.put(block, data.block(block))
+        store.discard(resumable=True)
+        for path in (partial(directory), Path(f"{partial(directory)}.blocks")):
+            content = bytearray(path.read_bytes())
+            for _ in range(draw.draw(st.integers(0, 3))):
+                content[draw.draw(st.integers(0, len(content) - 1))] ^= draw.draw(st.integers(1, 255))
+            del content[draw.draw(st.integers(len(content) // 2, len(content))) :]
+            path.write_bytes(content)
+        go_on(directory, data)
+
+    in_directory(check)
+
+
+def test_resumed_twice_after_a_torn_record(tmp_path: Path) -> None:
+    """What is noted after a torn record can be read."""
+    data = data_of(1000)
+    store = file_store(data, tmp_path)
+    for block in range(5):
+        store.put(block, data.block(block))
+    store.discard(resumable=True)
+    records = tmp_path / ".blast-id-file.blocks"
+    os.truncate(records, 24 * 3 + 7)
+    store = file_store(data, tmp_path)
+    assert store.held.held == 3
+    for block in range(10, 15):
+        store.put(block, data.block(block))
+    store.discard(resumable=True)
+    assert go_on(tmp_path, data) == {0, 1, 2, 10, 11, 12, 13, 14}
+
+
+def test_a_block_that_was_noted_and_is_not_the_senders_is_asked_for_again(tmp_path: Path) -> None:
+    data = data_of(1000)
+    store = file_store(data, tmp_path)
+    store.put(3, wrong(data.block(3)))
+    store.put(4, data.block(4))
+    store.discard(resumable=True)
+    store = file_store(data, tmp_path)
+    assert store.held.held == 2
+    store.expect(0, data.digests())
+    assert asked_again(store) == [3] and list(store.held.ranges()) == [(4, 1)]
+    store.put(3, data.block(3))
+    store.discard(resumable=True)
+    assert go_on(tmp_path, data) == {3, 4}
+
+
+def test_records_of_a_killed_process_reach_the_disk_as_it_goes(tmp_path: Path) -> None:
+    """Without any farewell: the descriptors just close."""
+    data = data_of(8000)
+    child = os.fork()
+    if child == 0:
+        store = file_store(data, tmp_path)
+        for block in range(150):
+            store.put(block, data.block(block))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert len(go_on(tmp_path, data)) == 128
+
+
+def test_adopting_what_a_pipeline_has_written(tmp_path: Path) -> None:
+    data = data_of(1000)
+    store = file_store(data, tmp_path)
+    assert store.descriptor is not None
+    os.pwrite(store.descriptor, data.content[:400], 0)
+    os.pwrite(store.descriptor, b"x", 85)
+    store.expect(0, data.digests())
+    store.adopt(0, 10)
+    assert asked_again(store) == [2]
+    assert list(store.held.ranges()) == [(0, 2), (3, 7)]
+    assert store.position == 2
+    with pytest.raises(StoreError, match="not written"):
+        store.adopt(20, 1)
+    view = memoryview(bytearray(200))
+    assert store.read(0, view) == 80 and view[:80] == data.content[:80]
+    assert store.read(80, view) == 0

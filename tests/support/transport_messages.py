@@ -1,0 +1,115 @@
+"""Messages of a control connection as Hypothesis draws them, and one of each as an example."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from blast_transport.wire.messages import (
+    CARRIERS,
+    KINDS,
+    OPTICAL,
+    PACKETS,
+    PIPELINE,
+    Alive,
+    Broken,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
+
+SAMPLES: list[Message] = [
+    Hello(1, 10_000_000_000, 8956, 7, "xxh3", "file", "naïve name.bin", "in", "c0ffee", bytes(range(32))),
+    Hello(2, None, 1456, 44, "sha256", "command", "unpack"),
+    Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
+    Ready(4),
+    Leg(5, 1, OPTICAL, 0, "239.1.2.3", 5000, credit=4),
+    Leg(6, 2, PIPELINE, 7, chain=(("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10)), position=1, token=b"t" * 16),
+    Leg(7, 3, PACKETS, 9),
+    OnLeg(8, 1, "no interface"),
+    Digests(9, 3, bytes(range(48))),
+    Credit(10, 4, 3, 9),
+    Nack(11, ((0, 1), (7, 100))),
+    Repair(12, 44, b"data"),
+    EndOfData(13, 95, bytes(range(32))),
+    Fin(14, bytes(32), "", 12.5, 100, 2, 1),
+    Fin(15, reason="disk full"),
+    Alive(16, 12),
+    Quit(17, "the user interrupted it"),
+    Broken(18, 2, "h3", "no sign of life for 1 s"),
+    Broken(19, 2, over=True, failed={"h3": "killed"}),
+]
+
+sessions = st.integers(0, 2**32 - 1)
+numbers = st.integers(0, 2**64 - 1)
+counts = st.integers(0, 2**62)
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+digest = st.binary(min_size=32, max_size=32)
+ports = st.integers(0, 65535)
+
+hellos = st.builds(
+    Hello,
+    sessions,
+    st.none() | st.integers(0, 1 << 40),
+    st.integers(1000, 60_000),
+    st.integers(1, 64),
+    texts,
+    st.sampled_from(KINDS),
+    texts,
+    texts,
+    texts,
+    st.just(b"") | digest,
+)
+readies = st.builds(
+    Ready,
+    sessions,
+    st.lists(st.tuples(counts, counts), max_size=5).map(tuple),
+    counts,
+    st.booleans(),
+    st.none() | floats,
+    st.booleans(),
+)
+chains = st.lists(st.tuples(texts, texts, ports), min_size=2, max_size=5).map(tuple)
+legs = st.builds(
+    Leg,
+    sessions,
+    st.integers(1, 1 << 40),
+    st.sampled_from(CARRIERS),
+    counts,
+    texts,
+    ports,
+    st.integers(1, 1 << 30),
+    chains,
+    st.just(1),
+    st.binary(max_size=20),
+    floats,
+)
+nacks = st.builds(
+    Nack,
+    sessions,
+    st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 30)), min_size=1, max_size=20).map(tuple),
+)
+messages: st.SearchStrategy[Message] = st.one_of(
+    hellos,
+    readies,
+    legs,
+    nacks,
+    st.builds(OnLeg, sessions, counts, texts),
+    st.builds(Digests, sessions, st.integers(0, 1 << 20), st.integers(1, 9).map(lambda count: bytes(16 * count))),
+    st.builds(Credit, sessions, numbers, numbers, numbers),
+    st.builds(Repair, sessions, numbers, st.binary(max_size=200)),
+    st.builds(EndOfData, sessions, numbers, digest),
+    st.builds(Fin, sessions, st.binary(max_size=32), texts, st.none() | floats, counts, counts, counts),
+    st.builds(Alive, sessions, numbers),
+    st.builds(Quit, sessions, texts),
+    st.builds(Broken, sessions, counts, texts, texts, st.booleans(), st.dictionaries(texts, texts, max_size=3)),
+)

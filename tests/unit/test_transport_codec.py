@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, Decoder, encode
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PIPELINE,
+    Alive,
+    Credit,
+    Digests,
+    EndOfData,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
+from tests.support.transport_messages import SAMPLES
+
+HELLO = Hello(1, 5, 4, 1, "xxh3", "file", "f")
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
+def test_round_trip(message: Message) -> None:
+    assert Decoder().feed(encode(message)) == [message]
+
+
+def test_whole_and_byte_by_byte_are_the_same() -> None:
+    stream = b"".join(encode(message) for message in SAMPLES)
+    assert Decoder().feed(stream) == SAMPLES
+    decoder = Decoder()
+    assert [message for byte in stream for message in decoder.feed(bytes([byte]))] == SAMPLES
+
+
+def test_golden_frames() -> None:
+    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0200" + "01000000" + "0200000000000000"
+    assert encode(Nack(1, ((2, 3),))).hex() == (
+        "14000000" + "0700" + "0200" + "01000000" + "0200000000000000" + "0300000000000000"
+    )
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0200" + "01000000" + "".join(
+        f"0{number}" + "00" * 7 for number in (4, 3, 2)
+    )
+    assert encode(Repair(1, 2, b"abcd")).hex() == "10000000" + "0800" + "0200" + "01000000" + "02" + "00" * 7 + (
+        "61626364"
+    )
+    assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
+
+
+def test_a_hello_says_how_the_data_is_cut() -> None:
+    sealed = Hello(1, 1000, 100, 2, "xxh3", "file", "f", key=bytes(32))
+    assert (HELLO.layout.overhead, sealed.layout.overhead, sealed.layout.block_size) == (0, 16, 184)
+
+
+def frame(number: int, body: bytes, version: int = VERSION, length: int | None = None) -> bytes:
+    return FRAME.pack(len(body) if length is None else length, number, version) + body
+
+
+def said(number: int, /, **fields: object) -> bytes:
+    return frame(number, json.dumps(fields).encode())
+
+
+HELLO_FIELDS: dict[str, object] = {
+    "session": 1,
+    "size": 5,
+    "segment_size": 4,
+    "block_segments": 1,
+    "suite": "xxh3",
+    "kind": "file",
+    "name": "f",
+}
+LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, "first": 0}
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        frame(99, b""),
+        frame(11, bytes(12), version=1),
+        frame(11, b"", length=13),
+        frame(8, b"", length=REPAIR_BYTES + 13),
+        frame(11, b"abc"),
+        frame(7, bytes(4)),
+        frame(7, bytes(4) + bytes(16)),
+        frame(7, bytes(4) + bytes(15)),
+        frame(7, bytes(4) + b"\xff" * 16),
+        frame(5, bytes(12)),
+        frame(5, bytes(12) + bytes(17)),
+        frame(5, bytes(4) + b"\xff" * 8 + bytes(16)),
+        frame(9, bytes(12) + bytes(31)),
+        frame(1, b"{}"),
+        frame(1, b"[]"),
+        frame(1, b"\xff"),
+        frame(1, b"[" * 100_000),
+        frame(2, b'{"session": 1, "highest_rate": NaN}'),
+        frame(2, b'{"session": 1, "highest_rate": 1e999}'),
+        frame(2, b'{"session": 1, "highest_rate": 1' + b"0" * 400 + b"}"),
+        said(2, session=1, highest_rate=True),
+        said(2, session=-1),
+        said(2, session=1 << 32),
+        said(2, session="1"),
+        said(2, session=1, held=[[0]]),
+        said(2, session=1, held=[[0, "1"]]),
+        said(2, session=1, held={"0": 1}),
+        said(1, **HELLO_FIELDS | {"size": -1}),
+        said(1, **HELLO_FIELDS | {"size": 1 << 60}),
+        said(1, **HELLO_FIELDS | {"size": True}),
+        said(1, **HELLO_FIELDS | {"segment_size": 0}),
+        said(1, **HELLO_FIELDS | {"block_segments": 65}),
+        said(1, **HELLO_FIELDS | {"kind": "device"}),
+        said(1, **HELLO_FIELDS | {"key": "ab"}),
+        said(1, **HELLO_FIELDS | {"key": "zz"}),
+        said(1, **HELLO_FIELDS | {"key": "00" * 32}),
+        said(3, **LEG_FIELDS | {"carrier": "pigeon"}),
+        said(3, **LEG_FIELDS | {"first": -1}),
+        said(3, **LEG_FIELDS | {"number": 0}),
+        said(3, **LEG_FIELDS | {"credit": 0}),
+        said(3, **LEG_FIELDS | {"port": 65536}),
+        said(3, **LEG_FIELDS | {"port": -1}),
+        said(3, **LEG_FIELDS | {"carrier": PIPELINE}),
+        said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1 << 16]], "position": 1}),
+        said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1]], "position": 2}),
+        said(13, session=1, leg=1, failed={"a": 1}),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        Decoder().feed(stream)
+
+
+def test_an_oversized_frame_is_refused_at_its_header() -> None:
+    with pytest.raises(RemoteProtocolError, match="most"):
+        Decoder().feed(frame(8, b"", length=0xFFFFFFFF))
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    (quit_,) = Decoder().feed(said(12, session=1, reason="over", colour="red"))
+    assert quit_ == Quit(1, "over")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Alive(1 << 32, 0),
+        Alive(1, -1),
+        EndOfData(1, -1, bytes(32)),
+        Quit(1, "x" * (1 << 20)),
+        Nack(1, ((0, 1),) * 1025),
+        Digests(1, 0, bytes(16 * 1025)),
+        Repair(1, 0, bytes(REPAIR_BYTES + 1)),
+        Ready(1, ((0, 1 << 60),) * 70_000),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_what_does_not_fit_is_our_fault(message: Message) -> None:
+    with pytest.raises(LocalProtocolError):
+        encode(message)
+
+
+def test_legs_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
+    with pytest.raises(RemoteProtocolError):
+        Leg(1, 1, OPTICAL, -1).check()
+    assert OnLeg(1, 1).reason == ""

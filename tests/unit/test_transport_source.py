@@ -1,0 +1,247 @@
+"""Where the sender's data comes from: a file that may change, a stream that comes when it comes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
+from blast_transport.store.source import FileSource, StreamSource, opened_file
+
+PATIENCE = 10.0
+
+
+@contextmanager
+def streaming(capacity: int = 1000, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[int, StreamSource]]:
+    """A pipe's writing end, and the source that reads the other one."""
+    reader, writer = os.pipe()
+    try:
+        with StreamSource(reader, capacity, wake) as source:
+            yield writer, source
+    finally:
+        os.close(reader)
+        close(writer)
+
+
+def close(descriptor: int) -> None:
+    try:
+        os.close(descriptor)
+    except OSError:
+        """The test has closed it already."""
+
+
+def read(source: StreamSource | FileSource, offset: int, count: int) -> bytes:
+    view = memoryview(bytearray(count))
+    return bytes(view[: source.read(offset, view)])
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_file_is_read_anywhere_and_ends_where_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    with opened_file(path) as source:
+        assert (source.size, source.available) == (10, 10)
+        assert read(source, 2, 4) == b"2345"
+        assert read(source, 8, 4) == b"89"
+        assert read(source, 12, 4) == b""
+        source.release(10)
+        assert read(source, 0, 10) == b"0123456789"
+        source.check_unchanged()
+
+
+def test_a_file_that_shrinks_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100))
+    with opened_file(path) as source:
+        os.truncate(path, 30)
+        with pytest.raises(SourceChangedError, match="byte 30"):
+            read(source, 20, 20)
+        with pytest.raises(SourceChangedError, match="changed while"):
+            source.check_unchanged()
+
+
+def test_a_file_that_is_written_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100))
+    os.utime(path, ns=(1, 1))
+    with opened_file(path) as source:
+        path.write_bytes(bytes(99) + b"x")
+        with pytest.raises(SourceChangedError):
+            source.check_unchanged()
+
+
+def test_the_content_is_named_by_what_may_change(tmp_path: Path) -> None:
+    def content(path: Path) -> str:
+        with opened_file(path) as source:
+            return source.content
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.write_bytes(b"same")
+    other.write_bytes(b"same")
+    (tmp_path / "link").symlink_to(one)
+    before = content(one)
+    assert before == content(one) == content(tmp_path / "link") != content(other)
+    os.utime(one, ns=(1, 1))
+    assert content(one) != before
+
+
+@pytest.mark.parametrize("path", ["/nonexistent", "/dev/null", "/tmp"])
+def test_what_is_no_file_is_refused(path: str) -> None:
+    with pytest.raises(WrongInputError, match=path), opened_file(Path(path)):
+        pass
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(WrongInputError, match="not a regular file"), opened_file(tmp_path / "pipe"):
+        pass
+
+
+def test_a_stream_has_no_size_until_it_ends() -> None:
+    with streaming() as (writer, source):
+        assert source.size is None
+        os.write(writer, b"01234")
+        assert read(source, 1, 4) == b"1234"
+        assert (source.size, source.available) == (None, 5)
+        os.write(writer, b"56")
+        os.close(writer)
+        assert read(source, 3, 100) == b"3456"
+        assert (source.size, source.available) == (7, 7)
+        assert read(source, 7, 100) == b""
+
+
+def test_an_empty_stream() -> None:
+    with streaming() as (writer, source):
+        os.close(writer)
+        assert read(source, 0, 10) == b""
+        assert source.size == 0
+
+
+def test_reading_waits_for_a_slow_producer() -> None:
+    with streaming() as (writer, source):
+
+        def produce() -> None:
+            for byte in b"slowly":
+                time.sleep(0.005)
+                os.write(writer, bytes([byte]))
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        assert read(source, 0, 6) == b"slowly"
+        producer.join()
+
+
+def test_a_full_ring_stops_reading_until_something_is_released() -> None:
+    with streaming(capacity=100) as (writer, source):
+        os.write(writer, bytes(range(250)))
+        wait_until(lambda: source.available == 100)
+        time.sleep(0.02)
+        assert source.available == 100
+        assert read(source, 0, 100) == bytes(range(100))
+        source.release(70)
+        wait_until(lambda: source.available == 170)
+        assert read(source, 70, 100) == bytes(range(70, 170))
+        with pytest.raises(ForgottenError) as caught:
+            read(source, 69, 1)
+        assert caught.value.lowest == 70
+        source.release(10)
+        source.release(1 << 40)
+        wait_until(lambda: source.available == 250)
+        assert read(source, 170, 80) == bytes(range(170, 250))
+
+
+def test_whoever_waits_is_woken_by_data_and_by_the_end() -> None:
+    woken = threading.Semaphore(0)
+    with streaming(wake=woken.release) as (writer, source):
+        os.write(writer, b"x")
+        assert woken.acquire(timeout=PATIENCE)
+        os.close(writer)
+        assert woken.acquire(timeout=PATIENCE)
+        assert source.size == 1
+
+
+def test_closing_ends_a_thread_that_waits_for_a_producer_or_for_room() -> None:
+    for filling in (b"", bytes(500)):
+        reader, writer = os.pipe()
+        os.write(writer, filling) if filling else None
+        source = StreamSource(reader, 100)
+        with source:
+            pass
+        assert not source._thread.is_alive()
+        os.close(reader)
+        os.close(writer)
+
+
+def test_closing_ends_a_reader_that_waits() -> None:
+    found: list[bytes] = []
+    with streaming() as (_, source):
+        reader = threading.Thread(target=lambda: found.append(read(source, 0, 10)))
+        reader.start()
+        time.sleep(0.02)
+    reader.join(PATIENCE)
+    assert found == [b""]
+
+
+def test_a_stream_that_breaks_is_an_error_and_no_end(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with StreamSource(descriptor) as source, pytest.raises(SourceChangedError, match="directory"):
+            read(source, 0, 1)
+    finally:
+        os.close(descriptor)
+
+
+def test_a_stream_is_read_by_a_process_with_many_files() -> None:
+    """select() takes no descriptor above 1023."""
+    many = [os.open("/dev/null", os.O_RDONLY) for _ in range(1030)]
+    try:
+        with streaming() as (writer, source):
+            os.write(writer, b"x")
+            assert read(source, 0, 1) == b"x"
+    finally:
+        for descriptor in many:
+            os.close(descriptor)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 3000),
+    st.integers(64, 300),
+    st.lists(st.integers(1, 64), min_size=1, max_size=10),
+    st.integers(0, 200),
+)
+def test_everything_comes_through_whatever_the_sizes(size: int, capacity: int, reads: list[int], keep: int) -> None:
+    content = os.urandom(size)
+    keep = min(keep, capacity - 64)
+    with streaming(capacity) as (writer, source):
+
+        def produce() -> None:
+            rest = content
+            while rest:
+                rest = rest[os.write(writer, rest) :]
+            os.close(writer)
+
+        producer = threading.Thread(target=produce)
+        producer.start()
+        found, number = b"", 0
+        while piece := read(source, len(found), reads[number % len(reads)]):
+            found, number = found + piece, number + 1
+            source.release(len(found) - keep)
+            again = max(0, len(found) - keep)
+            assert read(source, again, len(found) - again) == content[again : len(found)]
+        producer.join(PATIENCE)
+    assert found == content and source.size == size

@@ -1,0 +1,363 @@
+"""Where received data goes: a file, the input of a command, memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from blast_transport.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
+from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.file_target import STALE_SECONDS, FileTarget, open_directory, plain_name
+from blast_transport.store.memory_target import MemoryTarget
+
+CONTENT = bytes(range(256)) * 3 + b"tail"
+
+
+def file_target(directory: Path, name: str = "file.bin", size: int | None = len(CONTENT), identity: str = "id"):
+    return FileTarget(open_directory(directory), directory, name, size, identity)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+# ------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_nothing_looks_whole_before_it_is(tmp_path: Path, fsync: bool) -> None:
+    target = file_target(tmp_path)
+    for begin in reversed(range(0, len(CONTENT), 100)):
+        target.write(begin, CONTENT[begin : begin + 100])
+        assert not (tmp_path / "file.bin").exists()
+    target.commit(len(CONTENT), fsync=fsync)
+    assert (tmp_path / "file.bin").read_bytes() == CONTENT
+    assert names(tmp_path) == ["file.bin"]
+    target.discard(resumable=False)
+    assert (tmp_path / "file.bin").exists()
+
+
+def test_the_old_file_is_there_until_the_new_one_is(tmp_path: Path) -> None:
+    """Whoever looks sees the one or the other, never a part: it is a rename."""
+    (tmp_path / "file.bin").write_bytes(b"old")
+    seen, stop = set[bytes](), threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            seen.add((tmp_path / "file.bin").read_bytes())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    for _ in range(20):
+        target = file_target(tmp_path)
+        target.write(0, CONTENT)
+        target.commit(len(CONTENT), fsync=False)
+    stop.set()
+    watcher.join()
+    assert seen <= {b"old", CONTENT} and CONTENT in seen
+
+
+def test_what_is_given_up_leaves_nothing_and_harms_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file.bin").write_text("old")
+    target = file_target(tmp_path)
+    target.write(0, b"half")
+    target.discard(resumable=False)
+    target.discard(resumable=False)
+    assert names(tmp_path) == ["file.bin"] and (tmp_path / "file.bin").read_text() == "old"
+    with pytest.raises(StoreError, match="given up"):
+        target.commit(4, fsync=False)
+
+
+def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+    target = file_target(tmp_path)
+    target.commit(0, fsync=False)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "file.bin").stat().st_mode) == 0o666 & ~umask
+
+
+def test_no_room_is_said_before_any_data(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="do not fit"):
+        file_target(tmp_path, size=1 << 60)
+    assert names(tmp_path) == []
+
+
+def test_what_is_there_already_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 1 << 16
+    target = file_target(tmp_path, size=size)
+    target.write(0, bytes(size))
+    target.discard(resumable=True)
+    full = os.statvfs_result((4096, 4096, 9, 0, 0, 9, 9, 9, 0, 255))
+    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: full)
+    file_target(tmp_path, size=size).discard(resumable=True)
+    with pytest.raises(StoreError, match="do not fit"):
+        file_target(tmp_path, size=size + 4096)
+    assert (tmp_path / ".blast-id-file.bin").stat().st_size == size, "what is there may still be gone on with"
+
+
+def test_two_sessions_of_the_same_content_do_not_write_the_same_file(tmp_path: Path) -> None:
+    target = file_target(tmp_path)
+    with pytest.raises(StoreError, match="another session"):
+        file_target(tmp_path)
+    other = file_target(tmp_path, identity="other")
+    other.write(0, b"four")
+    target.write(0, CONTENT)
+    target.commit(len(CONTENT), fsync=False)
+    other.commit(4, fsync=False)
+    assert (tmp_path / "file.bin").read_bytes() == b"four"
+    file_target(tmp_path).discard(resumable=False)
+
+
+def test_the_lock_ends_with_the_session_whoever_else_has_the_descriptor(tmp_path: Path) -> None:
+    target = file_target(tmp_path)
+    assert target.descriptor is not None
+    duplicate = os.dup(target.descriptor)
+    try:
+        target.discard(resumable=True)
+        file_target(tmp_path).discard(resumable=False)
+    finally:
+        os.close(duplicate)
+
+
+def test_who_waits_for_the_lock_never_gets_the_finished_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between opening and locking, the one that had the lock puts the file in place."""
+    first, opened = file_target(tmp_path), FileTarget._open
+
+    def open_late(target: FileTarget, name: str) -> int:
+        descriptor = opened(target, name)
+        if first.descriptor is not None and not name.endswith(".blocks"):
+            first.write(0, CONTENT)
+            first.commit(len(CONTENT), fsync=False)
+        return descriptor
+
+    monkeypatch.setattr(FileTarget, "_open", open_late)
+    second = file_target(tmp_path)
+    second.write(0, b"garbage")
+    assert (tmp_path / "file.bin").read_bytes() == CONTENT
+    second.discard(resumable=False)
+    assert names(tmp_path) == ["file.bin"]
+
+
+def test_giving_up_and_completing_at_once_closes_everything_once(tmp_path: Path) -> None:
+    for _ in range(30):
+        target = file_target(tmp_path)
+        target.write(0, CONTENT)
+        threads = [
+            threading.Thread(target=lambda target=target: target.discard(resumable=False)),
+            threading.Thread(target=lambda target=target: commit_or_not(target)),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(names(tmp_path)) <= {"file.bin"}
+        assert target.descriptor is None
+
+
+def commit_or_not(target: FileTarget) -> None:
+    try:
+        target.commit(len(CONTENT), fsync=False)
+    except StoreError as error:
+        assert "given up" in str(error)
+
+
+def test_remains_of_long_ago_are_removed_and_those_of_today_are_not(tmp_path: Path) -> None:
+    for name, age in ((".blast-old-f", STALE_SECONDS + 60), (".blast-new-f", 60.0), ("precious", STALE_SECONDS * 9)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    file_target(tmp_path).discard(resumable=False)
+    assert names(tmp_path) == [".blast-new-f", "precious"]
+
+
+def test_a_symbolic_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    outside, directory = tmp_path / "outside", tmp_path / "in"
+    outside.write_text("precious")
+    directory.mkdir()
+    (directory / "file.bin").symlink_to(outside)
+    target = file_target(directory)
+    target.write(0, CONTENT)
+    target.commit(len(CONTENT), fsync=False)
+    assert outside.read_text() == "precious" and (directory / "file.bin").read_bytes() == CONTENT
+    (directory / ".blast-id-file.bin").symlink_to(outside)
+    with pytest.raises(StoreError):
+        file_target(directory)
+    assert outside.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "/etc/passwd", "../up", "a/b", "a\\b", "nul\0", "l\n", "x" * 201, "ü" * 101, ".blast-1", "\udcff"],
+)
+def test_unsafe_names_are_refused(tmp_path: Path, name: str) -> None:
+    directory = open_directory(tmp_path)
+    try:
+        with pytest.raises(UnsafeNameError):
+            FileTarget(directory, tmp_path, name, 1, "id")
+    finally:
+        os.close(directory)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a", "...", ".hidden", "naïve name.bin", "x" * 200])
+def test_plain_names_are_taken(name: str) -> None:
+    assert plain_name(name) == name
+
+
+def test_a_directory_that_is_gone_is_a_typed_error(tmp_path: Path) -> None:
+    directory = tmp_path / "gone"
+    directory.mkdir()
+    descriptor = open_directory(directory)
+    directory.rmdir()
+    with pytest.raises(StoreError, match="No such file"):
+        FileTarget(descriptor, directory, "f", 1, "id")
+    with pytest.raises(WrongInputError, match="create it first"):
+        open_directory(directory)
+
+
+# ---------------------------------------------------------------------------------------------------- commands
+
+
+@dataclass(frozen=True)
+class Run:
+    """A command of a test."""
+
+    arguments: tuple[str, ...]
+    folder: Path
+    name: str = "test"
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": os.environ["PATH"]})
+
+
+Command = Callable[..., CommandTarget]
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Command]:
+    made: list[CommandTarget] = []
+
+    def make(*arguments: str, **options: float) -> CommandTarget:
+        made.append(CommandTarget(Run(arguments, tmp_path), **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for target in made:
+        target.discard(resumable=False)
+
+
+def python(program: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", program)
+
+
+def test_a_command_gets_all_of_it_in_order(tmp_path: Path, command: Command) -> None:
+    target = command("dd", "of=out", "status=none")
+    for begin in range(0, len(CONTENT), 100):
+        target.write(begin, CONTENT[begin : begin + 100])
+    target.commit(len(CONTENT), fsync=False)
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_more_than_a_pipe_holds_waits_until_it_is_taken(command: Command) -> None:
+    target = command(*python("import sys, time; time.sleep(0.3); sys.exit(len(sys.stdin.buffer.read()) != 3 << 20)"))
+    began = time.monotonic()
+    for offset in range(3):
+        target.write(offset << 20, bytes(1 << 20))
+    assert time.monotonic() - began > 0.2
+    target.commit(3 << 20, fsync=False)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"), [("import sys; sys.exit(3)", "exit status 3"), ("import os; os.abort()", "signal 6")]
+)
+def test_a_command_that_fails_is_a_failure(command: Command, program: str, why: str) -> None:
+    target = command(*python(program))
+    with pytest.raises(StoreError, match=why):
+        target.commit(0, fsync=False)
+
+
+def test_a_command_that_has_ended_takes_no_more(command: Command) -> None:
+    target = command("true")
+    with pytest.raises(StoreError, match="takes no more data"):
+        for offset in range(100):
+            target.write(offset << 16, bytes(1 << 16))
+
+
+def test_a_command_that_stops_reading_is_given_up(command: Command) -> None:
+    target = command("sleep", "60", patience=0.2)
+    began = time.monotonic()
+    with pytest.raises(StoreError, match=r"no data for 0\.2 s"):
+        target.write(0, bytes(1 << 20))
+    assert time.monotonic() - began < 5
+
+
+def test_a_command_ends_with_its_children_when_the_transfer_is_given_up(tmp_path: Path, command: Command) -> None:
+    target = command("sh", "-c", "sleep 60 & echo $! > child; wait")
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child = int((tmp_path / "child").read_text())
+    target.discard(resumable=True)
+    while is_running(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    with pytest.raises(StoreError, match=f"signal {signal.SIGTERM.value}"):
+        target.commit(0, fsync=False)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_program_that_is_not_there_cannot_be_started(command: Command) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        command("/nonexistent/program")
+
+
+def test_what_was_given_lately_can_be_had_again(command: Command) -> None:
+    target = command("cat", replay_bytes=250)
+    for begin in range(0, 500, 50):
+        target.write(begin, CONTENT[begin : begin + 50])
+    view = memoryview(bytearray(120))
+    assert target.read(270, view) == 120
+    assert bytes(view) == CONTENT[270:390]
+    assert target.read(490, view) == 10
+    assert target.read(500, view) == 0
+    with pytest.raises(ForgottenError) as caught:
+        target.read(200, view)
+    assert 200 < caught.value.lowest <= 250
+
+
+# ------------------------------------------------------------------------------------------------------ memory
+
+
+def test_memory_takes_any_order_and_is_complete_only_then() -> None:
+    target = MemoryTarget("m", 1000)
+    target.write(500, CONTENT[500:])
+    target.write(0, CONTENT[:500])
+    view = memoryview(bytearray(20))
+    assert target.read(490, view) == 20 and bytes(view) == CONTENT[490:510]
+    assert not target.complete
+    target.commit(len(CONTENT), fsync=False)
+    assert target.complete and target.data == CONTENT
+    target.discard(resumable=False)
+    assert target.data == CONTENT
+
+
+def test_memory_has_an_end_and_is_forgotten_when_given_up() -> None:
+    target = MemoryTarget("m", 10)
+    target.write(0, b"0123456789")
+    with pytest.raises(StoreError, match="10 bytes"):
+        target.write(1, b"0123456789")
+    target.discard(resumable=True)
+    assert target.data == b""
