@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from blast_transport.blocks.layout import Layout
 from blast_transport.optical.burst import Burst
 from blast_transport.optical.interface import open_sender_socket
 from blast_transport.optical.offload import DatagramSender
@@ -95,7 +94,7 @@ class LightCarrier:
 
     def step(self, core: SenderCore, now: float) -> float:
         """Send what is due. Raises SourceChangedError, LightPathError, WrongInputError."""
-        burst, pacer = self._burst or self._begin(core), self._pacer or self._pace(core.layout, now)
+        burst, pacer = self._burst or self._begin(core), self._pacer or self._pace(core, now)
         for _ in range(_BURSTS_PER_STEP):
             if now >= self._light.until:
                 return _DARK_SECONDS
@@ -116,10 +115,12 @@ class LightCarrier:
         self._sender = DatagramSender(self._socket, HEADER.size + layout.segment_size)
         return self._burst
 
-    def _pace(self, layout: Layout, now: float) -> Pacer:
+    def _pace(self, core: SenderCore, now: float) -> Pacer:
+        layout = core.layout
         datagram = wire_bytes(layout.segment_size)
-        self._pacer = Pacer(self._light.rate, datagram, now)
-        bursts = max(1, -(-layout.block_segments * datagram * 8 // max(1, int(self._light.rate * _BURST_SECONDS))))
+        rate = core.rate_of(self._light.rate)
+        self._pacer = Pacer(rate, datagram, now)
+        bursts = max(1, -(-layout.block_segments * datagram * 8 // max(1, int(rate * _BURST_SECONDS))))
         self._piece = max(1, -(-layout.block_segments // bursts))
         return self._pacer
 

@@ -200,8 +200,8 @@ class ControlLinks:
 
     def _fill(self, name: str, core: SenderCore, image: Image) -> bool:
         """Queue some repairs; True if there were any. Never many, so that all receivers get their turn."""
-        connection, layout, filled = self._open[name], core.layout, False
-        while connection.queued_bytes < _QUEUE_LOW_BYTES and (repair := core.take_repair(name)) is not None:
+        connection, layout, now, filled = self._open[name], core.layout, time.monotonic(), False
+        while connection.queued_bytes < _QUEUE_LOW_BYTES and (repair := core.take_repair(name, now)) is not None:
             block, runs = repair
             data, size = image(block), layout.segment_size
             for first, count in runs:

@@ -98,7 +98,7 @@ class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
     `demoted`: why it is served apart from the others, empty if it is not. `held_up`: seconds for which it alone kept
-    the others waiting lately.
+    the others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
     """
 
     progressed: float
@@ -113,6 +113,7 @@ class Peer:
     written: int = 0
     demoted: str = ""
     held_up: float = 0.0
+    repair_at: float = 0.0
     repairs: int = 0
     repaired_bytes: int = 0
 

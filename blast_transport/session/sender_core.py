@@ -18,6 +18,7 @@ Messages collect in `outbox`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -45,6 +46,12 @@ from blast_transport.wire.messages import (
 
 _MOST_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
+
+MOST_GATHER = 0.1
+"""Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
+
+_SLOWEST_SHARE = 0.5
+"""Who takes less than this share of the granted rate is served apart, at its own rate."""
 
 _MOST_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
@@ -176,6 +183,17 @@ class SenderCore:
             if peer.state in (PeerState.READY, PeerState.MOVING):
                 self._tell_leg(name, peer, now)
 
+    def rate_of(self, granted: float) -> float:
+        """Bits/s that all can take, of those that were `granted`; who takes far less is served apart."""
+        rate = granted
+        for name, peer in self.peers.items():
+            highest = peer.ready.highest_rate if peer.active and peer.ready is not None else None
+            if highest and highest < _SLOWEST_SHARE * granted:
+                self.demote(name, f"takes {highest / 1e6:g} Mbit/s at most")
+            elif highest:
+                rate = min(rate, highest)
+        return rate
+
     def may_send(self, now: float) -> bool:
         """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
         self._judge(now)
@@ -246,21 +264,24 @@ class SenderCore:
                 return block, shared
         return None
 
-    def take_repair(self, name: str) -> tuple[int, list[Range]] | None:
+    def take_repair(self, name: str, now: float) -> tuple[int, list[Range]] | None:
         """(block, runs of its segments) owed to this receiver alone. None: nothing is due to it now."""
         peer = self.peers[name]
-        if peer.state not in (PeerState.READY, PeerState.ENDING):
+        if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
             return None
         if peer.demoted and self._end is None and not self._by(PACKETS):
             return None
-        if peer.owed.blocks and self._gathered and next(iter(peer.owed.blocks)) in self._gathered:
+        if peer.owed.blocks and now < self._gathered.get(next(iter(peer.owed.blocks)), -math.inf) + MOST_GATHER:
             return None
         repair = peer.owed.next_block()
         if repair is not None:
             block, mask = repair
             mask = self.layout.all_segments(block) if mask is None else mask & self.layout.all_segments(block)
+            size = min(mask.bit_count() * self.layout.segment_size, self.layout.wire_length(block))
             peer.repairs += mask.bit_count()
-            peer.repaired_bytes += min(mask.bit_count() * self.layout.segment_size, self.layout.wire_length(block))
+            peer.repaired_bytes += size
+            if peer.ready is not None and peer.ready.highest_rate:
+                peer.repair_at = max(peer.repair_at, now) + size * 8 / peer.ready.highest_rate
             return block, list(runs(mask))
         if peer.state is PeerState.READY and self._end is not None:
             peer.move(PeerEvent.END_OF_DATA)
@@ -304,6 +325,7 @@ class SenderCore:
         if self.over:
             return None
         waits = [limit for peer in self.peers.values() if (limit := self._limit_of(peer)) is not None]
+        waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at and peer.owed and not peer.over]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:
