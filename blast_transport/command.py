@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     receive = commands.add_parser("receive", help="receive files until ended by a signal")
     receive.add_argument("--listen", required=True, type=_endpoint, metavar="IP:PORT", help="on the packet network")
     receive.add_argument("--directory", required=True, type=Path, help="where files go")
+    receive.add_argument("--highest-mbps", type=float, metavar="RATE", help="the most that this host wants to take")
     receive.add_argument("--fsync", action="store_true", help="on disk before it is confirmed")
     receive.set_defaults(run=_receive)
 
@@ -85,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _receive(options: argparse.Namespace) -> int:
-    settings = ReceiverSettings(options.listen, options.directory, options.interface_address, options.fsync)
+    rate = None if options.highest_mbps is None else options.highest_mbps * 1e6
+    settings = ReceiverSettings(options.listen, options.directory, options.interface_address, options.fsync, rate)
     with Receiver(settings, lambda event: _print(_event_to_json(event))) as receiver:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: receiver.stop())

@@ -100,7 +100,7 @@ class SenderCore:
         self._gathered: dict[int, float] = {}
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
-        self._judged = now
+        self._judged = self._ticked = now
         self._blocked = False
 
     # ------------------------------------------------------------------------------------------ who is there
@@ -193,6 +193,11 @@ class SenderCore:
             elif highest:
                 rate = min(rate, highest)
         return rate
+
+    def limited(self, name: str) -> bool:
+        """This receiver takes no more than a rate of its own."""
+        ready = self.peers[name].ready
+        return ready is not None and bool(ready.highest_rate)
 
     def may_send(self, now: float) -> bool:
         """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
@@ -325,11 +330,12 @@ class SenderCore:
         if self.over:
             return None
         waits = [limit for peer in self.peers.values() if (limit := self._limit_of(peer)) is not None]
-        waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at and peer.owed and not peer.over]
+        waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.owed]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
+        self._ticked = now
         for name, peer in self.peers.items():
             limit = self._limit_of(peer)
             if limit is not None and now >= limit:

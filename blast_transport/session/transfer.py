@@ -191,7 +191,8 @@ class Transfer:
         from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
 
         core = self._core
-        names = [name for name, peer in core.peers.items() if peer.active]
+        # Who names a highest rate would slow down all behind it, and is served apart.
+        names = [name for name, peer in core.peers.items() if peer.active and not core.limited(name)]
         if chain.order is None:
             ordered = by_name(names)
         else:
