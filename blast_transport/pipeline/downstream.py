@@ -40,13 +40,14 @@ _LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
 
 class Downstream:
     """`passed` is called when the report is delivered; `sent` and `taken` are how far our successor was given data,
-    and how far it says that it holds it.
+    and how far it says that it holds it. `end_told`: where the end is has been said, and stays so.
     """
 
     def __init__(self, standing: Standing, passed: Callable[[float], None]) -> None:
         self.state = Down.IDLE
         self.successor = standing.leg.index
         self.sent = self.taken = standing.position
+        self.end_told = False
         self._standing = standing
         self._passed = passed
         self._timings = standing.leg.timings
@@ -208,7 +209,7 @@ class Downstream:
         standing = self._standing
         if standing.stop is not None and self.sent >= standing.stop and standing.report_ready:
             standing.say(SendDown(End(standing.stop, standing.final)), SendDown(Report(dict(standing.failed))))
-            self.state = Down.ENDING
+            self.state, self.end_told = Down.ENDING, True
 
     def _deliver(self, now: float) -> None:
         standing = self._standing

@@ -77,12 +77,12 @@ class PipelineSource(Runner):
         self._fetchers.append(_Fetcher(Link(sock), self._outlet, self.leg.timings.orphan))
 
     def _stop_at(self, block: int) -> None:
-        if self._core.standing.stop is None and self._ended is None:
-            begun = -(-self._successor.promised // self._block_size)
-            stop = max(block, begun) * self._block_size
-            size = self._source.size
-            final = size is not None and stop >= size
-            self._obey(self._core.end_at(size if size is not None and final else stop, final, time.monotonic()))
+        if self._core.down.end_told or self._ended is not None:
+            return
+        begun = -(-self._successor.promised // self._block_size)
+        stop, size = max(block, begun) * self._block_size, self._source.size
+        if size is None or stop < size:
+            self._obey(self._core.end_at(stop, False, time.monotonic()))
 
     def _obey_one(self, command: Command) -> None:
         self._successor.obey(command)

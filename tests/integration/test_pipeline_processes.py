@@ -11,37 +11,12 @@ import pytest
 
 from blast_transport.pipeline import Member, PipelineLeg, PipelineSource, PipelineTimings
 from blast_transport.store.source import opened_file
-from tests.support.pipeline_chain import SEGMENT, Door, Events, content_of
+from tests.support.pipeline_chain import SEGMENT, Door, Events, Paced, content_of
 from tests.support.pipeline_process import NodeProcess
 
 NODES = 7
 SIZE = 64 << 20
 BLOCK = SEGMENT * 44
-
-
-class Paced:
-    """A source whose bytes become readable at a rate, so that a fault hits the middle of a transfer."""
-
-    def __init__(self, source: Any, rate: float) -> None:
-        self._source = source
-        self._rate = rate
-        self._began = time.monotonic()
-        self.descriptor = source.descriptor
-        self.content = ""
-
-    @property
-    def size(self) -> int | None:
-        return self._source.size if self.available == self._source.size else None
-
-    @property
-    def available(self) -> int:
-        return min(self._source.size, int((time.monotonic() - self._began) * self._rate))
-
-    def read(self, offset: int, view: memoryview) -> int:
-        return self._source.read(offset, view)
-
-    def release(self, offset: int) -> None:
-        pass
 
 
 class Transfer:

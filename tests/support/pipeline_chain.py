@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from blast_transport.blocks.digests import BEST, SUITES
@@ -24,8 +27,11 @@ from blast_transport.pipeline import (
     Reported,
 )
 from blast_transport.pipeline.messages import Decoder
+from blast_transport.pipeline.worker import Connector, connect_plain
+from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.source import Source
 from blast_transport.store.store import Store
 
 SEGMENT = 1456
@@ -116,6 +122,49 @@ def memory_store(size: int | None) -> Store:
     return Store(Layout(size, SEGMENT), SUITE, MemoryTarget("memory", 1 << 30))
 
 
+@dataclass(frozen=True)
+class Program:
+    """A command that is run as it stands."""
+
+    arguments: tuple[str, ...]
+    name: str = "command"
+    folder: Path = Path("/tmp")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
+
+def command_store(size: int | None, *arguments: str) -> Store:
+    return Store(Layout(size, SEGMENT), SUITE, CommandTarget(Program(arguments)))
+
+
+class Paced:
+    """A source whose bytes become readable at a rate (bytes/s), so that a fault hits the middle of a transfer."""
+
+    def __init__(self, source: Source, rate: float) -> None:
+        self._source = source
+        self._whole = source.size or 0
+        self._rate = rate
+        self._began = time.monotonic()
+        self.descriptor = source.descriptor
+        self.content = ""
+
+    @property
+    def size(self) -> int | None:
+        return self._whole if self.available == self._whole else None
+
+    @property
+    def available(self) -> int:
+        return min(self._whole, int((time.monotonic() - self._began) * self._rate))
+
+    def read(self, offset: int, view: memoryview) -> int:
+        return self._source.read(offset, view)
+
+    def release(self, offset: int) -> None:
+        pass
+
+
 def digests_of(content: bytes) -> bytes:
     block = Layout(len(content), SEGMENT).block_size
     return b"".join(SUITE.block(content[start : start + block]) for start in range(0, len(content), block))
@@ -144,6 +193,7 @@ class Chain:
         self.slowest_rate = slowest_rate
         self.events = [Events() for _ in self.doors]
         self.running: list[PipelineNode | PipelineSource] = []
+        self.connect: Connector = connect_plain
         self._token = secrets.token_bytes(16)
 
     def __enter__(self) -> Chain:
@@ -161,7 +211,7 @@ class Chain:
         return PipelineLeg(7, 1, self._token, first_block, self.members, place, self.timings, self.slowest_rate)
 
     def node(self, place: int, store: Store, first_block: int = 0) -> PipelineNode:
-        node = PipelineNode(self.leg(place, first_block), store, self.events[place])
+        node = PipelineNode(self.leg(place, first_block), store, self.events[place], self.connect)
         self.doors[place].admit = node.accept
         self.running.append(node)
         node.start()

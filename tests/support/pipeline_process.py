@@ -1,13 +1,12 @@
 """A receiving node of a pipeline as a process of its own, to be killed and stopped.
 
-`python -m tests.support.pipeline_process DIRECTORY TARGET [COMMAND…]`: prints its port, reads the leg as one line of
-JSON, and prints a line for each event. TARGET: file, memory or command.
+`python -m tests.support.pipeline_process DIRECTORY`: prints its port, reads the leg as one line of JSON, fills the file
+`file` in the directory, and prints a line for each event.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,11 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from blast_transport.blocks.layout import Layout
 from blast_transport.pipeline import Drained, Ended, Lost, Member, PipelineLeg, PipelineNode, PipelineTimings, Reported
-from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.store import Store
-from tests.support.pipeline_chain import SEGMENT, SUITE, Door, file_store, memory_store
+from tests.support.pipeline_chain import Door, file_store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,9 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class NodeProcess:
     """One such process."""
 
-    def __init__(self, directory: Path, target: str = "file", command: list[str] | None = None) -> None:
-        self.directory = directory
-        arguments = [sys.executable, "-m", "tests.support.pipeline_process", str(directory), target, *(command or [])]
+    def __init__(self, directory: Path) -> None:
+        arguments = [sys.executable, "-m", "tests.support.pipeline_process", str(directory)]
         self._process = subprocess.Popen(arguments, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.port = 0
 
@@ -93,22 +88,12 @@ def _report(event: object) -> None:
             _say(event="ended", outcome=outcome.name, reason=reason)
 
 
-def _open_store(directory: Path, target: str, command: list[str], size: int | None) -> Store:
-    if target == "file":
-        return file_store(directory, "file", size)
-    if target == "memory":
-        return memory_store(size)
-    os.chdir(directory)
-    return Store(Layout(size, SEGMENT), SUITE, CommandTarget(command, "command"))
-
-
 def main() -> None:
-    directory, target, *command = sys.argv[1:]
-    Path(directory).mkdir(exist_ok=True)
+    directory = Path(sys.argv[1])
     door = Door()
     print(door.port, flush=True)
     values = json.loads(sys.stdin.readline())
-    store = _open_store(Path(directory), target, command, values.pop("size"))
+    store = file_store(directory, "file", values.pop("size"))
     node = PipelineNode(_leg_from_json(values), store, _report)
     door.admit = node.accept
     before = time.process_time()
@@ -116,7 +101,7 @@ def main() -> None:
     node.join()
     _say(event="used", cpu=time.process_time() - before)
     door.close()
-    if target == "file" and store.layout.size is not None and store.position == store.layout.blocks:
+    if store.layout.size is not None and store.position == store.layout.blocks:
         # The test compares with the source; the name is all that is missing here.
         store.target.commit(store.layout.size, fsync=False)
     store.discard()
