@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import configparser
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-UNIT = ROOT / "packaging" / "systemd" / "blast-controller.service"
+from tests.support.systemd import UNITS, analyze, needs_systemd, unit_of
+
+UNIT = UNITS / "blast-controller.service"
 BLAST = Path(sys.executable).with_name("blast")
 HIGHEST_EXPOSURE = 20
 """Tenths, of at most 100, of `systemd-analyze security`; a service without any hardening has 96."""
 
-needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-
-
-class Sections(configparser.RawConfigParser):
-    """Directives that are given twice are joined by a space; names keep their case."""
-
-    def __init__(self) -> None:
-        super().__init__(strict=False, interpolation=None, delimiters=("=",))
-
-    def optionxform(self, optionstr: str) -> str:
-        return optionstr
-
 
 @pytest.fixture
 def service():
-    unit = Sections()
-    unit.read(UNIT)
-    return unit["Service"]
+    return unit_of(UNIT)["Service"]
 
 
 @pytest.fixture
@@ -44,10 +28,6 @@ def installed(tmp_path):
     path = tmp_path / UNIT.name
     path.write_text(text.replace("/opt/blast/bin/blast ", f"{BLAST} "))
     return path
-
-
-def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
 
 
 @needs_systemd

@@ -1,0 +1,278 @@
+"""`blast agent run` as a process of its own: files, signals, the service manager, chains by secret and certificate."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.bundle import build_bundle
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import Credentials, SharedSecret
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.agent.tls import TlsFiles
+from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import COMMAND, Fin, Hello, Message, Quit, Ready
+from tests.support.certificates import Authority, Pair
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+SECRET = SharedSecret(b"0123456789abcdef" * 2)
+
+
+@dataclass
+class Agent:
+    """A running agent, and what it has said."""
+
+    name: str
+    folder: Path
+    process: subprocess.Popen[str]
+    port: int = 0
+
+    @property
+    def address(self) -> tuple[str, str, int]:
+        return self.name, "127.0.0.1", self.port
+
+    def event(self, wanted: str) -> dict[str, object]:
+        """The next event of this kind."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            event: dict[str, object] = json.loads(line)
+            if event["event"] == wanted:
+                return event
+        raise AssertionError(f"no {wanted}: the agent has ended ({self.process.wait(5)})")
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(10)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[object]:
+    """Starts agents; gives each a folder of its own. All are ended with the test."""
+    agents: list[Agent] = []
+
+    def make(name: str, text: str = "", program: tuple[str, ...] = (BLAST, "agent"), **environment: str) -> Agent:
+        folder = tmp_path / name
+        folder.mkdir()
+        config = tmp_path / f"{name}.toml"
+        config.write_text(f'[[folder]]\nname = "in"\npath = "{folder}"\n[agent]\nlisten = "127.0.0.1:0"\n{text}')
+        command = [*program, "run", "--config", str(config), "--json"]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        )
+        agents.append(Agent(name, folder, process))
+        agents[-1].port = int(str(agents[-1].event("ready")["port"]))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.process.kill()
+        agent.process.wait()
+        for pipe in (agent.process.stdout, agent.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.fixture
+def by_secret(tmp_path: Path) -> str:
+    path = tmp_path / "secret"
+    path.write_bytes(SECRET.value)
+    path.chmod(0o600)
+    return f'[access]\nsecret_file = "{path}"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file.bin"
+    path.write_bytes(os.urandom(2_000_000))
+    return path
+
+
+def sender_to(*agents: Agent, credentials: Credentials = SECRET, sealed: bool = False) -> Sender:
+    settings = SenderSettings(dialer=dialer(credentials), credentials=credentials, sealed=sealed)
+    return Sender([agent.address for agent in agents], settings)
+
+
+def say(agent: Agent, message: Message) -> Message | None:
+    """Say one thing as a sender, and hear one answer."""
+    with dialer(SECRET)(agent.address, 5.0) as sock:
+        sock.settimeout(5)
+        sock.sendall(encode(message))
+        return next(iter(Decoder().feed(sock.recv(65536))), None)
+
+
+def test_a_file_arrives_and_is_told_of(start, by_secret, file):
+    agent = start("h1", by_secret)
+    with sender_to(agent) as sender:
+        assert sender.send_file(file, Route(Packets())).complete == 1
+    assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
+    received = agent.event("received")
+    assert received["bytes"] == 2_000_000 and received["file"] == str(agent.folder / "file.bin")
+    assert [path.name for path in agent.folder.iterdir()] == ["file.bin"]
+    assert agent.end() == 0
+    assert agent.event("ended")["reason"] == "the agent is ending (SIGTERM)"
+
+
+def test_a_command_is_piped_into(start, by_secret, file, tmp_path):
+    kept = tmp_path / "kept"
+    command = f'[[command]]\nname = "keep"\nrun = ["/bin/dd", "of={kept}", "status=none"]\n'
+    agent = start("h1", command + by_secret)
+    with sender_to(agent) as sender:
+        assert sender.send_file(file, Route(Packets()), Destination("keep", COMMAND)).complete == 1
+        refused = sender.send_file(file, Route(Packets()), Destination("sh", COMMAND))
+    assert kept.read_bytes() == file.read_bytes()
+    (outcome,) = refused.receivers
+    assert "this agent does not run a command 'sh': it runs keep" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("../escaped", "has a part '..'"),
+        ("/tmp/escaped", "is an absolute path"),
+        ("link/escaped", "goes through the symbolic link 'link'"),
+        (".blast-escaped", "begins like our own temporary files"),
+    ],
+)
+def test_nothing_is_written_outside(start, by_secret, tmp_path, name, sentence):
+    agent = start("h1", by_secret)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (agent.folder / "link").symlink_to(outside)
+    hello = Hello(session=7, size=10, segment_size=1456, block_segments=44, suite="sha256", kind="file", name=name)
+    answer = say(agent, hello)
+    assert isinstance(answer, Quit) and sentence in answer.reason
+    assert agent.event("refused")["why"] == "target"
+    assert not list(tmp_path.rglob("*escaped*"))
+
+
+def test_strangers_get_nowhere_and_are_counted(start, by_secret, file):
+    agent = start("h1", by_secret)
+    with pytest.raises(AuthenticationError):
+        dialer(SharedSecret(b"x" * 32))(agent.address, 5.0)
+    assert agent.event("refused")["why"] == "authentication"
+    with sender_to(agent, credentials=SharedSecret(b"x" * 32)) as sender:
+        (outcome,) = sender.send_file(file, Route(Packets())).receivers
+    assert not outcome.complete and "the secret is not this agent's" in outcome.reason
+    assert agent.end() == 0
+    ended = agent.event("ended")
+    assert ended["refused"]["authentication"] >= 2
+    assert not list(agent.folder.iterdir())
+
+
+def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
+    agent = start("h1", by_secret)
+    decoder = Decoder()
+    hello = Hello(session=7, size=9, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="half")
+    with dialer(SECRET)(agent.address, 5.0) as sock:
+        sock.settimeout(10)
+        sock.sendall(encode(hello))
+        (ready,) = decoder.feed(sock.recv(65536))
+        assert isinstance(ready, Ready)
+        assert agent.end() == 0
+        said = []
+        while data := sock.recv(65536):
+            said += decoder.feed(data)
+    assert [message.reason for message in said if isinstance(message, Fin)] == ["the agent is ending (SIGTERM)"]
+    assert not (agent.folder / "half").exists(), "nothing that looks whole"
+
+
+def test_the_service_manager_hears_of_every_step(start, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(10)
+        agent = start("h1", NOTIFY_SOCKET=str(tmp_path / "notify"))
+        heard = [manager.recv(4096).decode().split("\n") for _ in range(3)]
+        assert heard[0] == ["READY=1", "STATUS=0 sessions, 0 connections, 0 refused"]
+        assert [words[0] for words in heard[1:]] == ["WATCHDOG=1", "WATCHDOG=1"]
+        agent.end()
+        while (last := manager.recv(4096)) != b"STOPPING=1":
+            assert last.startswith(b"WATCHDOG=1")
+
+
+def test_wrong_use_has_its_exit_status(start, tmp_path):
+    agent = start("h1")
+    taken = tmp_path / "taken.toml"
+    taken.write_text((tmp_path / "h1.toml").read_text().replace(":0", f":{agent.port}"))
+    done = subprocess.run(
+        [BLAST, "agent", "run", "--config", str(taken)], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 1 and f"cannot listen on 127.0.0.1:{agent.port}: Address already in use" in done.stderr
+    taken.write_text("[agnt]")
+    done = subprocess.run(
+        [BLAST, "agent", "run", "--config", str(taken)], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.returncode == 2 and "did you mean agent?" in done.stderr
+
+
+def test_the_single_file_is_the_same_agent(start, by_secret, file, tmp_path):
+    bundle = tmp_path / "agent.pyz"
+    bundle.write_bytes(build_bundle())
+    agent = start("h1", by_secret, (sys.executable, "-I", "-S", "-B", str(bundle)))
+    settings = SenderSettings(dialer=dialer(SECRET), credentials=SECRET, suite="sha256")
+    with Sender([agent.address], settings) as sender:
+        assert sender.send_file(file, Route(Packets())).complete == 1
+    assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
+
+
+# ----------------------------------------------------------------------------------------------------- pipelines
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"), "ca")
+
+
+def access_of(pair: Pair, authority: Authority) -> str:
+    """Senders are let in by their name, the agents themselves as neighbours."""
+    return (
+        f'[access]\ncertificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nclient_ca = "{authority.cert}"\n'
+        'client = [{ common_name = "head" }, { organizational_unit = "hosts", role = "neighbour" }]\n'
+    )
+
+
+@pytest.mark.parametrize("by", ["secret", "certificate"])
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_chain_of_agents_that_know_each_other(start, by_secret, authority, file, by, sealed):
+    names, credentials = ("h1", "h2", "h3"), SECRET
+    if by == "certificate":
+        agents = []
+        for name in names:
+            pair = authority.issue(f"/OU=hosts/CN={name}", f"DNS:{name}")
+            pair.key.chmod(0o600)
+            agents.append(start(name, access_of(pair, authority)))
+        head = authority.issue("/CN=head", "DNS:head")
+        credentials = TlsFiles(head.cert, head.key, authority.cert)
+    else:
+        agents = [start(name, by_secret) for name in names]
+    with sender_to(*agents, credentials=credentials, sealed=sealed) as sender:
+        result = sender.send_file(file, Route(Chain()))
+    assert result.complete == 3, [outcome.reason for outcome in result.receivers]
+    for agent in agents:
+        assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
+
+
+def test_a_chain_breaks_where_a_certificate_is_nobodys(start, authority, file):
+    """The second agent does not let the first one in; the file comes to the first all the same."""
+    agents = []
+    for name, unit in (("h1", "strangers"), ("h2", "hosts")):
+        pair = authority.issue(f"/OU={unit}/CN={name}", f"DNS:{name}")
+        pair.key.chmod(0o600)
+        agents.append(start(name, access_of(pair, authority)))
+    head = authority.issue("/CN=head", "DNS:head")
+    with sender_to(*agents, credentials=TlsFiles(head.cert, head.key, authority.cert)) as sender:
+        result = sender.send_file(file, Route(Chain()))
+    outcomes = {outcome.name: outcome for outcome in result.receivers}
+    assert outcomes["h1"].complete
+    assert agents[1].event("refused")["why"] == "authentication"
