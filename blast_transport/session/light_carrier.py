@@ -137,7 +137,7 @@ class LightCarrier:
             core.sent(block)
         if reader.last(block):
             self._over = True
-            return 0
+            return _BLOCKED_SECONDS
         if not reader.ready(block):
             core.tell_digests()
             return _STREAM_SECONDS

@@ -1,6 +1,6 @@
 """The carrier `packets` at the sender: to every receiver over its own connection, one copy each.
 
-All blocks are owed to everybody from the start, so that there is nothing to do but to digest them.
+A block is owed to everybody as soon as it is digested, so that there is nothing else to do.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import PACKETS, Leg
 
 _BLOCKS_PER_STEP = 32
+_IDLE_SECONDS = 0.5
 
 
 class PacketCarrier:
@@ -32,12 +33,11 @@ class PacketCarrier:
 
     def step(self, core: SenderCore, now: float) -> float:
         """Digest some blocks. Raises SourceChangedError."""
-        self._reader.digest(core.layout.blocks, _BLOCKS_PER_STEP)
+        busy = self._reader.digest(core.layout.blocks, _BLOCKS_PER_STEP)
         core.tell_digests()
-        if self._reader.last(core.digests):
-            core.next_block = core.digests
-            self._over = True
-        return 0
+        core.owe(core.digests)
+        self._over = self._reader.last(core.digests)
+        return 0 if busy and not self._over else _IDLE_SECONDS
 
     def leave(self, core: SenderCore) -> bool:
         """What is owed stays owed."""

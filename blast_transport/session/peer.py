@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -69,6 +69,14 @@ class Owed:
         """These segments of the block too."""
         self.blocks[block] = self.blocks.get(block, 0) | mask
 
+    def add_whole(self, ranges: Iterable[Range]) -> None:
+        """These blocks too, behind what is owed already."""
+        for first, count in ranges:
+            if self.backlog and sum(self.backlog[-1]) == first:
+                self.backlog[-1] = (self.backlog[-1][0], self.backlog[-1][1] + count)
+            else:
+                self.backlog.append((first, count))
+
     def take(self, block: int, mask: int) -> int:
         """Which of these were owed; they are not any more."""
         held = self.blocks.get(block, 0)
@@ -97,7 +105,7 @@ class Owed:
 class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
-    `demoted`: why it is served apart from the others, empty if it is not. `held_up`: seconds for which it alone kept
+    `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the others, empty if it is not. `held_up`: seconds for which it alone kept
     the others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
     """
 
@@ -111,6 +119,7 @@ class Peer:
     handled: int = 0
     position: int = 0
     written: int = 0
+    awaited: float = 0.0
     demoted: str = ""
     held_up: float = 0.0
     repair_at: float = 0.0

@@ -22,7 +22,7 @@ from blast_transport.pipeline import (
 )
 from blast_transport.session.links import Dialer
 from blast_transport.session.pipeline_node import by_name
-from blast_transport.session.reader import BlockReader
+from blast_transport.session.reader import BlockReader, UndigestedKept
 from blast_transport.session.reception import Reception
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import PIPELINE, Leg
@@ -82,6 +82,8 @@ class PipelineCarrier:
         self._take_events(core)
         busy = self._reader.digest(core.layout.blocks, _BLOCKS_PER_STEP)
         core.tell_digests()
+        if busy and self._source is not None and self._reader.source.descriptor is None:
+            self._source.wake()
         return 0 if busy else _IDLE_SECONDS
 
     def leave(self, core: SenderCore) -> bool:
@@ -117,7 +119,11 @@ class PipelineCarrier:
         chain = tuple(Member(*member) for member in leg.chain)
         pipeline = PipelineLeg(leg.session, leg.number, leg.token, leg.first, chain, 0, slowest_rate=leg.slowest_rate)
         self._source = PipelineSource(
-            pipeline, self._reader.source, layout.block_size, self._note, by_name(self._entrance.dialer)
+            pipeline,
+            UndigestedKept(self._reader.source, core),
+            layout.block_size,
+            self._note,
+            by_name(self._entrance.dialer),
         )
         self._reception = Reception(self._entrance.listener, self._entrance.admission, pipeline, self._source)
         self._source.start()

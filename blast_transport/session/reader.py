@@ -12,6 +12,32 @@ from blast_transport.store.source import Source
 _IMAGES = 32
 
 
+class UndigestedKept:
+    """A source for somebody who reads ahead of us: nothing is released before it was digested."""
+
+    def __init__(self, source: Source, core: SenderCore) -> None:
+        self.descriptor, self.content = source.descriptor, source.content
+        self._source, self._core = source, core
+
+    @property
+    def size(self) -> int | None:
+        """As of the source."""
+        return self._source.size
+
+    @property
+    def available(self) -> int:
+        """As of the source."""
+        return self._source.available
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """As of the source."""
+        return self._source.read(offset, view)
+
+    def release(self, offset: int) -> None:
+        """Later, where it was not digested yet."""
+        self._source.release(min(offset, self._core.layout.offset(self._core.digests)))
+
+
 class BlockReader:
     """Blocks of `source` as the session of `core` cuts them."""
 
@@ -40,6 +66,8 @@ class BlockReader:
         Raises SourceChangedError, ForgottenError.
         """
         layout = self._core.layout
+        # A carrier that was left may have gone further than what was digested.
+        self.digest(block, block - self._core.digests)
         length = self.source.read(layout.offset(block), view[: layout.block_size])
         if block == self._core.digests:
             self._core.digest(self._suite.block(view[:length]))

@@ -23,6 +23,9 @@ from blast_transport.optical.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import OPTICAL, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 
+_CREDITS_PER_JUMP = 8
+"""No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReceiverTimings:
@@ -90,6 +93,8 @@ class ReceiverCore:
         self._passed: list[list[int]] = []
         # Where the last of these will end, once nothing more comes of it.
         self._tail = 0
+        # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
+        self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
         self._repeat_at = now
         self._alive_at = now + self._timings.report
@@ -110,11 +115,13 @@ class ReceiverCore:
         self._heard = self._last_new = now
         first = leg.first * self.hello.block_segments
         if self._lit:
-            self._tail = first
+            self._ended.append((now + self._timings.quiet, self._passed[-1], first))
         if leg.carrier == OPTICAL:
             self._passed.append([first, first])
-        self._leg, self._credit_blocks = leg, leg.credit
+        self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
+        # What lies before the new light keeps nobody waiting.
+        self._credit(now)
 
     def arrived(self, segment: int, count: int, payload: memoryview, now: float) -> None:
         """Segments came by light. Raises StoreError."""
@@ -126,9 +133,7 @@ class ReceiverCore:
         if self.assembly.add(segment, count, payload):
             self._heard = self._last_new = now
         if self._passed and segment >= (passed := self._passed[-1])[1] and segment + count <= self._most_segments():
-            if segment > passed[1]:
-                self._ask(passed[1], segment, now)
-            passed[1] = segment + count
+            self._pass(passed, segment, segment + count, now)
         self.stored(now)
 
     def repaired_by(self, segment: int, data: bytes, now: float) -> None:
@@ -198,6 +203,7 @@ class ReceiverCore:
             waits.append(self._repeat_at)
         if self._open_end:
             waits.append(self._last_new + self._timings.quiet)
+        waits += [due for due, _, _ in self._ended]
         return min(waits)
 
     def tick(self, now: float) -> None:
@@ -210,8 +216,13 @@ class ReceiverCore:
         if now >= self._alive_at:
             self._credit(now)
         if self._passed and now >= self._repeat_at:
+            self._repeat_at = now + self._timings.repeat
             for first, stop in self._passed:
                 self._ask(first, stop, now)
+        while self._ended and now >= self._ended[0][0]:
+            _, passed, stop = self._ended.pop(0)
+            self._ask(passed[1], stop, now)
+            passed[1] = max(passed[1], stop)
         if self._open_end and now >= self._last_new + self._timings.quiet:
             self._ask_end(now)
 
@@ -243,12 +254,25 @@ class ReceiverCore:
                 position = max(position, end)
             self._ask(position, stop, now)
             self._passed = [[0, stop]]
+            self._ended.clear()
         else:
-            # The light that has ended is the last but one if a new one has begun.
-            passed = next(passed for passed in reversed(self._passed) if passed[0] < self._tail)
+            passed = self._passed[-1]
             self._ask(passed[1], self._tail, now)
             passed[1] = max(passed[1], self._tail)
         self._tail = 0
+
+    def _pass(self, passed: list[int], segment: int, stop: int, now: float) -> None:
+        """Light has come from `segment` to before `stop`: what it left out is lost."""
+        if segment > passed[1]:
+            missing = self.assembly.missing(passed[1], segment)
+            most = _CREDITS_PER_JUMP * (self._credit_blocks + 1) * self.hello.block_segments
+            # The sender waits for whoever keeps up: this is forged, or we are so late that we are served in the end.
+            if sum(count for _, count in missing) > most:
+                return
+            if missing:
+                self._repeat_at = now + self._timings.repeat
+                self._nack(missing)
+        passed[1] = stop
 
     def _most_segments(self) -> int:
         return self._store.layout.blocks * self.hello.block_segments

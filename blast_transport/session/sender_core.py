@@ -19,8 +19,8 @@ Messages collect in `outbox`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES
@@ -29,9 +29,11 @@ from blast_transport.wire.codec import DIGESTS_PER_MESSAGE
 from blast_transport.wire.messages import (
     OPTICAL,
     PACKETS,
+    PIPELINE,
     Alive,
     Broken,
     Credit,
+    Demoted,
     Digests,
     EndOfData,
     Fin,
@@ -138,12 +140,17 @@ class SenderCore:
             peer.progressed, peer.reason = now, ""
             self.outbox.append((name, self.hello))
 
-    def gone(self, name: str, reason: str, now: float) -> None:
-        """The connection to this receiver has ended; it may come back while the data goes out."""
+    def gone(self, name: str, reason: str, now: float, patience: float = 0.0) -> None:
+        """The connection to this receiver has ended; it may come back while the data goes out.
+
+        Within `patience` seconds it may come back at any time: it did not fail, the way to it did.
+        """
         peer = self.peers[name]
         if peer.over:
             return
-        if self._end is not None or peer.state is PeerState.ENDING:
+        if patience:
+            peer.awaited = now + patience
+        if self._end is not None and now >= peer.awaited:
             self.lose(name, reason)
             return
         if peer.state is not PeerState.ABSENT:
@@ -163,7 +170,10 @@ class SenderCore:
 
     def demote(self, name: str, reason: str) -> None:
         """Serve this receiver apart from the others from now on."""
-        self.peers[name].demoted = self.peers[name].demoted or reason
+        peer = self.peers[name]
+        if not peer.demoted:
+            peer.demoted = reason
+            self.outbox.append((name, Demoted(self.hello.session)))
         self._limit = 0
 
     def quit(self, reason: str) -> None:
@@ -214,6 +224,21 @@ class SenderCore:
         """All blocks up to this one have gone out, or need not."""
         self.next_block = block + 1
 
+    def owe(self, stop: int) -> None:
+        """The blocks before this one go to everybody who misses them, over the control connections."""
+        if stop > self.next_block:
+            for peer in self.peers.values():
+                if peer.state in LISTENING:
+                    peer.owed.add_whole(peer.held.missing(self.next_block, stop))
+            self.next_block = stop
+
+    @property
+    def needed(self) -> int:
+        """Blocks before this one are held by everybody who keeps up, or, if nobody does, who is there, and digested."""
+        there = [peer for peer in self.peers.values() if peer.state in LISTENING]
+        counted = [peer for peer in there if not peer.demoted] or there
+        return min([self.digests, *(peer.position for peer in counted)])
+
     def digest(self, digest: bytes) -> None:
         """The digest of the next block, in order."""
         self._digests += digest
@@ -247,7 +272,7 @@ class SenderCore:
         self.layout = self.layout.closed(size)
         for name, peer in self.peers.items():
             peer.progressed = now
-            if peer.state is PeerState.ABSENT:
+            if peer.state is PeerState.ABSENT and now >= peer.awaited:
                 self.lose(name, peer.reason)
 
     # ----------------------------------------------------------------------------------------------- repairs
@@ -274,7 +299,7 @@ class SenderCore:
         peer = self.peers[name]
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
             return None
-        if peer.demoted and self._end is None and not self._by(PACKETS):
+        if peer.demoted and self._end is None and not self._by(PACKETS) and self._others(peer):
             return None
         if peer.owed.blocks and now < self._gathered.get(next(iter(peer.owed.blocks)), -math.inf) + MOST_GATHER:
             return None
@@ -320,6 +345,15 @@ class SenderCore:
             case _:
                 self.lose(name, f"broke the protocol: {type(message).__name__} in state {peer.state.name}")
 
+    def handled_by(self, session: int, blocks: Mapping[str, int], now: float) -> None:
+        """Each of these receivers has dealt with all blocks before the one that stands with it."""
+        if session != self.hello.session:
+            return
+        for name, handled in blocks.items():
+            peer = self.peers[name]
+            if peer.active and handled > peer.handled:
+                peer.handled, peer.progressed = handled, now
+
     def tell_sent(self) -> None:
         """Tell everybody how far the light is: a loss at an end shows by no gap."""
         alive = Alive(self.hello.session, self.next_block)
@@ -355,9 +389,8 @@ class SenderCore:
         if peer.state is PeerState.READY:
             peer.move(PeerEvent.LEG)
         peer.progressed = now
-        self.outbox.append((name, leg))
-        if leg.carrier == PACKETS:
-            peer.owed.backlog = [*peer.held.missing(leg.first, self.layout.blocks)]
+        # Who comes late is owed what has gone out already.
+        self.outbox.append((name, replace(leg, first=self.next_block) if leg.carrier == OPTICAL else leg))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
         peer.ready = ready
@@ -468,7 +501,7 @@ class SenderCore:
             return
         active = [(name, peer) for name, peer in self.peers.items() if peer.active]
         handled = sorted(peer.handled for _, peer in active)
-        if len(active) < 2 or (median := handled[(len(handled) - 1) // 2]) - handled[0] < self.window // 2:
+        if len(active) < 2 or (median := handled[len(handled) // 2]) - handled[0] < self.window // 2:
             return
         for name, peer in active:
             if 2 * peer.handled <= handled[0] + median:
@@ -481,7 +514,14 @@ class SenderCore:
         return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MOST_DEMOTED * len(there))
 
     def _outstanding(self, peer: Peer) -> bool:
-        return self._end is None and peer.active and self._by(OPTICAL) and peer.handled < self.next_block
+        """It keeps up, has not dealt with what has gone out, and others may have to wait for it."""
+        return peer.active and self._behind(peer)
+
+    def _behind(self, peer: Peer) -> bool:
+        return self._end is None and not self._by(PIPELINE) and peer.handled < self.next_block
+
+    def _others(self, peer: Peer) -> bool:
+        return any(other.active for other in self.peers.values() if other is not peer)
 
     def _by(self, carrier: str) -> bool:
         return self.leg is not None and self.leg.carrier == carrier
@@ -492,15 +532,22 @@ class SenderCore:
             return peer.progressed + self._timings.ready
         if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self._end is not None and peer.owed):
             return peer.progressed + self._timings.stall
+        if peer.state is PeerState.ABSENT and self._end is not None:
+            return peer.awaited
         if self._outstanding(peer):
             return peer.progressed + self._timings.freeze
+        if peer.state is PeerState.READY and not self.layout.known and self._behind(peer) and not self._others(peer):
+            # A stream cannot go on for ever without those that still might take it.
+            return peer.progressed + self._timings.stall
         return None
 
     def _overdue(self, peer: Peer) -> str:
+        if peer.state is PeerState.ABSENT:
+            return peer.reason
         if peer.state is PeerState.INVITED:
             return f"did not answer the invitation within {self._timings.ready:g} s"
         if peer.state is PeerState.MOVING:
             return f"did not follow to another carrier within {self._timings.ready:g} s"
-        if peer.owed:
+        if peer.owed or self._end is None:
             return f"no sign of taking its repairs for {self._timings.stall:g} s"
         return f"did not confirm: no progress for {self._timings.stall:g} s after the end of data"

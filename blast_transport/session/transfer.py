@@ -20,6 +20,7 @@ from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Chain, Dark, GiveUp, Light, Packets, Route, Way
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
+from blast_transport.store.source import Source, StreamSource
 from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Leg
 
 _IDLE_SECONDS = 1.0
@@ -64,8 +65,10 @@ class Transfer:
     def run(self, report: Callable[[Progress], None] | None = None) -> None:
         """See it through, with a `report` some times a second. Raises as `Sender.transmit` does."""
         self._report = report
-        core = self._core
+        core, source = self._core, self._reader.source
         self._route.wake = self._links.wake
+        if isinstance(source, StreamSource):
+            source.wake = self._links.wake
         try:
             while not core.over:
                 self._obey()
@@ -75,6 +78,7 @@ class Transfer:
                     wait = min(wait, max(0.0, deadline - now))
                 self._links.exchange(core, self._reader.image, wait)
                 core.tick(time.monotonic())
+                self._release(source)
                 self._tell()
             self._links.exchange(core, self._reader.image, 0)
         finally:
@@ -142,10 +146,15 @@ class Transfer:
         if self.totals.began is None:
             self.totals.began = now
         wait = carrier.step(self._core, now)
-        if carrier.over and all(draining.over for draining in self._draining):
+        if not carrier.over or not all(draining.over for draining in self._draining):
+            return wait
+        if self._reader.source.size is None:
+            # A chain that has failed, and a stream that goes on.
+            self._way = Packets()
+            self._leave()
+        else:
             self._end(now)
-            return 0
-        return wait
+        return 0
 
     def _end(self, now: float) -> None:
         """Everything has left: digest what a carrier left out, and say so."""
@@ -219,10 +228,11 @@ class Transfer:
 
     def _reach(self, position: int) -> None:
         self._route.reached = max(self._route.reached, position)
-        if self._reader.source.size is None:
-            kept = [peer.position for peer in self._core.peers.values() if peer.active]
-            if kept:
-                self._reader.source.release(self._core.layout.offset(min(kept)))
+
+    def _release(self, source: Source) -> None:
+        """Make room for more of a stream."""
+        if source.descriptor is None:
+            source.release(self._core.layout.offset(self._core.needed))
 
     def _alone(self, now: float) -> bool:
         """Nobody is connected; after a while that is the end."""
