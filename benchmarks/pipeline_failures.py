@@ -12,6 +12,7 @@ Exit status 1 if a node has no whole file or the report is wrong.
 
 from __future__ import annotations
 
+import argparse
 import json
 import signal
 import statistics
@@ -70,10 +71,9 @@ def main() -> bool:
             scenario.name: partial(_measure, scenario, bed, source) for scenario in SCENARIOS
         }
         results = script.in_turn(measures, args.repeats)
-    rows = [_row(name, args.megabytes, runs) for name, runs in results.items()]
-    figures = {"nodes": args.nodes, "megabytes": args.megabytes, "rate_mbps": SHAPE.rate_mbps, "failures": rows}
+    rows = [_row(name, args, runs) for name, runs in results.items()]
     if args.json:
-        print(json.dumps({"machine": machine.describe(), **figures}, indent=2))
+        print(json.dumps({"machine": machine.describe(), "failures": rows}, indent=2))
     else:
         print(machine.describe())
         print(f"{args.nodes} nodes, {args.megabytes} MB, {SHAPE.name} each, {args.repeats} repeats, medians (min-max)")
@@ -96,12 +96,15 @@ def _measure(scenario: Scenario, bed: Bed, source: Path) -> Struck:
     return struck_transfer(tool, bed, source, limit_seconds=60 + 4 * undisturbed, victims=dying, strike=strike)
 
 
-def _row(name: str, megabytes: int, runs: Sequence[Struck]) -> dict[str, Any]:
+def _row(name: str, args: argparse.Namespace, runs: Sequence[Struck]) -> dict[str, Any]:
     times = [run.others_seconds for run in runs]
     return {
         "scenario": name,
+        "nodes": args.nodes,
+        "rate_mbps": SHAPE.rate_mbps,
+        "bytes": args.megabytes * 1_000_000,
         "seconds": times,
-        "megabytes_per_second": megabytes / statistics.median(times),
+        "megabytes_per_second": args.megabytes / statistics.median(times),
         "sender_seconds": [run.sender_seconds for run in runs],
         "wrong": sorted({sentence for run in runs for sentence in run.wrong}),
     }

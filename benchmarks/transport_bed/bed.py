@@ -72,6 +72,7 @@ class Bed:
             self._names = registry.claim()
             undo.callback(cleanup.down, self._names.lab)
             self._middle = self._hold(undo)
+            run_in_network_of(self._middle.pid, _quiet_and_trusting)
             self._holders = [self._hold(undo) for _ in self.plan.hosts]
             self._lay_packets()
             if self.plan.light:

@@ -24,7 +24,7 @@ def draw(rows: Sequence[Row], path: Path, subtitle: str) -> None:
     tools = list(dict.fromkeys((row["tool"], row["title"]) for row in rows))
     with mpl.rc_context({"svg.hashsalt": "blast", "svg.fonttype": "none", "font.size": 9.0}):
         figure = Figure(figsize=(4.2 * len(shapes), 5.6), layout="constrained")
-        panels = figure.subplots(1, len(shapes), squeeze=False)[0]
+        panels = figure.subplots(1, len(shapes), squeeze=False, sharex=True, sharey=True)[0]
         for axes, (name, rate) in zip(panels, shapes, strict=True):
             for number, (tool, title) in enumerate(tools):
                 own = [row for row in drawn if row["shape"] == name and row["tool"] == tool]

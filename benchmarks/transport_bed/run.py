@@ -87,12 +87,12 @@ class Run:
 
     def await_outputs(self, sender: Program) -> None:
         """Wait until every receiver has its copy, which the tool gives its name when it is whole. Raises RunFailed."""
-        missing = [self.output(receiver) for receiver in self.receivers]
-        while missing := [path for path in missing if not path.exists()]:
+        missing = list(self.receivers)
+        while missing := [receiver for receiver in missing if not self.output(receiver).exists()]:
             if sender.status:
                 sender.require_success()
             if time.monotonic() > self.deadline:
-                raise RunFailed(f"{len(missing)} receivers had no file in time")
+                raise RunFailed(f"{', '.join(f'h{receiver}' for receiver in missing)} had no file in time")
             time.sleep(_LOOK_SECONDS)
 
     def await_bytes(self, host: int, count: float) -> None:
@@ -141,5 +141,6 @@ def transfer(  # noqa: PLR0913, PLR0917 - what, where, and until when
             ended, notes = tool.send(run)
         except RunFailed as failure:
             return Outcome(limit_seconds, str(failure), {})
-        broken = len(run.receivers) - len(run.intact(run.receivers)) if tool.carries else 0
-        return Outcome(ended - started, f"{broken} receivers have another file" if broken else "", notes)
+        broken = set(run.receivers).difference(run.intact(run.receivers)) if tool.carries else ()
+        names = ", ".join(f"h{receiver}" for receiver in sorted(broken))
+        return Outcome(ended - started, names and f"another file than was sent at {names}", notes)

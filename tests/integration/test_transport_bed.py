@@ -1,0 +1,87 @@
+"""The bed on which transports are measured: its networks carry what they say, and it goes with everything in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import cleanup
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(os.geteuid() != 0 or shutil.which("cc") is None, reason="needs root and a C compiler"),
+]
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SIZE = 2_000_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def test_tools_are_run_and_checked_on_a_bed_that_goes():
+    from transport_bed.bed import Plan
+    from transport_bed.comparison import compiled
+    from transport_bed.run import transfer
+    from transport_bed.script import bed_and_file
+    from transport_bed.shape import Shape
+    from transport_bed.tools import TOOLS
+
+    tools = [TOOLS[name]() for name in ("floor", "naive", "optical", "pipeline")]
+    shaped = Shape(100.0)
+    with bed_and_file(Plan(2, shaped), SIZE) as (bed, source):
+        lab, folder = bed.lab, source.parent
+        programs = compiled(tools, folder)
+        outcomes = {tool.name: transfer(tool, bed, source, programs, 60.0) for tool in tools}
+        assert {name: outcome.failure for name, outcome in outcomes.items()} == dict.fromkeys(outcomes, "")
+        # Two copies over one link of 100 Mbit/s, less what the shaper lets through at once.
+        assert outcomes["naive"].seconds > (2 * SIZE - 300_000) * 8 / 100e6
+        assert outcomes["optical"].notes["datagrams"] >= SIZE / 1456
+        assert sorted(entry.name for entry in folder.iterdir()) == ["programs", "source"]
+    assert not folder.exists()
+    assert lab not in cleanup.found_labs()
+
+
+def test_a_tool_that_does_not_manage_it_has_failed():
+    from transport_bed.bed import Plan
+    from transport_bed.comparison import compiled
+    from transport_bed.run import transfer
+    from transport_bed.script import bed_and_file
+    from transport_bed.shape import Shape
+    from transport_bed.tools import TOOLS
+
+    tool = TOOLS["naive"]()
+    with bed_and_file(Plan(1, Shape(8.0), light=False), SIZE) as (bed, source):
+        outcome = transfer(tool, bed, source, compiled([tool], source.parent), 0.5)
+        assert outcome.failure == "h1 had no file in time"
+
+
+def test_light_goes_one_way_and_dark_when_it_is_withdrawn():
+    from transport_bed.bed import SENDER, Bed, Plan
+
+    from mininet_topos.netdev import query
+
+    with Bed(Plan(2)) as bed:
+        shout = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(0, 32, " \
+            "socket.inet_aton('{}')); s.sendto(bytes(1000), ('239.1.1.1', 5000))"  # fmt: skip
+
+        def heard(host: int) -> list[int]:
+            before = [bed.received_bytes(other) for other in bed.plan.hosts]
+            query([sys.executable, "-c", shout.format(bed.light_address(host))], "", bed.pid(host))
+            return [bed.received_bytes(other) - earlier for other, earlier in zip(bed.plan.hosts, before, strict=True)]
+
+        assert heard(SENDER) == [0, 1042, 1042]
+        assert heard(1) == [0, 0, 0]
+        bed.withdraw_light()
+        assert heard(SENDER) == [0, 0, 0]
+        bed.grant_light()
+        assert heard(SENDER) == [0, 1042, 1042]

@@ -1,0 +1,226 @@
+"""The pure parts of the transport's benchmarks, and the programs that make faults."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def row(tool: str, rate: float | None, receivers: int, gbps: float) -> dict[str, object]:
+    return {"tool": tool, "rate_mbps": rate, "receivers": receivers, "gbps": gbps}
+
+
+def test_claims_are_ratios_of_the_same_cell():
+    from transport_bed.claims import claims
+
+    rows = [
+        row("floor", None, 7, 6.0), row("optical", None, 7, 3.0), row("udpcast", None, 7, 0.25),
+        row("uftp", None, 7, 0.3), row("pipeline", None, 7, 1.0), row("naive", None, 7, 2.0),
+        row("optical", 400.0, 3, 0.38), row("optical", 400.0, 15, 0.19),
+    ]  # fmt: skip
+    found = {claim.words: (claim.value, claim.kept) for claim in claims(rows)}
+    assert found["optical ÷ floor, unshaped, 7 receivers"] == (0.5, True)
+    assert found["optical ÷ best of udpcast, uftp, unshaped, 7 receivers"] == (pytest.approx(10.0), True)
+    assert found["pipeline ÷ naive TCP, unshaped, 7 receivers"] == (0.5, False)
+    limit = 0.4 * 1456 / 1514
+    assert found["optical ÷ payload limit, 400 Mbit/s, 3 receivers"] == (pytest.approx(0.38 / limit), True)
+    assert found["optical, 400 Mbit/s: slowest ÷ fastest, 3 to 15 receivers"] == (0.5, False)
+    assert not any("naive TCP, 400" in words for words in found)
+
+
+def test_a_tool_that_always_failed_decides_nothing():
+    from transport_bed.claims import claims
+
+    failed = {"tool": "optical", "rate_mbps": None, "receivers": 7}
+    assert claims([failed, row("floor", None, 7, 6.0)]) == []
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1", "0", "nan", "inf"])
+def test_a_shape_is_a_rate_or_none(text):
+    from transport_bed.shape import shape
+
+    with pytest.raises(ValueError):
+        shape(text)
+
+
+def test_limits_are_those_of_full_frames():
+    from transport_bed.shape import UNSHAPED, shape
+
+    assert shape("unshaped") is UNSHAPED
+    assert UNSHAPED.udp_limit is None
+    assert UNSHAPED.lines("eth0") == []
+    gigabit = shape("1000")
+    assert gigabit.udp_limit == pytest.approx(0.9617e9, rel=1e-4)
+    assert gigabit.tcp_limit == pytest.approx(0.9564e9, rel=1e-4)
+
+
+@given(st.integers(1, 60), st.integers(1, 4))
+def test_taktuk_hears_of_every_host_once(count, arity):
+    from transport_bed.tools.taktuk import below
+
+    hosts = [f"h{number}" for number in range(count)]
+    words = below(hosts, arity)
+    assert sorted(words[place + 1] for place, word in enumerate(words) if word == "-m") == sorted(hosts)
+    depths = {0}
+    depth = 0
+    for word in words:
+        depth += (word == "-[") - (word == "-]")
+        depths.add(depth)
+    assert depth == 0
+    assert max(depths) == count - 1 if arity == 1 else max(depths) <= count.bit_length()
+
+
+def test_files_are_compared_to_their_end(tmp_path):
+    from transport_bed.contents import same, write_random
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_random(one, (1 << 20) + 7)
+    content = one.read_bytes()
+    other.write_bytes(content)
+    assert len(content) == (1 << 20) + 7
+    assert same(one, other)
+    for wrong in (content[:-1], content + b"x", content[:-1] + bytes([content[-1] ^ 1]), b""):
+        other.write_bytes(wrong)
+        assert not same(one, other)
+    assert not same(one, tmp_path / "nowhere")
+
+
+def test_no_room_is_a_sentence():
+    from transport_bed.contents import require_room
+    from transport_bed.failures import CannotRun
+
+    with pytest.raises(CannotRun, match="give a smaller --megabytes"):
+        require_room(1 << 50, 2)
+
+
+RECEIVE = """
+import socket, struct, sys
+receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+receiver.setsockopt(socket.IPPROTO_UDP, 104, 1)
+receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+receiver.settimeout(5)
+receiver.bind(("127.0.0.1", 0))
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sender.setsockopt(socket.IPPROTO_UDP, 103, 1000)
+sender.connect(receiver.getsockname())
+kept = []
+for burst in range(200):
+    sender.send(b"".join(struct.pack("<I", burst * 40 + n) + bytes([n]) * 996 for n in range(40)))
+    parts = [bytearray(4 if n % 2 == 0 else 996) for n in range(80)]
+    length, _, _, _ = receiver.recvmsg_into(parts)
+    assert length % 1000 == 0
+    for n in range(length // 1000):
+        (number,) = struct.unpack("<I", parts[2 * n])
+        assert parts[2 * n + 1] == bytes([number % 40]) * 996 and number // 40 == burst
+        kept.append(number)
+assert kept == sorted(set(kept))
+print(len(kept))
+"""
+
+
+@needs_compiler
+def test_lost_datagrams_are_cut_out_of_super_packets(tmp_path):
+    from transport_bed.programs import compile_into
+
+    library = compile_into(tmp_path, "lossy")
+    settings = {
+        "LOSSY_SHARE": "0.02",
+        "LOSSY_SEED": "7",
+        "LOSSY_COUNT": str(tmp_path / "count"),
+        "LOSSY_DATAGRAM": "1000",
+    }
+    environment = {**os.environ, **settings, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", RECEIVE], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lost, seen = struct.unpack("=QQ", (tmp_path / "count").read_bytes())
+    assert seen == 8000
+    assert int(done.stdout) == seen - lost
+    # 160 expected, standard deviation 12.5.
+    assert 100 < lost < 220
+
+
+WRITE = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+reader, writer = os.pipe()
+data = bytes(32768)
+def spliced():
+    os.write(writer, data)
+    os.splice(reader, file, len(data), offset_dst=0)
+one, several, here = lambda: os.pwrite(file, data, 0), lambda: os.pwritev(file, [data], 0), lambda: os.write(file, data)
+for write in (one, several, here, spliced):
+    began = time.monotonic()
+    for _ in range(10):
+        write()
+    print(327680 / (time.monotonic() - began))
+"""
+
+
+@needs_compiler
+def test_a_slow_store_is_slow_whatever_writes(tmp_path):
+    from transport_bed.programs import compile_into
+
+    library = compile_into(tmp_path, "slow_store")
+    environment = {**os.environ, "LD_PRELOAD": str(library), "SLOW_BYTES_PER_SECOND": "1e6"}
+    command = [sys.executable, "-c", WRITE, str(tmp_path / "file")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    first, *rates = map(float, done.stdout.split())
+    # What was saved up goes to the first.
+    assert first < 1.6e6
+    assert all(rate < 1.05e6 for rate in rates)
+
+
+def test_the_relay_delays_both_ways_and_passes_the_end_on():
+    relay = BENCHMARKS / "transport_bed" / "programs" / "delay_relay.py"
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+        free.close()
+        ends = [f"127.0.0.1:{port}", f"127.0.0.1:{server.getsockname()[1]}", "50"]
+        with subprocess.Popen([sys.executable, relay, *ends], stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+                _talk(port, server)
+            finally:
+                process.kill()
+
+
+def _talk(port: int, server: socket.socket) -> None:
+    server.settimeout(5)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as near:
+        far, _ = server.accept()
+        with far:
+            far.settimeout(5)
+            for source, target in ((near, far), (far, near)):
+                began = time.monotonic()
+                source.sendall(b"x" * 100_000)
+                got = b""
+                while len(got) < 100_000:
+                    got += target.recv(1 << 20)
+                assert time.monotonic() - began >= 0.05
+            near.shutdown(socket.SHUT_WR)
+            assert far.recv(1) == b""
+            far.sendall(b"late")
+            assert near.recv(10) == b"late"
