@@ -1,4 +1,4 @@
-"""`blast agent`: run the agent of a host, check a configuration, print an example of one."""
+"""`blast agent`: run the agent of a host, check a configuration, print an example of one, make a single file of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
-from blast_transport.errors import TransportError
+from blast_transport.errors import TransportError, sentence
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
+
+_PROGRAM_MODE = 0o755
 
 Parsers = Any
 """What argparse gives back from add_subparsers."""
@@ -32,7 +34,7 @@ def register(subparsers: Parsers) -> None:
 
 
 def add_commands(commands: Parsers) -> None:
-    """Add run, check and example-config."""
+    """Add run, check, example-config and bundle."""
     purpose = "Receive what senders bring, within what the configuration allows, until told to end (SIGTERM, SIGINT)."
     run = _command(commands, "run", purpose, "--config /etc/blast/agent.toml")
     _add_config(run)
@@ -48,6 +50,10 @@ def add_commands(commands: Parsers) -> None:
     purpose = "Print a commented configuration to start from."
     example = _command(commands, "example-config", purpose, "> agent.toml")
     example.set_defaults(run=_example)
+    purpose = "Write the agent as a single file, which any host with a new enough Python runs."
+    bundle = _command(commands, "bundle", purpose, "--output agent.pyz")
+    bundle.add_argument("--output", type=Path, required=True, metavar="FILE", help="where to write it")
+    bundle.set_defaults(run=_bundle)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,6 +107,16 @@ def _check(options: argparse.Namespace) -> int:
 
 def _example(_: argparse.Namespace) -> int:
     _say(files("blast_transport.agent").joinpath("example.toml").read_text().rstrip())
+    return DONE
+
+
+def _bundle(options: argparse.Namespace) -> int:
+    try:
+        options.output.write_bytes(build_bundle())
+        options.output.chmod(_PROGRAM_MODE)
+    except OSError as error:
+        sys.stderr.write(f"blast agent: {options.output} cannot be written: {sentence(error)}\n")
+        return FAILED
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""The first message of a connection: a sender's Hello, or a neighbour's Join. Not a byte more is read than it has."""
+"""The first message of a connection: a sender's Hello or Relay, or a neighbour's Join. Not a byte more is read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from blast_transport.pipeline.messages import JOIN_TYPE, Join
 from blast_transport.pipeline.messages import Decoder as PipelineDecoder
 from blast_transport.wire.codec import FRAME, Decoder
 from blast_transport.wire.messages import Hello
+from blast_transport.wire.relaying import RELAY_TYPE, Relay, RelayDecoder
 
 LARGEST = 1 << 16
 """Bytes of a Hello at most; one that is longer is none."""
 
-FirstMessage = Hello | Join
+FirstMessage = Hello | Join | Relay
 
 
 def read_first(sock: socket.socket, patience: float, seconds: float) -> FirstMessage | None:
@@ -44,9 +45,10 @@ def parse_first(frame: bytes) -> FirstMessage:
         joining = PipelineDecoder()
         message = joining.feed(frame[: FRAME.size]) or joining.feed(frame[FRAME.size :])
     else:
-        message = next(iter(Decoder().feed(frame)), None)
-    if not isinstance(message, Hello | Join):
-        raise RemoteProtocolError(f"a connection begins with Hello or Join, not with {type(message).__name__}")
+        decoder = RelayDecoder() if number == RELAY_TYPE else Decoder()
+        message = next(iter(decoder.feed(frame)), None)
+    if not isinstance(message, Hello | Join | Relay):
+        raise RemoteProtocolError(f"a connection begins with Hello, Join or Relay, not with {type(message).__name__}")
     return message
 
 

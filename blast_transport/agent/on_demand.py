@@ -1,7 +1,8 @@
 """An agent for one sender, started over SSH: told on standard input what it may do, and over when that closes.
 
 The first line on standard input is JSON, {"secret": HEX, "settings": TABLES, "light_network": NETWORK or null}; what
-the agent tells goes to standard output, a JSON line for each event, `ready` with its port first.
+the agent tells goes to standard output, a JSON line for each event, `ready` with its port first. Light is taken to
+come to the address in that network, or else to the one that SSH came to.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -24,7 +26,8 @@ from blast_transport.agent.process import make_server, serve
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings, from_tables
-from blast_transport.errors import TransportError
+from blast_transport.errors import TransportError, WrongInputError
+from blast_transport.optical.interface import interface_mtu
 
 IDLE_SECONDS = 3600.0
 """Without any connection for so long the sender is taken to be lost, though standard input is open."""
@@ -68,10 +71,8 @@ def read_order(line: bytes) -> Order:
         raise SettingsError("what came on standard input is no order of a sender") from None
     if len(secret) < LEAST_SECRET_BYTES:
         raise SettingsError(f"a secret of {len(secret)} bytes is too short")
-    if network is not None:
-        light = replace(settings.agent, light_address=own_address_in(network))
-        settings = replace(settings, agent=light)
-    return Order(SharedSecret(secret), settings)
+    address = own_address_in(network) if network is not None else address_of_ssh(os.environ)
+    return Order(SharedSecret(secret), replace(settings, agent=replace(settings.agent, light_address=address)))
 
 
 def own_address_in(network: ipaddress.IPv4Network) -> str | None:
@@ -84,6 +85,16 @@ def own_address_in(network: ipaddress.IPv4Network) -> str | None:
             return None
         address = str(probe.getsockname()[0])
     return address if ipaddress.IPv4Address(address) in network else None
+
+
+def address_of_ssh(environment: Mapping[str, str]) -> str | None:
+    """The address of this host that an SSH client has connected to (sshd(8)), if it is one of an interface."""
+    try:
+        _, _, address, _ = environment.get("SSH_CONNECTION", "").split()
+        interface_mtu(address)
+    except (ValueError, WrongInputError):
+        return None
+    return address
 
 
 def _await_end(stdin: BinaryIO, server: AgentServer) -> None:

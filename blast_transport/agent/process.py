@@ -33,7 +33,7 @@ def make_server(settings: Settings, credentials: Credentials, reporter: Reporter
         connect=dialer(credentials),
     )
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
-    return AgentServer(settings, admission, session_factory(surroundings), reporter)
+    return AgentServer(settings, admission, session_factory(surroundings), reporter, surroundings.connect)
 
 
 def serve(server: AgentServer, reporter: Reporter, tick: Callable[[], None] = lambda: None) -> None:

@@ -43,8 +43,8 @@ class StartOptions:
     `user`, `port` and `ssh_options` (as on ssh's command line) are for ssh; at most `window` hosts are being started at
     the same time, each for at most `seconds`, and at the end all agents together get `end_seconds`. Agents listen on
     `listen`; `addresses` says where on the packet network a host is reached, if not by its name for ssh.
-    `light_network` is the network of the light path, where an agent finds its own address in; `commands` and `limits`
-    are tables as in an agent's configuration.
+    `light_network` is the network of the light path, in which an agent finds its own address (None: light comes to the
+    address that SSH came to); `commands` and `limits` are tables as in an agent's configuration.
     """
 
     user: str | None = None

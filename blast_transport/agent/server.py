@@ -2,7 +2,7 @@
 
 Every connection has a thread of its own. It stands at the door until it has proved who it is, within a bounded time.
 Then a Hello makes a session, which runs in that thread and has the connection until it ends; a Join brings the
-connection to a session that runs. What is refused is told to the other side where there are words for it, counted, and
+connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts. What is refused is told to the other side where there are words for it, counted, and
 logged.
 """
 
@@ -28,8 +28,11 @@ from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import SENDER, Settings
 from blast_transport.errors import RemoteProtocolError, TransportError, sentence
 from blast_transport.pipeline.messages import Join
+from blast_transport.session.dialling import Dialer, dial
+from blast_transport.session.leader import Leader
 from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Hello, Quit
+from blast_transport.wire.relaying import Relay
 
 log = logging.getLogger(LOGGER)
 
@@ -43,14 +46,21 @@ _SECONDS_WITHOUT_ROOM = 0.2
 
 
 class AgentServer:
-    """Listens from the start on. Raises CannotListenError.
+    """Listens from the start on; reaches other agents by `dialer`. Raises CannotListenError.
 
     Attributes to read: `endpoint` (where it listens), `refusals`, `reason` (why it was stopped; empty: it was not).
     """
 
-    def __init__(self, settings: Settings, admission: Admission, factory: SessionFactory, reporter: Reporter) -> None:
-        self._admission = admission
-        self._factory = factory
+    def __init__(
+        self,
+        settings: Settings,
+        admission: Admission,
+        factory: SessionFactory,
+        reporter: Reporter,
+        dialer: Dialer = dial,
+    ) -> None:
+        self._admission, self._factory, self._dialer = admission, factory, dialer
+        self._leaders: set[Leader] = set()
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
         self._stop_seconds = settings.agent.stop_ms / 1000
         self.refusals = Refusals(reporter)
@@ -83,6 +93,8 @@ class AgentServer:
                     self._accept()
                 tick()
         self._listening.close()
+        for leader in list(self._leaders):
+            leader.stop()
         if not self._sessions.stop(self.reason, self._stop_seconds):
             log.warning("%s did not end in time", self.status)
         os.close(self._wake_reader)
@@ -148,6 +160,8 @@ class AgentServer:
                 again = self._session(connection, first)
             case Join():
                 return self._join(connection, first)
+            case Relay():
+                self._lead(connection, first)
         if not again:
             connection.close()
         return again
@@ -162,6 +176,17 @@ class AgentServer:
             self.refusals.add(Why.JOIN, connection.peer, str(error))
             connection.close()
         return False
+
+    def _lead(self, connection: Connection, relay: Relay) -> None:
+        if connection.role != SENDER:
+            self.refusals.add(Why.ROLE, connection.peer, "you may hand on data here, but make nobody a leader")
+            return
+        leader = Leader(connection.sock, relay, self._dialer)
+        self._leaders.add(leader)
+        try:
+            leader.run()
+        finally:
+            self._leaders.discard(leader)
 
     def _session(self, connection: Connection, hello: Hello) -> bool:
         if connection.role != SENDER:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blast_transport.agent
-from blast_transport.agent.errors import NotAllowedError, SettingsError
+from blast_transport.agent.authentication import MAGIC, REFUSED, AgentHandshake, ClientHandshake
+from blast_transport.agent.errors import AuthenticationError, NotAllowedError, SettingsError
+from blast_transport.agent.first_message import read_first
 from blast_transport.agent.permissions import Allowed, AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.settings import CommandSection, FolderSection, LimitsSection, Settings, parse
-from blast_transport.errors import UnsafeNameError
+from blast_transport.errors import RemoteProtocolError, UnsafeNameError
+from blast_transport.pipeline.messages import TOKEN_BYTES, Join
+from blast_transport.pipeline.messages import encode as encode_join
+from blast_transport.wire.codec import FRAME, encode
+from blast_transport.wire.messages import Hello, Quit
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
 EXAMPLES = inputs(1000)
@@ -169,3 +177,96 @@ def test_settings_are_understood_or_refused_in_a_sentence() -> None:
     run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(5000))
     for outcome in ("settings", "refused: not TOML", "refused: a sentence on a key"):
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
+
+
+# ------------------------------------------------------------------------------------- what strangers say first
+
+HELLO = Hello(session=7, size=None, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="a/b")
+FIRST = [
+    encode(HELLO),
+    encode(replace(HELLO, size=1 << 40, folder="in", content="c", key=bytes(32))),
+    encode_join(Join(7, 1, bytes(TOKEN_BYTES), "h2")),
+    encode(Quit(7, "enough")),
+]
+
+
+def bytes_changed(rng: random.Random, data: bytes) -> bytes:
+    """A few bytes changed, cut, doubled or inserted; most often the frame still says its own length."""
+    changed = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        at = rng.randrange(len(changed) + 1)
+        match rng.randrange(5):
+            case 4 if digits := [place for place, byte in enumerate(changed) if 48 <= byte < 58]:
+                changed[rng.choice(digits)] = rng.choice(b"0123456789-")
+            case 0 if at < len(changed):
+                changed[at] = rng.choice([0, 1, 34, 125, 0x7F, 0xFF, rng.randrange(256)])
+            case 1:
+                del changed[at : at + rng.randrange(9)]
+            case 2:
+                changed[at:at] = changed[: rng.randrange(20)]
+            case _:
+                changed[at:at] = rng.randbytes(rng.randrange(8))
+    if len(changed) >= FRAME.size and rng.random() < 0.8:
+        changed[:4] = (len(changed) - FRAME.size).to_bytes(4, "little")
+    return bytes(changed)
+
+
+def noise(rng: random.Random) -> bytes:
+    """A frame's head with anything behind it."""
+    return rng.choice(FIRST)[: FRAME.size] + rng.randbytes(rng.randrange(80))
+
+
+def check_first(_: random.Random, data: bytes) -> str:
+    """A first message, nothing, or one error; and nothing is read of what follows it."""
+    near, far = socket.socketpair()
+    with near, far:
+        near.sendall(data + b"FOLLOWS")
+        near.shutdown(socket.SHUT_WR)
+        try:
+            message = read_first(far, 5.0, 5.0)
+        except RemoteProtocolError as error:
+            assert str(error).strip()
+            return "refused"
+        assert isinstance(message, Hello | Join)
+        length, *_ = FRAME.unpack_from(data + b"FOLLOWS")
+        assert far.recv(1 << 20) == (data + b"FOLLOWS")[FRAME.size + length :]
+        return type(message).__name__
+
+
+def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() -> None:
+    files = ("agent/first_message.py", "wire/codec.py", "wire/fields.py", "pipeline/messages.py")
+    run = fuzz(Decoder("first message", FIRST, bytes_changed, noise, check_first, files), inputs(5000))
+    for outcome in ("Hello", "Join", "refused"):
+        assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
+
+
+def told(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) -> str:
+    """How a handshake ends that is told this, `step` bytes at a time."""
+    try:
+        while data and handshake.wanted:
+            count = min(step, handshake.wanted)
+            handshake.receive(data[:count], 0.0)
+            data = data[count:]
+    except AuthenticationError as error:
+        assert str(error).isprintable()
+        return str(error)
+    return "in" if handshake.done else "waits"
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    data=st.one_of(
+        st.binary(max_size=120),
+        st.binary(max_size=80).map(lambda rest: MAGIC + rest),
+        st.binary(max_size=80).map(lambda rest: REFUSED + rest),
+        st.lists(st.binary(min_size=32, max_size=32), max_size=2).map(
+            lambda rest: b"".join(MAGIC + one for one in rest)
+        ),
+    ),
+    step=st.integers(1, 40),
+    agent=st.booleans(),
+)
+def test_nobody_guesses_a_proof(data: bytes, step: int, agent: bool) -> None:
+    kind = AgentHandshake if agent else ClientHandshake
+    whole, cut = (told(kind(b"s" * 32, 1.0, nonce=b"n" * 32), data, count) for count in (1000, step))
+    assert whole == cut != "in"

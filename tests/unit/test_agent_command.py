@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from blast_client.command import main
 from blast_transport.agent import on_demand
+from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.on_demand import own_address_in, read_order
@@ -75,7 +77,14 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
         check_host(parse(f'[[folder]]\nname = "in"\npath = "{tmp_path}"'))
 
 
-@pytest.mark.parametrize("command", ["run", "check", "example-config"])
+def test_the_single_file_is_written_as_a_program(tmp_path, capsys):
+    assert main(["agent", "bundle", "--output", str(tmp_path / "agent.pyz")]) == 0
+    assert (tmp_path / "agent.pyz").read_bytes() == build_bundle() and os.access(tmp_path / "agent.pyz", os.X_OK)
+    assert main(["agent", "bundle", "--output", str(tmp_path / "absent" / "agent.pyz")]) == 1
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "check", "example-config", "bundle"])
 def test_every_command_has_help_with_an_example(capsys, command):
     assert main(["agent", command, "--help"]) == 0
     assert f"blast agent {command}" in capsys.readouterr().out.split("example:")[1]
@@ -114,3 +123,12 @@ def test_the_address_on_the_light_path_is_found_by_its_network():
     assert own_address_in(ipaddress.IPv4Network("127.0.0.0/8")) == "127.0.0.1"
     assert own_address_in(ipaddress.IPv4Network("203.0.113.0/24")) is None
     assert read_order(order(light_network="127.0.0.0/8")).settings.agent.light_address == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("connection", "address"),
+    [("10.0.0.9 5 127.0.0.1 22", "127.0.0.1"), ("10.0.0.9 5 203.0.113.1 22", None), ("::1 5 ::1 22", None), ("", None)],
+)
+def test_otherwise_light_comes_to_where_ssh_came(monkeypatch, connection, address):
+    monkeypatch.setenv("SSH_CONNECTION", connection)
+    assert read_order(order()).settings.agent.light_address == address

@@ -1,0 +1,70 @@
+"""docs/agent.md: every command in it is one that `blast` takes, and what it lists is what there is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import GROUP, build_parser
+from blast_transport.agent.permissions import DEEPEST, LONGEST_NAME
+from blast_transport.agent.reporting import Why
+from blast_transport.agent.settings import parse
+from blast_transport.store.file_target import PARTIAL_PREFIX
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "agent.md").read_text()
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
+BLOCKS = [line for block in re.findall(r"```\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
+SHELL = re.compile(r"\s(>>?|\|)\s.*$")
+
+
+def commands() -> list[str]:
+    found = (line.removeprefix("/opt/blast/bin/") for line in (*BLOCKS, *QUOTED))
+    return sorted(
+        {SHELL.sub("", line) for line in found if re.match(r"blast [a-z]+ [a-z]", line)} - {"blast send --sealed"}
+    )
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_taken(command):
+    parser = build_parser([EntryPoint(name, value, GROUP) for name, value in DECLARED.items()])
+    assert callable(parser.parse_args(shlex.split(command)[1:]).run)
+
+
+def test_there_are_commands_to_try():
+    assert len(commands()) >= 4
+
+
+def test_every_reason_of_a_refusal_is_explained():
+    told = GUIDE[GUIDE.index("`why` is one of") :].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", told)) - {"why"} == {why.value for why in Why}
+
+
+def test_limits_of_names_are_those_of_the_code():
+    assert f"more than {LONGEST_NAME} bytes or {DEEPEST} parts" in GUIDE and f"begin with `{PARTIAL_PREFIX}`" in GUIDE
+
+
+def test_files_that_are_installed_exist():
+    for path in re.findall(r"packaging/\S+?\.(?:service|conf)", GUIDE):
+        assert (ROOT / path).is_file()
+    assert "blast_transport.agent.remote_start.started_agents" in GUIDE
+
+
+def test_the_keys_of_the_two_proofs_are_those_of_the_configuration():
+    keys = re.search(r"^\| \| `(.*)` \| `(\w+)` \|$", GUIDE, re.MULTILINE)
+    assert keys is not None
+    certificates = keys[1].split("`, `")
+    assert certificates == ["certificate", "private_key", "client_ca", "client"]
+    text = (
+        "".join(f'{key} = "/x"\n' for key in certificates[:3])
+        + 'client = [{ common_name = "x", role = "neighbour" }]\n'
+    )
+    folder = '[[folder]]\nname = "in"\npath = "/in"\n'
+    assert parse(f"{folder}[access]\n{text}").access.client
+    assert parse(f'{folder}[access]\n{keys[2]} = "/x"\n').access.secret_file
