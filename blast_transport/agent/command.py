@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve

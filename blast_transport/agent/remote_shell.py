@@ -11,10 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ClusterShell.Event import EventHandler
-from ClusterShell.Task import Task, task_self, task_terminate
-
 from blast_transport.agent.remote_hosts import HostBook
+
+try:
+    from ClusterShell.Event import EventHandler
+    from ClusterShell.Task import task_self, task_terminate
+except ImportError:  # The extra `ssh` is not installed; nothing else of the agent needs it.
+    task_self = task_terminate = None
+    EventHandler = object
+
+IS_INSTALLED = task_self is not None
+"""ClusterShell is there."""
 
 _TICK_SECONDS = 0.1
 _CONNECT_SECONDS = 10
@@ -142,7 +149,7 @@ class _Handler(EventHandler):  # type: ignore[misc]
             worker.abort()
 
 
-def _prepared(task: Task, settings: ShellSettings) -> Task:
+def _prepared(task: Any, settings: ShellSettings) -> Any:
     # Whatever defaults the user's own ClusterShell has, this is no clush.
     task.set_default("stdout_msgtree", False)
     task.set_default("stderr_msgtree", False)

@@ -21,11 +21,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from blast_transport.agent import remote_shell
 from blast_transport.agent.authentication import LEAST_SECRET_BYTES
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.credentials import SharedSecret
 from blast_transport.agent.remote_hosts import HostBook
 from blast_transport.agent.remote_script import PYTHONS, start_line
+from blast_transport.agent.remote_shell import RemoteShells, ShellSettings
 from blast_transport.blocks.digests import BEST
 from blast_transport.errors import WrongInputError
 
@@ -93,15 +95,13 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
     Comes back when every host has an agent or has failed. Raises WrongInputError for what cannot be right anywhere.
     """
     options = options or StartOptions()
+    if not remote_shell.IS_INSTALLED:
+        raise WrongInputError(
+            "starting agents over SSH needs the Python package ClusterShell: pip install 'blast-controller[ssh]'"
+        )
     _refuse_wrong(hosts, folder, options)
     secret = SharedSecret(secrets.token_bytes(LEAST_SECRET_BYTES))
     bundle = build_bundle()
-    try:
-        from blast_transport.agent.remote_shell import RemoteShells, ShellSettings
-    except ImportError:
-        raise WrongInputError(
-            "starting agents over SSH needs the Python package ClusterShell: pip install 'blast-controller[ssh]'"
-        ) from None
     book = HostBook(hosts)
     settings = ShellSettings(options.user, options.port, options.ssh_options, options.window, options.seconds)
 

@@ -291,6 +291,6 @@ def test_what_cannot_be_right_anywhere_is_refused_at_once(hosts, folder, options
 
 
 def test_without_clustershell_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "blast_transport.agent.remote_shell", None)
+    monkeypatch.setattr("blast_transport.agent.remote_shell.IS_INSTALLED", False)
     with pytest.raises(WrongInputError, match=r"pip install 'blast-controller\[ssh\]'"), started_agents(["a"], "/srv"):
         pass
