@@ -63,10 +63,8 @@ class Run:
         return self.source.stat().st_size
 
     def directory(self, receiver: int) -> Path:
-        """Where a receiver puts files; it exists."""
-        directory = self.folder / str(receiver)
-        directory.mkdir(exist_ok=True)
-        return directory
+        """Where a receiver puts files."""
+        return self.folder / str(receiver)
 
     def output(self, receiver: int) -> Path:
         """Where its copy must be in the end."""
@@ -119,6 +117,8 @@ def opened(bed: Bed, source: Path, programs_folder: Path | None = None, parent: 
     folder = (parent or source.parent) / "run"
     folder.mkdir()
     run = Run(bed, source, folder, programs_folder or folder, time.monotonic() + _PREPARATION_SECONDS)
+    for receiver in run.receivers:
+        run.directory(receiver).mkdir()
     try:
         yield run
     finally:
