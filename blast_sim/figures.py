@@ -14,19 +14,25 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from blast_sim.drawings import all_policies, completion_times, decision_times, shares_of_optimum
-from blast_sim.measurements import BENCHMARKS, MeasurementFailed, Row, Tables, kept_in, measure, read
+from blast_sim.measurements import BENCHMARKS, Benchmark, MeasurementFailed, Row, Tables, kept_in, measure, read
 
-__all__ = ["MeasurementFailed", "draw", "run"]
+Drawing = Callable[[Figure, Sequence[Row]], None]
+
+__all__ = ["MeasurementFailed", "draw", "measured", "papers", "run", "save"]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Measure what is missing, draw everything, and say what was written.
+    """Draw everything about allocation, and say what was written. Raises WrongInput, MeasurementFailed, OSError."""
+    tables = measured(arguments, BENCHMARKS)
+    for path in draw(tables, arguments.out, arguments.format):
+        sys.stdout.write(f"{path}\n")
 
-    Raises WrongInput, MeasurementFailed, OSError.
-    """
+
+def measured(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Tables:
+    """The tables of these benchmarks; what is missing is measured. Raises WrongInput, MeasurementFailed, OSError."""
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [benchmark for benchmark in BENCHMARKS if arguments.again or not kept_in(folder, benchmark).exists()]
+    missing = [benchmark for benchmark in benchmarks if arguments.again or not kept_in(folder, benchmark).exists()]
     bar = tqdm(missing, desc="measuring", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
     for benchmark in bar:
         measure(
@@ -36,29 +42,29 @@ def run(arguments: argparse.Namespace) -> None:
             folder,
             lambda said, script=benchmark.script: bar.set_postfix_str(f"{script}: {said}"),  # type: ignore[misc]
         )
-    tables = {name: rows for one in BENCHMARKS for name, rows in read(kept_in(folder, one), one).items()}
-    for path in draw(tables, folder, arguments.format):
-        sys.stdout.write(f"{path}\n")
+    return {name: rows for one in benchmarks for name, rows in read(kept_in(folder, one), one).items()}
 
 
 def draw(tables: Tables, folder: Path, kind: str) -> list[Path]:
     """Write every picture (`kind` svg or png) and its CSV into `folder`; the files written."""
-    drawings: list[tuple[str, Sequence[Row], Callable[[Figure, Sequence[Row]], None]]] = [
-        ("allocation-time", [*tables["table_one"], *_papers(tables["papers_table_one"])], decision_times),
+    drawings: list[tuple[str, Sequence[Row], Drawing]] = [
+        ("allocation-time", [*tables["table_one"], *papers(tables["papers_table_one"])], decision_times),
         ("allocation-quality", tables["rows"], shares_of_optimum),
         ("completion-time", tables["completion"], completion_times),
         ("completion-policies", tables["policies"], all_policies),
     ]
-    written = []
-    for name, rows, drawing in drawings:
-        picture, figures = folder / f"{name}.{kind}", folder / f"{name}.csv"
-        with _settings():
-            figure = Figure(figsize=(8.0, 5.0))
-            drawing(figure, rows)
-            figure.savefig(picture, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-        _write_csv(figures, rows)
-        written += [picture, figures]
-    return written
+    return [path for name, rows, drawing in drawings for path in save(folder, name, kind, rows, drawing)]
+
+
+def save(folder: Path, name: str, kind: str, rows: Sequence[Row], drawing: Drawing) -> list[Path]:
+    """Write a picture of these rows, and the rows as CSV; the files written."""
+    picture, figures = folder / f"{name}.{kind}", folder / f"{name}.csv"
+    with _settings():
+        figure = Figure(figsize=(8.0, 5.0))
+        drawing(figure, rows)
+        figure.savefig(picture, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    _write_csv(figures, rows)
+    return [picture, figures]
 
 
 def _settings() -> AbstractContextManager[None]:
@@ -68,7 +74,8 @@ def _settings() -> AbstractContextManager[None]:
     )
 
 
-def _papers(rows: Sequence[Row]) -> list[Row]:
+def papers(rows: Sequence[Row]) -> list[Row]:
+    """Rows that are printed in the paper, as such."""
     return [{**row, "from": "the Blast paper, Table I"} for row in rows]
 
 

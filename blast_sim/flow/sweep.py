@@ -68,6 +68,11 @@ class Kept:
             unfinished.write_text(json.dumps({"title": cell.scenario.title, "rows": rows}), encoding="utf-8")
             unfinished.replace(path)
 
+    def clear(self) -> None:
+        """Forget all."""
+        for path in self._folder.glob("*.json") if self._folder is not None else ():
+            path.unlink()
+
     def _path(self, cell: Cell) -> Path | None:
         return None if self._folder is None else self._folder / f"{cell.key}.json"
 

@@ -1,0 +1,283 @@
+"""The pictures of the flow-level simulations, with what the Blast paper states marked."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+
+from blast_sim.drawings import COLOURS, GREY, MARKERS, shares_of_optimum
+from blast_sim.flow.cell import Row
+from blast_sim.flow.optics import OPENFLOW_SECONDS
+from blast_sim.flow.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, STATED_RATIOS
+
+NAMES = {
+    "naive": "naive unicast",
+    "hdfs": "HDFS",
+    "overlay": "overlay",
+    "pipeline": "pipeline",
+    "torrent": "TorrentBroadcast",
+    "ip-multicast": "IP multicast",
+    "blast": "Blast",
+}
+METHOD_COLOURS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLOURS, strict=False))
+IN_THE_PAPER = "stated in the paper"
+DELAYS = (
+    (1000 * OPENFLOW_SECONDS, "rules on the ToRs, beside"),
+    (14.172, "Glimmerglass, Table II"),
+    (25.0, "section VI"),
+    (200.0, "Calient, in bulk"),
+)
+
+
+def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
+    """Bars by load as in the paper, logarithmic; on Blast's the computation, and what the text of the paper says."""
+    axes = figure.subplots()
+    series = list(dict.fromkeys((row["method"], row["network"]) for row in rows))
+    series.sort(key=lambda one: (list(NAMES).index(one[0]), one[1] != OVERSUBSCRIBED))
+    found = {(row["method"], row["network"], row["background"]): row for row in rows}
+    loads = [load for load in LOADS if any(key[2] == load for key in found)]
+    width = 0.84 / len(series)
+    for number, (method, network) in enumerate(series):
+        places = [place - 0.42 + width * (number + 0.5) for place in range(len(loads))]
+        own = [found[method, network, load] for load in loads]
+        label = f"{NAMES[method]}, {network}" if method != "blast" else "Blast (computation hatched)"
+        colour, alpha = METHOD_COLOURS[method], 0.55 if network == NON_BLOCKING else 1.0
+        bars = axes.bar(places, [row["seconds"] for row in own], width * 0.94, color=colour, alpha=alpha, label=label)
+        axes.bar_label(bars, [_short(row["seconds"]) for row in own], fontsize=7, padding=1)
+        if method == "blast":
+            bottoms = [row["seconds"] for row in own]
+            hatched = [row["compute_seconds"] for row in own]
+            axes.bar(places, hatched, width * 0.94, bottoms, color="white", edgecolor=colour, hatch="////")
+            _mark_paper(axes, places, loads, width)
+    axes.set_yscale("log")
+    axes.set_ylabel("mean completion time, s")
+    axes.set_xticks(range(len(loads)), [f"{_traffic(load)} unicast traffic" for load in loads])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_ylim(0.1, 900)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.set_title("Multicast of 300 MB to 120 servers, 36 groups at once (Figure 4 of the paper)", loc="left")
+    if "heavy" in loads:
+        _mark_ratios(axes, found)
+    _legend(figure, 4)
+
+
+def _mark_paper(axes: Axes, places: Sequence[float], loads: Sequence[str], width: float) -> None:
+    for place, load in zip(places, loads, strict=True):
+        label = f"Blast, {IN_THE_PAPER}" if load == loads[0] else ""
+        stated = BLAST_SECONDS[load]
+        axes.hlines(stated, place - width * 0.7, place + width * 0.7, color="black", linewidth=1.5, label=label)
+
+
+def _mark_ratios(axes: Axes, found: dict[tuple[str, str, str], Row]) -> None:
+    ratios = {
+        method: found[method, NON_BLOCKING, "heavy"]["seconds"] / BLAST_SECONDS["heavy"] for method in STATED_RATIOS
+    }
+    text = "; ".join(f"{method} {ratio:.1f} (paper: {STATED_RATIOS[method]:.0f})" for method, ratio in ratios.items())
+    said = f"non-blocking, heavy: times slower than Blast's stated 0.295 s\n{text}"
+    axes.text(0.99, 0.985, said, transform=axes.transAxes, ha="right", va="top", fontsize=8)
+
+
+def against_load(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time against the number of racks that every server talks to."""
+    axes = figure.subplots()
+    series = list(dict.fromkeys((row["method"], row["network"]) for row in rows))
+    for number, (method, network) in enumerate(series):
+        mine = [row for row in rows if (row["method"], row["network"]) == (method, network)]
+        own = sorted((2 * int(row["background"]), row["total"]) for row in mine)
+        dashes = "--" if network == NON_BLOCKING else "-"
+        label = NAMES[method] if method == "blast" else f"{NAMES[method]}, {network}"
+        _line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+    for flows, stated in ((0, 0.265), (6, 0.295), (80, 0.295)):
+        axes.plot(flows, stated, "X", color="black", markersize=8, label="" if flows else f"Blast, {IN_THE_PAPER}")
+    _log_axes(axes, "flows of background of every server", "mean completion time, s", log_x=False)
+    axes.set_xscale("symlog", linthresh=2)
+    axes.set_xticks(sorted({2 * int(row["background"]) for row in rows}))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_title("Completion time against load: 300 MB to 120 servers, 36 groups", loc="left")
+    _legend(figure, 3)
+
+
+def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time of the contended scenario against splitters, by policy: means of seeds, and the worst percent."""
+    panels = figure.subplots(1, 2)
+    columns = (("seconds", "mean"), ("p99_seconds", "99th percentile"))
+    for axes, (column, name) in zip(panels, columns, strict=True):
+        for number, policy in enumerate(dict.fromkeys(row["policy"] for row in rows)):
+            own = [row for row in rows if row["policy"] == policy]
+            counts = sorted({row["splitters"] for row in own})
+            points = [(count, statistics.fmean(r[column] for r in own if r["splitters"] == count)) for count in counts]
+            _line(axes, points, COLOURS[number], number, policy if column == "seconds" else "")
+        _log_axes(axes, "splitters 1:4", f"completion time, s: {name}")
+        axes.set_xticks(sorted({row["splitters"] for row in rows}))
+    panels[0].axvline(20, color=GREY, linestyle=":", label="20, as shipped")
+    figure.suptitle("Contended light: 24 multicasts a second of 300 MB in the median, on 3 to 5 of 120 racks with two ports")
+    _legend(figure, 4)
+
+
+def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time against racks, and what of it the controller computes."""
+    axes = figure.subplots()
+    lit = sorted((row for row in rows if row["method"] == "blast"), key=lambda row: row["racks"])
+    for number, method in enumerate(("naive", "overlay")):
+        own = sorted((row["racks"], row["seconds"]) for row in rows if row["method"] == method)
+        _line(axes, own, METHOD_COLOURS[method], number, f"{NAMES[method]}, non-blocking")
+    blue = METHOD_COLOURS["blast"]
+    _line(axes, [(r["racks"], r["total"]) for r in lit], blue, 2, "Blast, all requests at once, with the computation")
+    _line(axes, [(r["racks"], r["seconds"]) for r in lit], blue, 3, "Blast without the computation", "--")
+    compute = [(r["racks"], r["compute_seconds"]) for r in lit]
+    _line(axes, compute, GREY, 4, "computation: one decision about all groups", ":")
+    axes.plot(1000, 0.166, "X", color="black", markersize=8, label=f"computation, 1000 racks, {IN_THE_PAPER}")
+    axes.plot(120, 0.295, "P", color="black", markersize=8, label=f"Blast under load, {IN_THE_PAPER}")
+    _log_axes(axes, "racks of 40 servers (nine of ten in groups of three)", "seconds")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_title("Completion time against racks: 300 MB to 120 servers, light load", loc="left")
+    _legend(figure, 2)
+
+
+def against_size(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time against size for switches of several speeds, without and with light load."""
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, background in zip(panels, ("none", "light"), strict=True):
+        here = [row for row in rows if row["background"] == background]
+        for number, method in enumerate(("naive", "overlay", "pipeline")):
+            own = sorted((row["megabytes"], row["total"]) for row in here if row["method"] == method)
+            _line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
+        delays = sorted({row["switching_ms"] for row in here if row["method"] == "blast"})
+        for number, delay in enumerate(delays):
+            own = sorted((r["megabytes"], r["total"]) for r in here if r.get("switching_ms") == delay)
+            shade = 0.35 + 0.65 * (number + 1) / len(delays)
+            _line(axes, own, METHOD_COLOURS["blast"], None, f"Blast, {delay:.3g} ms to switch", "-", shade)
+        if background == "none":
+            axes.plot(300, 0.265, "X", color="black", markersize=8, zorder=5, label=f"25 ms, 300 MB, {IN_THE_PAPER}")
+        _log_axes(axes, "size, MB", "mean completion time, s" if background == "none" else "")
+        axes.set_title(f"{_traffic(background)} unicast traffic", loc="left")
+    figure.suptitle("Completion time against size: 119 receivers in 3 racks, 10:1")
+    _legend(figure, 4)
+
+
+def break_even(figure: Figure, rows: Sequence[Row]) -> None:
+    """Below which size light stops paying, against the delay of the optical switch."""
+    axes = figure.subplots()
+    series = list(dict.fromkeys((row["method"], row["background"]) for row in rows))
+    for number, (method, background) in enumerate(series):
+        own = sorted(
+            (row["switching_ms"], row["megabytes"])
+            for row in rows
+            if (row["method"], row["background"]) == (method, background) and row["megabytes"]
+        )
+        dashes = "-" if background == "none" else "--"
+        if own:
+            label = f"against {NAMES[method]}, {_traffic(background)} traffic"
+            _line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+    for delay, name in DELAYS:
+        axes.axvline(delay, color=GREY, linestyle=":", linewidth=1)
+        axes.annotate(name, (delay, 1.0), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
+                      rotation=90, ha="left", va="top", fontsize=8, color=GREY)  # fmt: skip
+    _log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
+    axes.set_title(
+        "Below which size does light stop paying? (left out: always faster, or never, up to 1 GB)", loc="left"
+    )
+    _legend(figure, 3)
+
+
+def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
+    """Completion time of iterative jobs, and the share of it in which they multicast or move data at all."""
+    panels = figure.subplots(1, 2)
+    jobs = list(dict.fromkeys(row["job"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    found = {(row["method"], row["job"]): row for row in rows}
+    width = 0.8 / len(methods)
+
+    def bars(axes: Axes, column: str, shown: Callable[[float], str], alpha: float = 1.0) -> None:
+        for number, method in enumerate(methods):
+            places = [place - 0.4 + width * (number + 0.5) for place in range(len(jobs))]
+            heights = [found[method, job][column] for job in jobs]
+            label = NAMES[method] if alpha == 1.0 else ""
+            colour = METHOD_COLOURS[method]
+            drawn = axes.bar(places, heights, width * 0.92, color=colour, label=label, alpha=alpha, zorder=alpha)
+            if alpha == 1.0:
+                axes.bar_label(drawn, [shown(height) for height in heights], fontsize=7, padding=1)
+
+    bars(panels[0], "seconds", lambda value: f"{value:.0f}")
+    panels[0].set_ylabel("mean completion time of a job, s")
+    bars(panels[1], "multicast_share", lambda value: f"{100 * value:.0f}")
+    bars(panels[1], "communication_share", lambda value: "", alpha=0.3)
+    panels[1].set_ylabel("share of it: multicast (pale: all communication)")
+    panels[1].yaxis.set_major_formatter(PercentFormatter(1.0, 0))
+    for place, stated in ((0, 0.30), (1, 0.45)):
+        label = "" if place else f"{IN_THE_PAPER}, before Blast"
+        panels[1].hlines(stated, place - 0.45, place + 0.45, color="black", linestyle="--", linewidth=1, label=label)
+    for axes in panels:
+        axes.set_xticks(range(len(jobs)), [job.replace("-", "\n") for job in jobs])
+        axes.grid(axis="y", alpha=0.3)
+        axes.set_axisbelow(True)
+        axes.margins(y=0.12)
+    figure.suptitle("Iterative jobs: 36 on 120 racks; Blast has six splitters for all of them")
+    _legend(figure, 4)
+
+
+def optimality(figure: Figure, rows: Sequence[Row]) -> None:
+    """Volume of one allocation as a share of the optimum, beside the 99 percent that the paper states of its greedy."""
+    shares_of_optimum(figure, rows)
+    for axes in figure.axes:
+        axes.axvline(0.99, color="black", linestyle=":", linewidth=1)
+        axes.annotate("paper:\nover 99 %", (0.99, 0.0), (-3, 3), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", ha="right", va="bottom", fontsize=7)  # fmt: skip
+
+
+def _line(  # noqa: PLR0913, PLR0917
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    colour: str,
+    marker: int | None,
+    label: str,
+    dashes: str = "-",
+    alpha: float = 1.0,
+) -> None:
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        color=colour,
+        linestyle=dashes,
+        marker="" if marker is None else MARKERS[marker % len(MARKERS)],
+        markersize=4,
+        alpha=alpha,
+        label=label,
+    )
+
+
+def _log_axes(axes: Axes, x: str, y: str, log_x: bool = True) -> None:
+    if log_x:
+        axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set(xlabel=x, ylabel=y)
+    for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, True)):
+        if logarithmic:
+            least, most = axis.get_view_interval()
+            # A label for each decade is enough where there are many.
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if most / least < 1000 else (1.0,), numticks=20))
+            axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(which="major", alpha=0.3)
+
+
+def _traffic(background: str) -> str:
+    return "no" if background == "none" else background
+
+
+def _legend(figure: Figure, columns: int) -> None:
+    """Below the picture, of all its panels."""
+    panels = [axes.get_legend_handles_labels() for axes in figure.axes]
+    found = {label: handle for panel in panels for handle, label in zip(*panel, strict=True)}
+    if found:
+        handles, labels = list(found.values()), list(found)
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -1,0 +1,214 @@
+"""`blast figures blast`: what is simulated, what is marked, and where light stops paying."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+
+from blast_client.command import main
+from blast_sim.flow import drawings, figure_cells, figures
+from blast_sim.flow.cell import Effort, cells_of
+from blast_sim.flow.figure_cells import break_even
+from blast_sim.scenarios.loading import Source, load
+from tests.unit.test_flow_scenarios import SMALL
+from tests.unit.test_plan_figures import RESULTS
+
+FIG4 = [
+    {
+        "method": method, "network": network, "background": load, "seconds": seconds, "compute_seconds": 0.008,
+        "total": seconds + 0.008,
+    }
+    for method, network, seconds in [
+        ("naive", "10:1", 28.56), ("naive", "non-blocking", 28.56), ("hdfs", "10:1", 8.0),
+        ("hdfs", "non-blocking", 30.09), ("overlay", "10:1", 0.48), ("overlay", "non-blocking", 10.915),
+        ("blast", "10:1", 0.265),
+    ]
+    for load in ("none", "light", "heavy")
+]  # fmt: skip
+
+
+def texts(path: Path) -> set[str]:
+    return {element.text for element in ElementTree.parse(path).iter() if element.text and element.text.strip()}
+
+
+def small_cells(**settings: object):
+    scenario = load(Source("mine.toml", SMALL), settings)
+    return list(cells_of(scenario, (0,), Effort("1")))
+
+
+# ----------------------------------------------------------------------------------------------- break even
+
+
+def lit_and_packet(delays: dict[float, float], per_megabyte: float) -> list[dict]:
+    """Rows of Blast, delay + 1 ms a megabyte, and of a method that takes `per_megabyte` ms for each."""
+    sizes = (0.1, 1.0, 10.0, 100.0)
+    packet = [{"method": "naive", "background": "none", "megabytes": m, "total": m * per_megabyte} for m in sizes]
+    lit = [
+        {"method": "blast", "background": "none", "megabytes": m, "switching_ms": name, "total": delay + m}
+        for name, delay in delays.items()
+        for m in sizes
+    ]
+    return packet + lit
+
+
+def test_light_pays_from_the_size_whose_copies_take_as_long_as_the_switch() -> None:
+    """delay + m = 3 m where m is half the delay."""
+    rows = break_even(lit_and_packet({20.0: 20.0, 6.0: 6.0, 2.0: 2.0}, 3.0))
+    assert {row["switching_ms"]: row["megabytes"] for row in rows} == pytest.approx({2.0: 1.0, 6.0: 3.0, 20.0: 10.0})
+
+
+def test_light_that_always_pays_and_light_that_never_does() -> None:
+    always, never = (break_even(lit_and_packet({1.0: 1e-9}, factor))[0]["megabytes"] for factor in (3.0, 0.5))
+    assert always == 0.0 and never is None
+
+
+# ----------------------------------------------------------------------------------------------------- cells
+
+
+def test_pictures_sweep_what_their_names_say() -> None:
+    assert {int(cell.background) for cell in figure_cells.against_load(False)} == {0, 1, 3, 8, 20, 40}
+    assert {cell.labels["splitters"] for cell in figure_cells.against_splitters(False)} >= {8, 20, 40}
+    racks = {cell.labels["racks"]: cell for cell in figure_cells.against_racks(False) if cell.method == "blast"}
+    assert sorted(racks) == [120, 300, 1000, 3000, 10_000]
+    assert racks[10_000].scenario.multicasts.groups == 3000 and racks[10_000].effort.compute == "measured"
+    sizes = figure_cells.against_size(False)
+    assert {cell.labels["switching_ms"] for cell in sizes if cell.method == "blast"} >= {14.172, 25.0, 200.0}
+    assert len(figure_cells.figure_four(False)) == 21
+
+
+def test_what_is_quick_has_fewer_cells_and_no_heavy_load() -> None:
+    for picture in figures.PICTURES:
+        quick = picture.cells(True)
+        assert len(quick) <= len(picture.cells(False))
+        assert all(cell.scenario.background.racks_each_way[cell.background] < 40 for cell in quick)
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+def test_figure_4_has_its_bars_and_what_the_paper_states() -> None:
+    figure = Figure()
+    drawings.figure_four(figure, FIG4)
+    (axes,) = figure.axes
+    said = " ".join(text.get_text() for text in axes.texts)
+    assert "hdfs 102.0 (paper: 102)" in said and "overlay 37.0 (paper: 37)" in said
+    heights = sorted(round(bar.get_height(), 3) for bar in axes.patches)
+    assert heights.count(28.56) == 6 and heights.count(0.265) == 3 and heights.count(0.008) == 3
+    stated = sorted(line.get_segments()[0][0][1] for line in axes.collections if hasattr(line, "get_segments"))
+    assert stated == [0.265, 0.295, 0.295]
+
+
+def test_heavy_load_may_be_missing() -> None:
+    figure = Figure()
+    drawings.figure_four(figure, [row for row in FIG4 if row["background"] != "heavy"])
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [
+        "no unicast traffic",
+        "light unicast traffic",
+    ]
+
+
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every picture from a few cells of a small scenario, with the labels that its drawing needs."""
+    jobs = [
+        {
+            "name": name, "count": 1, "racks": 2, "iterations": 1, "megabytes": 3.0, "compute_s": 0.1,
+            "shuffle_mb": 1.0, "shuffle_peers": 1, "aggregation_mb": 1.0,
+        }
+        for name in ("logistic-regression", "least-squares")
+    ]  # fmt: skip
+    runs = [
+        {"methods": ["naive", "overlay", "blast"], "networks": ["10:1"], "backgrounds": ["none", "light"]},
+        {"methods": ["naive", "hdfs", "overlay"], "networks": ["non-blocking"], "backgrounds": ["none", "light"]},
+    ]
+    base = {
+        "network.uplink_gbps": {"10:1": 4.0, "non-blocking": 40.0},
+        "background.racks_each_way": {"none": 0, "light": 1},
+        "run": runs,
+    }
+
+    def labelled(cells, **labels):
+        return [replace(cell, labels={**cell.labels, **labels}) for cell in cells]
+
+    def sized(quick: bool):
+        packet = [c for c in small_cells(**base) if c.method != "blast" and c.network == "10:1"]
+        lit = [c for c in small_cells(**base) if c.method == "blast"]
+        return [
+            cell
+            for size in (1.0, 30.0)
+            for cell in labelled(packet, megabytes=size) + labelled(lit, megabytes=size, switching_ms=25.0)
+        ]
+
+    numbered = {**base, "background.racks_each_way": {"0": 0, "1": 1}}
+    numbered["run"] = [{**run, "backgrounds": ["0", "1"]} for run in runs]
+    source = {
+        "blast-figure-4": lambda quick: small_cells(**base),
+        "blast-load": lambda quick: small_cells(**numbered),
+        "blast-splitters": lambda quick: labelled(
+            [c for c in small_cells(**base) if c.method == "blast"], splitters=2, policy="paper"
+        ),
+        "blast-racks": lambda quick: labelled(small_cells(**base), racks=6),
+        "blast-sizes": sized,
+        "blast-jobs": lambda quick: [
+            cell
+            for cell in cells_of(
+                load(Source("mine.toml", SMALL.replace("[multicasts]\ngroups = 2\nmegabytes = 30.0\n", "")),
+                     {**base, "jobs": jobs}), (0,), Effort("1"))
+            if cell.network == "10:1" and cell.background == "none"
+        ],
+    }  # fmt: skip
+    pictures = tuple(replace(picture, cells=source[picture.name]) for picture in figures.PICTURES)
+    monkeypatch.setattr(figures, "PICTURES", pictures)
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    for name, result in RESULTS.items():
+        (folder / f"{name}.py").write_text(f"print({json.dumps(result)!r})\n")
+    return folder
+
+
+def test_every_picture_is_drawn_with_its_table_and_kept_cells_are_not_run_again(
+    small_pictures: None, scripts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
+) -> None:
+    out = tmp_path / "out"
+    command = ["figures", "blast", "--out", str(out), "--benchmarks", str(scripts), "--processes", "1"]
+    assert main(command) == 0
+    said = [Path(line).name for line in capsys.readouterr().out.split()]
+    names = ["figure-4", "load", "splitters", "racks", "sizes", "jobs", "break-even", "computation", "optimality"]
+    assert said == [f"blast-{name}.{kind}" for name in names for kind in ("svg", "csv")]
+    marked = "stated in the paper"
+    assert f"Blast, {marked}" in texts(out / "blast-figure-4.svg")
+    assert f"Blast, {marked}" in texts(out / "blast-load.svg")
+    assert {f"computation, 1000 racks, {marked}", f"Blast under load, {marked}"} <= texts(out / "blast-racks.svg")
+    assert f"25 ms, 300 MB, {marked}" in texts(out / "blast-sizes.svg")
+    assert f"{marked}, before Blast" in texts(out / "blast-jobs.svg")
+    assert "over 99 %" in " ".join(texts(out / "blast-optimality.svg"))
+    assert {"section VI", "Calient, in bulk"} <= texts(out / "blast-break-even.svg")
+    with (out / "blast-figure-4.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 12 and {row["method"] for row in rows} == {"naive", "hdfs", "overlay", "blast"}
+    first = (out / "blast-figure-4.svg").read_bytes()
+    monkeypatch.setattr("blast_sim.flow.sweep.run_cell", lambda cell: pytest.fail("it was there"))
+    assert main(command) == 0
+    assert (out / "blast-figure-4.svg").read_bytes() == first
+
+
+def test_a_cell_without_a_result_is_said_and_status_1(
+    small_pictures: None, scripts: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(cell):
+        raise RuntimeError("too large")
+
+    monkeypatch.setattr("blast_sim.flow.sweep.run_cell", fail)
+    command = ["figures", "blast", "--out", str(tmp_path), "--benchmarks", str(scripts), "--processes", "1"]
+    assert main(command) == 1
+    assert capsys.readouterr().err == "blast: naive on 10:1 beside none has none: RuntimeError: too large\n"
