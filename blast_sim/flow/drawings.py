@@ -115,7 +115,9 @@ def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
         _log_axes(axes, "splitters 1:4", f"completion time, s: {name}")
         axes.set_xticks(sorted({row["splitters"] for row in rows}))
     panels[0].axvline(20, color=GREY, linestyle=":", label="20, as shipped")
-    figure.suptitle("Contended light: 24 multicasts a second of 300 MB in the median, on 3 to 5 of 120 racks with two ports")
+    figure.suptitle(
+        "Contended light: 24 multicasts a second, median 300 MB, on 3 to 5 of 120 racks with two ports each"
+    )
     _legend(figure, 4)
 
 
