@@ -69,13 +69,15 @@ class Program:
             if line == text:
                 return moment
 
-    def await_event(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
-        """When it said a JSON line whose `event` is this one, and the line. Raises RunFailed."""
+    def await_event(self, event: str, deadline: float) -> float:
+        """When it said a JSON line whose `event` is this one. Raises RunFailed, also when it says `failed` instead."""
         while True:
             moment, line = self.next_line(deadline)
             said = _parsed(line)
             if said.get("event") == event:
-                return moment, said
+                return moment
+            if said.get("event") == "failed":
+                raise RunFailed(f"{self.name} failed: {said.get('reason')}")
 
     def last_json(self) -> dict[str, Any]:
         """The last JSON line of a program that has ended; nothing if it said none."""

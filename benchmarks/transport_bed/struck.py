@@ -85,7 +85,7 @@ def _watch(  # noqa: PLR0913, PLR0917 - those of struck_transfer
     sender = tool.start_sender(run)
     strike(tool, run)
     others = [receiver for receiver in run.receivers if receiver not in victims]
-    ended = max(tool.receivers[receiver].await_event("received", run.deadline)[0] for receiver in others)
+    ended = max(tool.receivers[receiver].await_event("received", run.deadline) for receiver in others)
     sender_ended = sender.await_end(run.deadline)
     report = sender.last_json()
     wrong = [*_wrong_copies(run, victims), *_wrong_report(report, _names(tool, victims), _names(tool, failing))]

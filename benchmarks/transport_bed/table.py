@@ -19,7 +19,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"  {'':<30}{'Gbit/s':>8}{'of floor':>10}{'median s':>10}{'min':>9}{'max':>9}{'runs':>6}"
         floor = next((row["gbps"] for row in own if row["tool"] == "floor" and "gbps" in row), None)
         for row in own:
-            yield f"  {row['title']:<30}{_figures(row, floor)}{_failed(row)}"
+            yield f"  {row['title']:<30}{_figures(row, floor)}{_repaired(row)}{_failed(row)}"
 
 
 def verdicts(claims: Sequence[Claim]) -> Iterator[str]:
@@ -34,6 +34,12 @@ def _figures(row: Row, floor: float | None) -> str:
     share = "" if floor is None else f"{row['gbps'] / floor:.2f}"
     spread = f"{min(row['seconds']):>9.3f}{max(row['seconds']):>9.3f}"
     return f"{row['gbps']:>8.3f}{share:>10}{row['median']:>10.3f}{spread}{len(row['seconds']):>6}"
+
+
+def _repaired(row: Row) -> str:
+    """What ours say of loss."""
+    repaired = [notes["repaired_bytes"] for notes in row["notes"] if "repaired_bytes" in notes]
+    return f"   {max(repaired)} bytes repaired" if any(repaired) else ""
 
 
 def _failed(row: Row) -> str:

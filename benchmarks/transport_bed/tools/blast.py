@@ -52,7 +52,7 @@ class Blast(Tool):
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """A receiver says when it has verified its copy and given it its name."""
         sender = self.start_sender(run)
-        ended = max(one.await_event("received", run.deadline)[0] for one in self.receivers.values())
+        ended = max(one.await_event("received", run.deadline) for one in self.receivers.values())
         await_exits([sender], run.deadline)
         return ended, sender.last_json()
 
