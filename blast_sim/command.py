@@ -74,6 +74,15 @@ examples:
   blast figures blast --quick
   blast figures blast --out figures --format png
 """
+_PIPELINE = """\
+Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, each picture with its figures as CSV and
+95 % confidence intervals: receivers in order, in random order and to disk, distant sites, small files, nodes that die.
+What the paper's text states is marked.
+
+The measurements are those of benchmarks/pipeline_scenarios.py and pipeline_failures.py, which need root. Their JSON is
+looked for in the --out folder; what is missing is measured first (some two hours, minutes with --quick) and kept there.
+"""
+_PIPELINE_EXAMPLE = "example:\n  blast figures pipeline --quick"
 
 
 def register(subparsers: Any) -> None:
@@ -91,6 +100,9 @@ def register(subparsers: Any) -> None:
     _add_figure_options(blast)
     blast.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
     blast.set_defaults(run=_blast_figures)
+    pipeline = new_parser(kinds, "pipeline", "the Kascade paper's evaluation", _PIPELINE, _PIPELINE_EXAMPLE)
+    _add_figure_options(pipeline)
+    pipeline.set_defaults(run=_pipeline_figures)
 
 
 def _add_figure_options(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +216,18 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
     try:
         run(arguments)
     except (MeasurementFailed, NoResult) as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return FAILED
+    return DONE
+
+
+@telling
+def _pipeline_figures(arguments: argparse.Namespace) -> int:
+    from blast_sim.pipeline_figures import MeasurementFailed, run
+
+    try:
+        run(arguments)
+    except MeasurementFailed as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
     return DONE
