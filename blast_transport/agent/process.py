@@ -12,7 +12,7 @@ from blast_transport.agent.credentials import Credentials
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
-from blast_transport.agent.server import AgentServer
+from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.blocks.digests import SUITES
@@ -22,8 +22,8 @@ from blast_transport.session.receiver_session import Surroundings
 _ALIVE_SECONDS = 1.0
 
 
-def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
-    """An agent that listens. Raises CannotListenError, SettingsError."""
+def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -> ServerParts:
+    """What of an agent follows from its configuration and may change while it runs. Raises SettingsError."""
     access, rate = settings.access, settings.limits.highest_rate_mbps
     surroundings = Surroundings(
         target_of=Targets(Permissions(settings), settings.limits.file_bytes),
@@ -33,24 +33,43 @@ def make_server(settings: Settings, credentials: Credentials, reporter: Reporter
         connect=dialer(credentials),
     )
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
-    return AgentServer(settings, admission, session_factory(surroundings), reporter, surroundings.connect)
+    return ServerParts(admission, session_factory(surroundings), surroundings.connect)
 
 
-def serve(server: AgentServer, reporter: Reporter, tick: Callable[[], None] = lambda: None) -> None:
-    """Run the server in the main thread until a signal, or somebody, ends it."""
+def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
+    """An agent that listens. Raises CannotListenError, SettingsError."""
+    parts = parts_of(settings, credentials, reporter)
+    return AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
+
+
+def serve(
+    server: AgentServer,
+    reporter: Reporter,
+    tick: Callable[[], None] = lambda: None,
+    reload: Callable[[], None] | None = None,
+) -> None:
+    """Run the server in the main thread until a signal, or somebody, ends it. SIGHUP reloads, where there is a way."""
+    hangups: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: server.stop(f"the agent is ending ({signal.Signals(number).name})"))
+    if reload is not None:
+        signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))
     notifier = Notifier()
     heartbeat = _Heartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
     reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port, suites=sorted(SUITES))
 
-    def both() -> None:
+    def on_tick() -> None:
+        if hangups and reload is not None:
+            hangups.clear()
+            notifier.reloading()
+            reload()
+            notifier.send(READY)
         heartbeat.beat()
         tick()
 
-    server.run(both)
+    server.run(on_tick)
     notifier.send(STOPPING)
     refused = {why.value: count for why, count in server.refusals.totals.items()}
     reporter.tell("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)

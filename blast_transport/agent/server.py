@@ -2,8 +2,8 @@
 
 Every connection has a thread of its own. It stands at the door until it has proved who it is, within a bounded time.
 Then a Hello makes a session, which runs in that thread and has the connection until it ends; a Join brings the
-connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts. What is refused is told to the other side where there are words for it, counted, and
-logged.
+connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts. What is
+refused is told to the other side where there are words for it, counted, and logged.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import NamedTuple
 
 from blast_transport.agent.connection import Admission, Connection
 from blast_transport.agent.door import Door
@@ -45,6 +46,14 @@ _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 0.2
 
 
+class ServerParts(NamedTuple):
+    """What may change while a server runs: who comes in, what becomes of a Hello, how other agents are reached."""
+
+    admission: Admission
+    factory: SessionFactory
+    dialer: Dialer
+
+
 class AgentServer:
     """Listens from the start on; reaches other agents by `dialer`. Raises CannotListenError.
 
@@ -59,7 +68,7 @@ class AgentServer:
         reporter: Reporter,
         dialer: Dialer = dial,
     ) -> None:
-        self._admission, self._factory, self._dialer = admission, factory, dialer
+        self._parts = ServerParts(admission, factory, dialer)
         self._leaders: set[Leader] = set()
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
         self._stop_seconds = settings.agent.stop_ms / 1000
@@ -100,6 +109,10 @@ class AgentServer:
         os.close(self._wake_reader)
         os.close(self._wake_writer)
 
+    def renew(self, parts: ServerParts) -> None:
+        """Meet new connections and sessions with these; those that there are go on as they began. Any thread."""
+        self._parts = parts
+
     def stop(self, reason: str) -> None:
         """End `run`; senders are told the reason. Any thread, also a signal handler; the first reason counts."""
         if not self.reason:
@@ -122,13 +135,13 @@ class AgentServer:
         why = self._door.enter(host)
         if why:
             self.refusals.add(Why.CROWD, peer, why)
-            self._admission.turn_away(sock, why)
+            self._parts.admission.turn_away(sock, why)
             return
         threading.Thread(target=self._serve, args=(sock, host, peer), name=f"connection {peer}", daemon=True).start()
 
     def _serve(self, sock: socket.socket, host: str, peer: str) -> None:
         try:
-            connection = self._admission.admit(sock, peer)
+            connection = self._parts.admission.admit(sock, peer)
         except AuthenticationError as error:
             self.refusals.add(Why.AUTHENTICATION, peer, str(error))
             sock.close()
@@ -181,7 +194,7 @@ class AgentServer:
         if connection.role != SENDER:
             self.refusals.add(Why.ROLE, connection.peer, "you may hand on data here, but make nobody a leader")
             return
-        leader = Leader(connection.sock, relay, self._dialer)
+        leader = Leader(connection.sock, relay, self._parts.dialer)
         self._leaders.add(leader)
         try:
             leader.run()
@@ -196,7 +209,7 @@ class AgentServer:
             full = self._sessions.full()
             return self._refuse(Why.FULL if full else Why.TAKEN, connection, hello, full or taken)
         try:
-            session = self._factory(connection, hello)
+            session = self._parts.factory(connection, hello)
             self._sessions.add(hello.session, session)
             return session.run()
         except TransportError as error:

@@ -1,14 +1,17 @@
-"""A control connection: the codec on a non-blocking TCP or TLS socket."""
+"""A control connection: the codec on a non-blocking TCP or TLS socket. The one to a rack leader, likewise."""
 
 from __future__ import annotations
 
 import socket
 import ssl
 from collections import deque
+from collections.abc import Callable
+from typing import Generic
 
 from blast_transport.errors import RemoteError
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import Decoder, FrameDecoder, M, encode
 from blast_transport.wire.messages import Message
+from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
 
 _RECEIVE_BYTES = 1 << 18
 _KEEPALIVE_IDLE_SECONDS = 10
@@ -21,10 +24,10 @@ EXPEDITED, BEST_EFFORT = 46 << 2, 0
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class ControlConnection:
-    """One end of a control connection. It owns the socket."""
+class FramedConnection(Generic[M]):
+    """One end of a connection that carries messages. It owns the socket."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, decoder: FrameDecoder[M], encoder: Callable[[M], bytes]) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -33,7 +36,7 @@ class ControlConnection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
         self.socket = sock
         self.queued_bytes = 0
-        self._decoder = Decoder()
+        self._decoder, self._encoder = decoder, encoder
         self._queue: deque[memoryview] = deque()
 
     def expedite(self, by_light: bool) -> None:
@@ -45,7 +48,7 @@ class ControlConnection:
         """Something waits to be sent."""
         return bool(self._queue)
 
-    def receive(self) -> list[Message]:
+    def receive(self) -> list[M]:
         """What has arrived. Raises RemoteError if the other side closed or broke the protocol."""
         try:
             data = self.socket.recv(_RECEIVE_BYTES)
@@ -60,10 +63,13 @@ class ControlConnection:
             raise RemoteError("control connection closed by the other side")
         return self._decoder.feed(data)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: M) -> None:
         """Queue one message."""
-        frame = memoryview(encode(message))
-        self._queue.append(frame)
+        self.send_frame(self._encoder(message))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Queue one message that is a frame already."""
+        self._queue.append(memoryview(frame))
         self.queued_bytes += len(frame)
 
     def flush(self) -> None:
@@ -100,3 +106,17 @@ class ControlConnection:
     def close(self) -> None:
         """Close the socket; what is queued is dropped."""
         self.socket.close()
+
+
+class ControlConnection(FramedConnection[Message]):
+    """One end of a control connection between a sender and a receiver."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock, Decoder(), encode)
+
+
+class LeaderConnection(FramedConnection[RelayMessage]):
+    """One end of the connection between a sender and a rack leader."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock, RelayDecoder(), encode_relay)

@@ -1,56 +1,54 @@
-"""The sender's control connections: one per receiver, opened side by side, used by one transfer after the other."""
+"""The sender's control connections: to every receiver or to its leader, for one transfer after the other."""
 
 from __future__ import annotations
 
-import queue
 import selectors
 import socket
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
-from blast_transport.errors import RemoteError, TransportError, sentence
-from blast_transport.session.connection import ControlConnection
+from blast_transport.errors import RemoteError
+from blast_transport.session.dialling import Address, Dialer, Dialling, dial
+from blast_transport.session.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
+from blast_transport.session.peer import LISTENING
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.wire.messages import Hello, Message, Repair
+from blast_transport.wire.messages import Repair
 
-Address = tuple[str, str, int]
-"""(name, host, port) of a receiver's control address."""
-
-Dialer = Callable[[Address, float], socket.socket]
-"""(address, seconds) -> a connected socket, each side proven to the other. Raises OSError, TransportError."""
+__all__ = ["Address", "ControlLinks", "Dialer", "dial"]
 
 Image = Callable[[int], memoryview]
 """A block as it travels."""
 
+Unit = tuple[str, ...]
+"""Receivers that one connection serves, their leader first."""
+
 _QUEUE_LOW_BYTES = 1 << 18
 _SELECTOR_TICK_SECONDS = 0.001
 _WAKES = 4096
-_MOST_DIALS = 64
 _RETRY_SECONDS = 1.0
 _STRAGGLER_SECONDS = 0.5
-
-
-def dial(address: Address, timeout: float) -> socket.socket:
-    """Connect by plain TCP. Raises OSError."""
-    return socket.create_connection(address[1:], timeout)
+_LEADER_SECONDS = 0.5
+"""Who does not take a connection within this time is no leader."""
+_RETURN_SECONDS = 3.0
+"""Who was reached through a leader that is lost is awaited so long, also when all was sent once."""
+_SILENT_SECONDS = 0.7
+"""A leader whose members are at work has something to tell three times in this."""
 
 
 class ControlLinks:
-    """Connections to receivers by name. Not thread-safe, but for `wake`."""
+    """Connections to receivers by name, each receiver in one of `units`. Not thread-safe, but for `wake`."""
 
-    def __init__(self, receivers: Sequence[Address], dialer: Dialer = dial) -> None:
+    def __init__(self, receivers: Sequence[Address], dialer: Dialer = dial, units: Iterable[Unit] = ()) -> None:
         self._addresses = {address[0]: address for address in receivers}
-        self._dialer = dialer
+        self._units: dict[str, Unit] = {name: (name,) for name in self._addresses}
+        self._units.update((name, unit) for unit in units for name in unit)
+        self._lines: dict[Unit, Line] = {}
+        self._open: dict[str, Line] = {}
+        self._retry_at: dict[Unit, float] = {}
+        self._unreached: dict[str, str] = {}
         self._selector = selectors.DefaultSelector()
-        self._open: dict[str, ControlConnection] = {}
-        self._dialling: set[str] = set()
-        self._retry_at: dict[str, float] = {}
-        self._dialled: queue.SimpleQueue[tuple[str, socket.socket | str]] = queue.SimpleQueue()
-        self._slots = threading.Semaphore(_MOST_DIALS)
-        self._closed = False
+        self._dialling: Dialling[Unit] = Dialling(dialer, self.wake)
         self._wake_reader, self._wake_writer = socket.socketpair()
         for end in (self._wake_reader, self._wake_writer):
             end.setblocking(False)
@@ -66,10 +64,15 @@ class ControlLinks:
         """Who is connected."""
         return frozenset(self._open)
 
+    @property
+    def connections(self) -> int:
+        """How many connections there are, to leaders and to receivers."""
+        return len(self._lines)
+
     def own_address(self) -> str:
         """Our address on the packet network, as the receivers see it; empty if nobody is connected."""
-        for connection in self._open.values():
-            return str(connection.socket.getsockname()[0])
+        for line in self._lines.values():
+            return str(line.socket.getsockname()[0])
         return ""
 
     def chain(self, names: Sequence[str], listener: socket.socket) -> tuple[Address, ...]:
@@ -82,33 +85,30 @@ class ControlLinks:
         Who does not answer holds the others up for a moment only; the connection may still come about in `redial`.
         """
         self._drop_closed()
-        failed: dict[str, str] = {}
+        self._unreached.clear()
+        tried: set[str] = {name for name, unit in self._units.items() if len(unit) == 1}
         give_up = time.monotonic() + timeout
-        self._dial_all(timeout)
-        while self._dialling and (left := give_up - time.monotonic()) > 0:
-            try:
-                name, outcome = self._dialled.get(timeout=left)
-            except queue.Empty:
-                break
-            self._add(name, outcome, failed)
+        self._dial(set(self._units.values()), timeout)
+        while self._awaited() and (left := give_up - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                self._attend(key.data)
+            self._take_dialled(timeout)
+            # Those whom their leader does not reach, or who have lost it.
+            self._dial({self._units[name] for name in self._unreached if name not in tried}, timeout)
+            tried |= self._unreached.keys()
             if self._open:
                 give_up = min(give_up, time.monotonic() + _STRAGGLER_SECONDS)
-        return failed | dict.fromkeys(self._dialling, f"cannot connect: no answer within {timeout:g} s")
+        waiting = f"cannot connect: no answer within {timeout:g} s"
+        return {name: self._unreached.get(name, waiting) for name in self._addresses if name not in self._open}
 
     def redial(self, core: SenderCore, timeout: float) -> None:
         """Try again, in the background, to reach receivers that are not there; hand over those that are again."""
-        failed: dict[str, str] = {}
-        while not self._dialled.empty():
-            self._add(*self._dialled.get(), failed)
+        self._take_dialled(timeout, core)
         now = time.monotonic()
-        for name, reason in failed.items():
-            self._retry_at[name] = now + _RETRY_SECONDS
-            core.gone(name, reason, now)
         for name in self._open:
             core.connected(name, now)
-        absent = [name for name, peer in core.peers.items() if not peer.over and name not in self._open]
-        if any(now >= self._retry_at.get(name, 0.0) for name in absent):
-            self._dial_all(timeout, {name for name in absent if now >= self._retry_at.get(name, 0.0)})
+        absent = {self._units[name] for name, peer in core.peers.items() if not peer.over and name not in self._open}
+        self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
     def exchange(self, core: SenderCore, image: Image, timeout: float) -> None:
         """Send what `core` wants sent, then wait up to `timeout` seconds for its receivers and hand over their words.
@@ -118,124 +118,173 @@ class ControlLinks:
         filled = [name for name in list(self._open) if self._fill(name, core, image)]
         for name, message in core.outbox:
             if name in self._open:
-                self._send(self._open[name], message)
+                self._open[name].send(name, message)
         core.outbox.clear()
-        for name in list(self._open):
-            self._flush(name, core)
+        for line in list(self._lines.values()):
+            self._flush(line, core)
         self.drop_failed(core)
-        if any(name in self._open and not self._open[name].wants_write for name in filled):
+        if any(name in self._open and self._has_room(name) for name in filled):
             timeout = 0
         for key, events in self._wait(timeout):
-            if key.data is None:
-                with suppress(BlockingIOError):
-                    self._wake_reader.recv(_WAKES)
-            else:
-                self._serve(key.data, events, core)
+            if events & selectors.EVENT_READ:
+                self._attend(key.data, core)
+        self._drop_silent(core)
 
     def drop_failed(self, core: SenderCore) -> None:
         """A failed receiver's connection carries no further transfer: what is still in it belongs to this one."""
         for name, peer in core.peers.items():
             if peer.over and peer.reason and name in self._open:
-                self._close(name)
+                line = self._open[name]
+                if line.let_go(name):
+                    self._close(line)
+                self._open.pop(name, None)
+                self._alone(name)
 
     def expedite(self, by_light: bool) -> None:
         """Let the connections go before other packets during a transfer by light, and not otherwise."""
-        for connection in self._open.values():
+        for line in self._lines.values():
             with suppress(OSError):
-                connection.expedite(by_light)
+                line.expedite(by_light)
 
     def abort(self) -> None:
         """Close every connection, which ends the sessions that run over them; ready to connect again."""
-        for name in list(self._open):
-            self._close(name)
+        for line in list(self._lines.values()):
+            self._close(line)
 
     def close(self) -> None:
         """Close everything."""
-        self._closed = True
+        self._dialling.close()
         self.abort()
-        while not self._dialled.empty():
-            _, outcome = self._dialled.get()
-            if not isinstance(outcome, str):
-                outcome.close()
         self._selector.close()
         self._wake_reader.close()
         self._wake_writer.close()
 
-    def _dial_all(self, timeout: float, names: set[str] | None = None) -> None:
-        for name in self._addresses if names is None else names:
-            if name not in self._open and name not in self._dialling:
-                self._dialling.add(name)
-                arguments = (self._addresses[name], timeout)
-                threading.Thread(target=self._dial, args=arguments, name=f"dial {name}", daemon=True).start()
+    # ----------------------------------------------------------------------------------------- who is reached how
 
-    def _dial(self, address: Address, timeout: float) -> None:
-        name, host, port = address
-        outcome: socket.socket | str
-        with self._slots:
-            try:
-                outcome = self._dialer(address, timeout)
-            except TimeoutError:
-                outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
-            except (OSError, TransportError) as error:
-                outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
-        if self._closed and not isinstance(outcome, str):
-            outcome.close()
-            return
-        self._dialled.put((name, outcome))
-        self.wake()
+    def _awaited(self) -> bool:
+        """Somebody may still turn out to be connected."""
+        settled = self._open.keys() | self._unreached.keys()
+        return bool(self._dialling) or any(not settled.issuperset(unit) for unit in self._lines)
 
-    def _add(self, name: str, outcome: socket.socket | str, failed: dict[str, str]) -> None:
-        self._dialling.discard(name)
-        if isinstance(outcome, str):
-            failed[name] = outcome
+    def _dial(self, units: set[Unit], timeout: float) -> None:
+        for unit in units:
+            if unit not in self._lines and unit not in self._dialling:
+                seconds = timeout if len(unit) == 1 else min(timeout, _LEADER_SECONDS)
+                self._dialling.begin(unit, self._addresses[unit[0]], seconds)
+
+    def _take_dialled(self, timeout: float, core: SenderCore | None = None) -> None:
+        for unit, outcome in self._dialling.take():
+            if not isinstance(outcome, str):
+                self._add(unit, outcome, core)
+            elif len(unit) > 1:
+                # Whether it can be reached is known in a moment, whether its rack can is not: do not try one by one.
+                self._dial({self._alone(name) for name in unit}, timeout)
+            else:
+                self._missed(unit[0], outcome, core)
+
+    def _add(self, unit: Unit, sock: socket.socket, core: SenderCore | None) -> None:
+        if len(unit) == 1:
+            self._lines[unit] = self._open[unit[0]] = DirectLine(unit[0], sock)
         else:
-            self._open[name] = ControlConnection(outcome)
-            self._selector.register(outcome, selectors.EVENT_READ, name)
+            self._lines[unit] = LeaderLine([self._addresses[name] for name in unit], sock)
+        self._selector.register(sock, selectors.EVENT_READ, self._lines[unit])
+        self._flush(self._lines[unit], core)
 
-    @staticmethod
-    def _send(connection: ControlConnection, message: Message) -> None:
-        if isinstance(message, Hello):
-            message = replace(message, key=connection.hidden(message.session, message.key))
-        connection.send(message)
+    def _alone(self, name: str) -> Unit:
+        """From now on this receiver has a connection of its own."""
+        self._units[name] = (name,)
+        return (name,)
+
+    def _missed(self, name: str, reason: str, core: SenderCore | None, patience: float = 0.0) -> None:
+        now = time.monotonic()
+        self._unreached[name] = reason
+        if not patience:
+            self._retry_at[(name,)] = now + _RETRY_SECONDS
+        if core is not None:
+            core.gone(name, reason, now, patience)
+
+    def _lose(self, line: Line, reason: str, core: SenderCore | None) -> None:
+        """The connection has ended: a receiver may come back, members go on under the next of them."""
+        members = [name for name in line.names if self._units[name] == line.names]
+        served = self._close(line)
+        if isinstance(line, DirectLine):
+            self._missed(line.names[0], reason, core)
+            return
+        rest = tuple(name for name in served if name != line.names[0])
+        for name in members:
+            self._missed(name, f"its leader {line.names[0]} was lost: {reason}", core, _RETURN_SECONDS)
+            self._units[name] = rest if name in rest else (name,)
+
+    def _close(self, line: Line) -> list[str]:
+        """Close a connection; whom it served."""
+        served = [name for name in line.names if self._open.get(name) is line]
+        for name in served:
+            del self._open[name]
+        del self._lines[line.names]
+        self._selector.unregister(line.socket)
+        line.close()
+        return served
+
+    # ------------------------------------------------------------------------------------------- what is said
+
+    def _attend(self, data: Line | None, core: SenderCore | None = None) -> None:
+        """Read what there is."""
+        if data is None:
+            with suppress(BlockingIOError):
+                self._wake_reader.recv(_WAKES)
+        elif data.names in self._lines:
+            try:
+                events = data.receive()
+            except RemoteError as error:
+                self._lose(data, str(error), core)
+                return
+            for event in events:
+                self._take(data, event, core)
+
+    def _take(self, line: Line, event: Event, core: SenderCore | None) -> None:
+        match event:
+            case Came(name):
+                if self._units[name] == line.names:
+                    self._open[name] = line
+            case Went(name, reason):
+                if self._open.get(name, line) is line:
+                    self._open.pop(name, None)
+                    self._alone(name)
+                    self._missed(name, reason, core, _RETURN_SECONDS)
+            case Said(name, message) if core is not None:
+                core.receive(name, message, time.monotonic())
+            case Handled(session, blocks) if core is not None:
+                core.handled_by(session, blocks, time.monotonic())
 
     def _fill(self, name: str, core: SenderCore, image: Image) -> bool:
         """Queue some repairs; True if there were any. Never many, so that all receivers get their turn."""
-        connection, layout, now, filled = self._open[name], core.layout, time.monotonic(), False
-        while connection.queued_bytes < _QUEUE_LOW_BYTES and (repair := core.take_repair(name, now)) is not None:
+        line, layout, now, filled = self._open[name], core.layout, time.monotonic(), False
+        while line.queued_bytes(name) < _QUEUE_LOW_BYTES and (repair := core.take_repair(name, now)) is not None:
             block, runs = repair
             data, size = image(block), layout.segment_size
             for first, count in runs:
                 piece = bytes(data[first * size : (first + count) * size])
                 if piece:
                     segment = block * layout.block_segments + first
-                    connection.send(Repair(core.hello.session, segment, piece))
+                    line.send(name, Repair(core.hello.session, segment, piece))
             filled = True
         return filled
 
-    def _flush(self, name: str, core: SenderCore) -> None:
-        connection = self._open[name]
-        if not connection.wants_write:
-            return
-        try:
-            connection.flush()
-        except RemoteError as error:
-            self._lose(name, core, str(error))
-            return
-        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
-        if self._selector.get_key(connection.socket).events != interest:
-            self._selector.modify(connection.socket, interest, name)
+    def _has_room(self, name: str) -> bool:
+        line = self._open.get(name)
+        return line is not None and not line.wants_write and line.queued_bytes(name) < _QUEUE_LOW_BYTES
 
-    def _serve(self, name: str, events: int, core: SenderCore) -> None:
-        if not events & selectors.EVENT_READ or name not in self._open:
+    def _flush(self, line: Line, core: SenderCore | None) -> None:
+        if not line.wants_write:
             return
         try:
-            messages = self._open[name].receive()
+            line.flush()
         except RemoteError as error:
-            self._lose(name, core, str(error))
+            self._lose(line, str(error), core)
             return
-        now = time.monotonic()
-        for message in messages:
-            core.receive(name, message, now)
+        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if line.wants_write else 0)
+        if self._selector.get_key(line.socket).events != interest:
+            self._selector.modify(line.socket, interest, line)
 
     def _wait(self, timeout: float) -> list[tuple[selectors.SelectorKey, int]]:
         # epoll counts in whole milliseconds and rounds up; pacing needs better, so the last one is slept.
@@ -249,18 +298,19 @@ class ControlLinks:
         time.sleep(min(left, _SELECTOR_TICK_SECONDS))
         return self._selector.select(0)
 
-    def _lose(self, name: str, core: SenderCore, reason: str) -> None:
-        core.gone(name, reason, time.monotonic())
-        self._retry_at[name] = time.monotonic() + _RETRY_SECONDS
-        self._close(name)
+    def _drop_silent(self, core: SenderCore) -> None:
+        """A leader that has stopped keeps its connections: nothing but its silence shows it."""
+        now = time.monotonic()
+        for line in [line for line in self._lines.values() if isinstance(line, LeaderLine)]:
+            if now < line.heard + _SILENT_SECONDS:
+                continue
+            if any(core.peers[name].state in LISTENING for name in line.names if self._open.get(name) is line):
+                self._lose(line, f"nothing heard of it for {_SILENT_SECONDS:g} s", core)
 
     def _drop_closed(self) -> None:
-        """Between transfers the receivers say nothing, so whatever can be read is an end of connection."""
+        """Between transfers a receiver says nothing, so whatever can be read of it is an end of connection."""
         for key, _ in self._selector.select(0):
-            if key.data is not None:
+            if isinstance(key.data, DirectLine):
                 self._close(key.data)
-
-    def _close(self, name: str) -> None:
-        connection = self._open.pop(name)
-        self._selector.unregister(connection.socket)
-        connection.close()
+            else:
+                self._attend(key.data)

@@ -105,8 +105,9 @@ class Owed:
 class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
-    `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the others, empty if it is not. `held_up`: seconds for which it alone kept
-    the others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
+    `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the
+    others, empty if it is not. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`:
+    before which it gets no repair, for it takes no more than its rate.
     """
 
     progressed: float

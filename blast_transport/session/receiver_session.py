@@ -33,6 +33,7 @@ from blast_transport.wire.messages import (
     OPTICAL,
     PIPELINE,
     Alive,
+    Demoted,
     Digests,
     EndOfData,
     Hello,
@@ -157,6 +158,8 @@ class ReceiverSession:
                 core.stored(now)
             case Alive():
                 core.heard(message.sent, now)
+            case Demoted():
+                core.heard(0, now)
             case EndOfData():
                 if core.state is not ReceiverState.RECEIVING:
                     raise RemoteProtocolError("EndOfData a second time")

@@ -16,6 +16,7 @@ from blast_transport.optical.pacing import Pacer
 from blast_transport.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.session.links import Address, ControlLinks
 from blast_transport.session.peer import Peer, PeerState
+from blast_transport.session.racks import groups
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Light, Packets, Route
 from blast_transport.session.sender_core import SenderCore
@@ -44,7 +45,8 @@ class Sender:
         self._settings = settings or SenderSettings()
         self._suite = suite_named(self._settings.suite)
         self._segment_size = segment_size_for(self._mtu())
-        self._links = ControlLinks(receivers, self._settings.dialer)
+        units = groups(self._names, self._settings.racks, self._settings.most_direct)
+        self._links = ControlLinks(receivers, self._settings.dialer, units)
 
     def __enter__(self) -> Sender:
         return self

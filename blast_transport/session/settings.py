@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from blast_transport.agent.credentials import Credentials
 from blast_transport.blocks.digests import BEST
-from blast_transport.session.links import Dialer, dial
+from blast_transport.session.dialling import Dialer, dial
 from blast_transport.session.sender_core import SenderTimings
 from blast_transport.wire.messages import FILE
 
@@ -29,7 +30,8 @@ class SenderSettings:
 
     `interface_address`: ours on the light path, None without one. `mtu`: bytes, None for that of the interface.
     `suite`: of digests. `sealed`: what goes by light is encrypted. `dialer` opens control connections; `credentials`
-    are what we prove ourselves by to whoever comes to us.
+    are what we prove ourselves by to whoever comes to us. More than `most_direct` receivers are reached through leaders
+    of their racks; `racks`: name to rack, as far as it is known.
     """
 
     interface_address: str | None = None
@@ -39,3 +41,5 @@ class SenderSettings:
     sealed: bool = False
     dialer: Dialer = dial
     credentials: Credentials = None
+    racks: Mapping[str, str] = field(default_factory=dict)
+    most_direct: int = 100

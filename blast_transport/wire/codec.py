@@ -154,6 +154,11 @@ LARGEST_BODY = max(form.largest for form in _FORMS.values())
 M = TypeVar("M")
 
 
+def type_of(kind: type[Message]) -> int:
+    """The type number of such messages in their frames."""
+    return _TYPES[kind]
+
+
 def encode(message: Message) -> bytes:
     """The message as one frame. Raises LocalProtocolError if a field does not fit."""
     number = _TYPES[type(message)]

@@ -213,18 +213,5 @@ class Broken:
 
 
 Message = (
-    Hello
-    | Ready
-    | Leg
-    | OnLeg
-    | Digests
-    | Credit
-    | Nack
-    | Repair
-    | EndOfData
-    | Fin
-    | Alive
-    | Quit
-    | Broken
-    | Demoted
+    Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Broken | Demoted
 )

@@ -1,0 +1,81 @@
+"""Connections that are opened side by side, each in a thread of its own, for somebody who waits in a loop."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from blast_transport.errors import TransportError, sentence
+
+Address = tuple[str, str, int]
+"""(name, host, port) of a receiver's control address."""
+
+Dialer = Callable[[Address, float], socket.socket]
+"""(address, seconds) -> a connected socket, each side proven to the other. Raises OSError, TransportError."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+_MOST_DIALS = 64
+
+
+def dial(address: Address, timeout: float) -> socket.socket:
+    """Connect by plain TCP. Raises OSError."""
+    return socket.create_connection(address[1:], timeout)
+
+
+class Dialling(Generic[Key]):
+    """Opens connections; `wake` is called, in some thread, whenever one has succeeded or failed."""
+
+    def __init__(self, dialer: Dialer, wake: Callable[[], None]) -> None:
+        self._dialer, self._wake = dialer, wake
+        self._under_way: set[Key] = set()
+        self._outcomes: queue.SimpleQueue[tuple[Key, socket.socket | str]] = queue.SimpleQueue()
+        self._slots = threading.Semaphore(_MOST_DIALS)
+        self._closed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._under_way)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._under_way
+
+    def begin(self, key: Key, address: Address, timeout: float) -> None:
+        """Open a connection in the background, known by its `key`."""
+        self._under_way.add(key)
+        name = f"dial {address[0]}"
+        threading.Thread(target=self._dial, args=(key, address, timeout), name=name, daemon=True).start()
+
+    def take(self) -> list[tuple[Key, socket.socket | str]]:
+        """What has come about: sockets, or sentences that say why not."""
+        outcomes = []
+        while not self._outcomes.empty():
+            key, outcome = self._outcomes.get()
+            self._under_way.discard(key)
+            outcomes.append((key, outcome))
+        return outcomes
+
+    def close(self) -> None:
+        """Keep nothing that still comes about."""
+        self._closed = True
+        for _, outcome in self.take():
+            if not isinstance(outcome, str):
+                outcome.close()
+
+    def _dial(self, key: Key, address: Address, timeout: float) -> None:
+        _, host, port = address
+        outcome: socket.socket | str
+        with self._slots:
+            try:
+                outcome = self._dialer(address, timeout)
+            except TimeoutError:
+                outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
+            except (OSError, TransportError) as error:
+                outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
+        if self._closed and not isinstance(outcome, str):
+            outcome.close()
+            return
+        self._outcomes.put((key, outcome))
+        self._wake()

@@ -1,0 +1,215 @@
+"""A rack leader: relays between a sender and the members of its rack, so that the sender has one connection per rack.
+
+One thread, one selector. The leader's own receiver is a member like the others and is connected to in the same way.
+What a member does not take waits here, within bounds: the sender sends repairs only as fast as they are taken (Taken),
+and a member for which too much waits all the same is given up. Members are not read while the sender does not read.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from blast_transport.errors import RemoteError, RemoteProtocolError
+from blast_transport.session.connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.session.dialling import Dialer, Dialling
+from blast_transport.session.group import Group
+from blast_transport.wire.codec import FRAME, decode, encode, type_of
+from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Quit
+from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
+
+_DIAL_SECONDS = 2.0
+_TOLD_BYTES = 1 << 16
+_WAKES = 4096
+_MOST_WAITING_BYTES = 8 << 20
+_MOST_TO_SENDER_BYTES = 1 << 20
+_READ_ALONG = frozenset(map(type_of, (Hello, Leg, Demoted, Quit)))
+
+
+@dataclass(slots=True)
+class _Member:
+    """One member: its connection, how it is heard, bytes that it took but nobody was told of, whether it takes part."""
+
+    connection: ControlConnection
+    hear: Callable[[], None]
+    taken: int = 0
+    ready: bool = False
+
+
+class Leader:
+    """Leads the members that `relay` names, for the sender at the other end of `sock`, which it owns."""
+
+    def __init__(self, sock: socket.socket, relay: Relay, dialer: Dialer) -> None:
+        self._sender = LeaderConnection(sock)
+        self._members: dict[int, _Member] = {}
+        self._group = Group()
+        self._ended = False
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        for end in (self._wake_reader, self._wake_writer):
+            end.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+        self._dialling: Dialling[int] = Dialling(dialer, self._wake)
+        self._addresses = relay.members
+
+    def run(self) -> None:
+        """Relay until the sender closes the connection, or `stop`."""
+        for number, address in enumerate(self._addresses):
+            self._dialling.begin(number, address, _DIAL_SECONDS)
+        try:
+            while not self._ended:
+                self._pass_on()
+                for key, events in self._selector.select(self._timeout()):
+                    if events & selectors.EVENT_READ:
+                        key.data()
+        except RemoteError:
+            # The members hear it by the end of their connections.
+            pass
+        finally:
+            self._close()
+
+    def stop(self) -> None:
+        """End soon. Any thread."""
+        self._ended = True
+        self._wake()
+
+    # ------------------------------------------------------------------------------------------ from the sender
+
+    def _hear_sender(self) -> None:
+        for message in self._sender.receive():
+            match message:
+                case Enveloped(numbers, frame):
+                    self._deliver(numbers, frame)
+                case Member(number):
+                    self._drop(number)
+                case _:
+                    raise RemoteProtocolError(f"{type(message).__name__} is not for a leader")
+
+    def _deliver(self, numbers: tuple[int, ...], frame: bytes) -> None:
+        message = decode(frame) if FRAME.unpack_from(frame)[1] in _READ_ALONG else None
+        if isinstance(message, Hello):
+            message = replace(message, key=self._sender.hidden(message.session, message.key))
+        for number in numbers:
+            if (member := self._members.get(number)) is None:
+                continue
+            if message is not None:
+                self._read_along(number, member, message)
+            if isinstance(message, Hello):
+                frame = encode(replace(message, key=member.connection.hidden(message.session, message.key)))
+            member.connection.send_frame(frame)
+            if member.connection.queued_bytes > _MOST_WAITING_BYTES:
+                self._lose(number, "does not take what it is sent")
+
+    def _read_along(self, number: int, member: _Member, message: Message) -> None:
+        self._group.told(number, message)
+        if isinstance(message, Hello):
+            member.ready = False
+        elif isinstance(message, Leg):
+            with suppress(OSError):
+                member.connection.expedite(by_light=message.carrier == OPTICAL)
+
+    # ------------------------------------------------------------------------------------------ from the members
+
+    def _hear(self, number: int) -> None:
+        # It may have been given up for something that happened in the same moment.
+        if (member := self._members.get(number)) is None:
+            return
+        try:
+            messages = member.connection.receive()
+        except RemoteError as error:
+            self._lose(number, str(error))
+            return
+        for message in messages:
+            if isinstance(message, Quit) and not member.ready:
+                # It refuses, maybe because it is we who ask: the sender may try by itself.
+                self._lose(number, message.reason)
+                return
+            member.ready = True
+            if not self._group.heard(number, message):
+                self._sender.send(Enveloped((number,), encode(message)))
+
+    def _lose(self, number: int, reason: str) -> None:
+        self._drop(number)
+        self._sender.send(Member(number, reason or "was lost"))
+
+    def _drop(self, number: int) -> None:
+        self._group.lost(number)
+        if (member := self._members.pop(number, None)) is not None:
+            if member.connection.socket in self._selector.get_map():
+                self._selector.unregister(member.connection.socket)
+            member.connection.close()
+
+    def _take_dialled(self) -> None:
+        for number, outcome in self._dialling.take():
+            if isinstance(outcome, str):
+                self._sender.send(Member(number, outcome))
+            else:
+                self._members[number] = _Member(ControlConnection(outcome), partial(self._hear, number))
+                self._sender.send(Member(number))
+
+    # ------------------------------------------------------------------------------------------------ the loop
+
+    def _pass_on(self) -> None:
+        """Send what waits, and watch for what can happen next."""
+        self._take_dialled()
+        for number, member in list(self._members.items()):
+            self._flush(number, member)
+        for message in self._group.take(time.monotonic()):
+            self._sender.send(message)
+        self._sender.flush()
+        self._watch(self._sender, self._hear_sender, reading=True)
+        reading = self._sender.queued_bytes < _MOST_TO_SENDER_BYTES
+        for member in self._members.values():
+            self._watch(member.connection, member.hear, reading)
+
+    def _flush(self, number: int, member: _Member) -> None:
+        connection = member.connection
+        if not connection.wants_write:
+            return
+        before = connection.queued_bytes
+        try:
+            connection.flush()
+        except RemoteError as error:
+            self._lose(number, str(error))
+            return
+        member.taken += before - connection.queued_bytes
+        if member.taken >= _TOLD_BYTES:
+            self._sender.send(Taken(number, member.taken))
+            member.taken = 0
+
+    def _watch(self, connection: FramedConnection[Any], hear: Callable[[], None], reading: bool) -> None:
+        wanted = selectors.EVENT_READ * reading | selectors.EVENT_WRITE * connection.wants_write
+        watched = self._selector.get_map().get(connection.socket)
+        if watched is None and wanted:
+            self._selector.register(connection.socket, wanted, hear)
+        elif watched is not None and not wanted:
+            self._selector.unregister(connection.socket)
+        elif watched is not None and watched.events != wanted:
+            self._selector.modify(connection.socket, wanted, hear)
+
+    def _timeout(self) -> float | None:
+        deadline = self._group.deadline()
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            self._wake_writer.send(b"\0")
+
+    def _woken(self) -> None:
+        with suppress(BlockingIOError):
+            self._wake_reader.recv(_WAKES)
+
+    def _close(self) -> None:
+        self._dialling.close()
+        for member in self._members.values():
+            member.connection.close()
+        self._sender.close()
+        self._selector.close()
+        self._wake_reader.close()
+        self._wake_writer.close()

@@ -1,0 +1,212 @@
+"""A sender's connections, each to one receiver or to a leader with its members, behind one interface."""
+
+from __future__ import annotations
+
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from blast_transport.errors import RemoteProtocolError
+from blast_transport.session.connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.session.dialling import Address
+from blast_transport.wire.codec import decode, encode
+from blast_transport.wire.messages import Credit, Hello, Message
+from blast_transport.wire.relaying import Enveloped, GroupCredit, Member, MemberCredits, Relay, RelayMessage, Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """This receiver is connected."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Went:
+    """This receiver is not connected any more, or cannot be."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message from a receiver."""
+
+    name: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """Each of these receivers has dealt with all blocks before the one that stands with it."""
+
+    session: int
+    blocks: dict[str, int]
+
+
+Event = Came | Went | Said | Handled
+
+
+class Line(ABC):
+    """One connection that serves receivers by name. It owns the socket."""
+
+    def __init__(self, names: Sequence[str], connection: FramedConnection[Any]) -> None:
+        self.names = tuple(names)
+        self.heard = time.monotonic()
+        self._connection = connection
+
+    @property
+    def socket(self) -> socket.socket:
+        """For a selector."""
+        return self._connection.socket
+
+    @property
+    def wants_write(self) -> bool:
+        """Something waits to be sent."""
+        return self._connection.wants_write
+
+    def expedite(self, by_light: bool) -> None:
+        """As of a control connection."""
+        self._connection.expedite(by_light)
+
+    def close(self) -> None:
+        """Close the connection; what is queued is dropped."""
+        self._connection.close()
+
+    def flush(self) -> None:
+        """Send what the socket takes now. Raises RemoteError if the connection is gone."""
+        self._connection.flush()
+
+    @abstractmethod
+    def send(self, name: str, message: Message) -> None:
+        """Queue one message to a receiver."""
+
+    @abstractmethod
+    def queued_bytes(self, name: str) -> int:
+        """Bytes to this receiver that its connection has not taken."""
+
+    @abstractmethod
+    def receive(self) -> list[Event]:
+        """What has arrived. Raises RemoteError if the connection is gone."""
+
+    @abstractmethod
+    def let_go(self, name: str) -> bool:
+        """This receiver is not to be served any more; whether the line is then of no use."""
+
+    def _hidden(self, message: Message) -> Message:
+        if isinstance(message, Hello):
+            return replace(message, key=self._connection.hidden(message.session, message.key))
+        return message
+
+
+class DirectLine(Line):
+    """To one receiver."""
+
+    def __init__(self, name: str, sock: socket.socket) -> None:
+        self._direct = ControlConnection(sock)
+        super().__init__((name,), self._direct)
+
+    def send(self, name: str, message: Message) -> None:
+        """Queue one message to the receiver."""
+        self._direct.send(self._hidden(message))
+
+    def queued_bytes(self, name: str) -> int:
+        """Bytes that the connection has not taken."""
+        return self._direct.queued_bytes
+
+    def receive(self) -> list[Event]:
+        """What the receiver has said."""
+        self.heard = time.monotonic()
+        return [Said(self.names[0], message) for message in self._direct.receive()]
+
+    def let_go(self, name: str) -> bool:
+        """The connection is the receiver's own."""
+        return True
+
+
+class LeaderLine(Line):
+    """To the members that a leader relays to; the first of them is the leader itself."""
+
+    def __init__(self, members: Sequence[Address], sock: socket.socket) -> None:
+        self._leader = LeaderConnection(sock)
+        super().__init__([name for name, _, _ in members], self._leader)
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        self._present: set[str] = set()
+        self._under_way = [0] * len(members)
+        self._frame, self._recipients = b"", dict[int, None]()
+        self._leader.send(Relay(tuple(members)))
+
+    @property
+    def wants_write(self) -> bool:
+        """Something waits to be sent."""
+        return bool(self._recipients) or super().wants_write
+
+    def send(self, name: str, message: Message) -> None:
+        """Queue one message; what goes to several members one after the other, goes out once."""
+        number, encoded = self._numbers[name], encode(self._hidden(message))
+        if encoded != self._frame or number in self._recipients:
+            self._post()
+            self._frame = encoded
+        self._recipients[number] = None
+        self._under_way[number] += len(encoded)
+
+    def queued_bytes(self, name: str) -> int:
+        """Bytes that the member's connection to its leader has not taken, or that are on their way there."""
+        return self._under_way[self._numbers[name]]
+
+    def flush(self) -> None:
+        """Send what the socket takes now."""
+        self._post()
+        super().flush()
+
+    def receive(self) -> list[Event]:
+        """What the leader and the members have said. Raises RemoteError."""
+        self.heard = time.monotonic()
+        try:
+            return [event for message in self._leader.receive() for event in self._events(message)]
+        except IndexError:
+            raise RemoteProtocolError("the leader speaks of members that it has not") from None
+
+    def let_go(self, name: str) -> bool:
+        """Have the leader close the member's connection; without members the line is of no use."""
+        if name in self._present:
+            self._present.remove(name)
+            self._post()
+            self._leader.send(Member(self._numbers[name], "is served no more"))
+        return not self._present
+
+    def _post(self) -> None:
+        if self._recipients:
+            self._leader.send(Enveloped(tuple(self._recipients), self._frame))
+            self._recipients = {}
+
+    def _events(self, message: RelayMessage) -> list[Event]:
+        match message:
+            case Enveloped((number,), frame):
+                return self._if_present(self.names[number], decode(frame))
+            case Member(number, ""):
+                self._present.add(self.names[number])
+                return [Came(self.names[number])]
+            case Member(number, reason):
+                self._present.discard(self.names[number])
+                return [Went(self.names[number], reason)]
+            case Taken(number, count):
+                self._under_way[number] = max(0, self._under_way[number] - count)
+                return []
+            case GroupCredit(session, handled, ahead, behind):
+                late = {self.names[number] for number in behind}
+                return [Handled(session, {name: handled if name in late else ahead for name in self._present})]
+            case MemberCredits(session, rows):
+                return [
+                    event
+                    for number, *credit in rows
+                    for event in self._if_present(self.names[number], Credit(session, *credit))
+                ]
+        raise RemoteProtocolError(f"{type(message).__name__} is not for a sender")
+
+    def _if_present(self, name: str, message: Message) -> list[Event]:
+        return [Said(name, message)] if name in self._present else []

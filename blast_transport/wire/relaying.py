@@ -1,0 +1,172 @@
+"""What a sender and a rack leader say to each other, around the messages of the members. Bytes included, no sockets.
+
+Above some number of receivers the sender keeps one connection per rack instead of one per receiver. Relay opens it and
+names the members, which the leader connects to; Member says how that went, and when a member is lost. From then on
+Enveloped carries the members' messages as they are, in both directions, from the sender to several members at once;
+credits alone are gathered: GroupCredit as soon as all have come further, MemberCredits now and then.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from blast_transport.errors import RemoteProtocolError
+from blast_transport.wire.codec import FRAME, LARGEST_BODY, Form, FrameDecoder, frame
+from blast_transport.wire.fields import from_json, to_json
+
+MOST_MEMBERS = 256
+RELAY_TYPE = 64
+
+_MEMBER = struct.Struct("<H")
+_TAKEN = struct.Struct("<HI")
+_GROUP = struct.Struct("<IQQ")
+_ROW = struct.Struct("<HQQQ")
+_SESSION = struct.Struct("<I")
+_JSON_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """The first message of a connection: lead these members, (name, host, port) each, by number from 0 on."""
+
+    members: tuple[tuple[str, str, int], ...]
+
+    def check(self) -> None:
+        """Raises RemoteProtocolError if no sender may say this."""
+        ports = (port for _, _, port in self.members)
+        if not 0 < len(self.members) <= MOST_MEMBERS or any(not 0 < port < 1 << 16 for port in ports):
+            raise RemoteProtocolError(f"Relay names no member, more than {MOST_MEMBERS}, or a port out of range")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """From the leader: this member is connected; or `reason` says why it is not, for good. To the leader: let it go."""
+
+    number: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Enveloped:
+    """The frame of a control message to each of these members, or from the one that is named."""
+
+    members: tuple[int, ...]
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The member's connection has taken so many more bytes of the frames that were sent to it."""
+
+    member: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCredit:
+    """All members that count have dealt with every block before `handled`; those not in `behind` before `ahead`."""
+
+    session: int
+    handled: int
+    ahead: int
+    behind: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCredits:
+    """The latest Credit of some members: (member, handled, position, written) each."""
+
+    session: int
+    rows: tuple[tuple[int, int, int, int], ...]
+
+
+RelayMessage = Relay | Member | Enveloped | Taken | GroupCredit | MemberCredits
+
+
+def _decode_json(kind: type[Any]) -> Callable[[bytes], Any]:
+    def decode(body: bytes) -> Any:
+        message = from_json(kind, body)
+        if isinstance(message, Relay):
+            message.check()
+        return message
+
+    return decode
+
+
+def _numbers(members: tuple[int, ...]) -> bytes:
+    return _MEMBER.pack(len(members)) + b"".join(map(_MEMBER.pack, members))
+
+
+def _read_numbers(body: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    (count,) = _MEMBER.unpack_from(body, start)
+    if count > MOST_MEMBERS:
+        raise RemoteProtocolError(f"more than {MOST_MEMBERS} members")
+    return struct.unpack_from(f"<{count}H", body, start + 2), start + 2 + 2 * count
+
+
+def _decode_enveloped(body: bytes) -> Enveloped:
+    members, start = _read_numbers(body, 0)
+    inner = body[start:]
+    if not members or FRAME.size + FRAME.unpack_from(inner)[0] != len(inner):
+        raise RemoteProtocolError("Enveloped is for nobody, or is not one frame")
+    return Enveloped(members, inner)
+
+
+def _encode_group(credit: GroupCredit) -> bytes:
+    return _GROUP.pack(credit.session, credit.handled, credit.ahead) + _numbers(credit.behind)
+
+
+def _decode_group(body: bytes) -> GroupCredit:
+    behind, end = _read_numbers(body, _GROUP.size)
+    if end != len(body):
+        raise RemoteProtocolError("GroupCredit is too long")
+    session, handled, ahead = _GROUP.unpack_from(body)
+    return GroupCredit(session, handled, ahead, behind)
+
+
+def _encode_rows(latest: MemberCredits) -> bytes:
+    return _SESSION.pack(latest.session) + b"".join(_ROW.pack(*row) for row in latest.rows)
+
+
+def _decode_rows(body: bytes) -> MemberCredits:
+    (session,) = _SESSION.unpack_from(body)
+    return MemberCredits(session, tuple(_ROW.iter_unpack(body[_SESSION.size :])))
+
+
+_NUMBERS_BYTES = _MEMBER.size * (1 + MOST_MEMBERS)
+
+FORMS: dict[int, Form] = {
+    RELAY_TYPE: Form(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
+    65: Form(Member, to_json, _decode_json(Member), _JSON_BYTES),
+    66: Form(
+        Enveloped,
+        lambda enveloped: _numbers(enveloped.members) + enveloped.frame,
+        _decode_enveloped,
+        _NUMBERS_BYTES + FRAME.size + LARGEST_BODY,
+    ),
+    67: Form(
+        Taken,
+        lambda taken: _TAKEN.pack(taken.member, taken.count),
+        lambda body: Taken(*_TAKEN.unpack(body)),
+        _TAKEN.size,
+    ),
+    68: Form(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
+    69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MOST_MEMBERS * _ROW.size),
+}
+_TYPES = {form.message: number for number, form in FORMS.items()}
+
+
+def encode_relay(message: RelayMessage) -> bytes:
+    """The message as one frame. Raises LocalProtocolError if a field does not fit."""
+    number = _TYPES[type(message)]
+    return frame(number, FORMS[number], message)
+
+
+class RelayDecoder(FrameDecoder[RelayMessage]):
+    """What a sender and a leader say, out of a byte stream."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMS)

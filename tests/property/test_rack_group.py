@@ -1,0 +1,149 @@
+"""What a leader tells of its members' credits, against a sender that believes it, and the members themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.session.group import REPORT_SECONDS, Group
+from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, Demoted, Fin, Hello, Leg, Nack, Quit, Ready
+from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
+
+SESSION = 7
+MEMBERS = 5
+
+
+def hello(session: int = SESSION) -> Hello:
+    return Hello(session, 10, 1456, 44, "fast", "file", "name")
+
+
+def leg(credit: int, carrier: str = OPTICAL) -> Leg:
+    return Leg(SESSION, 1, carrier, 0, credit=credit)
+
+
+@dataclass
+class World:
+    """Members that really stand somewhere, and what a sender knows of them by the leader alone."""
+
+    credit: int
+    group: Group = field(default_factory=Group)
+    now: float = 0.0
+    truth: dict[int, int] = field(default_factory=dict)
+    known: dict[int, int] = field(default_factory=dict)
+    messages: int = 0
+
+    def join(self, member: int, held: int) -> None:
+        self.group.told(member, hello())
+        assert not self.group.heard(member, Ready(SESSION, ((0, held),) if held else ()))
+        self.group.told(member, leg(self.credit))
+        self.truth[member] = self.known[member] = held
+
+    def reach(self, member: int, handled: int) -> None:
+        self.truth[member] = handled
+        assert self.group.heard(member, Credit(SESSION, handled, handled, handled))
+        self.listen()
+
+    def leave(self, member: int) -> None:
+        self.truth.pop(member, None)
+        self.known.pop(member, None)
+
+    def listen(self) -> None:
+        for message in self.group.take(self.now):
+            self.believe(message)
+
+    def believe(self, message: RelayMessage) -> None:
+        self.messages += 1
+        match message:
+            case GroupCredit(session, handled, ahead, behind):
+                assert session == SESSION and handled <= ahead
+                reached = {member: handled if member in behind else ahead for member in self.known}
+            case MemberCredits(session, rows):
+                assert session == SESSION
+                reached = {member: handled for member, handled, _, _ in rows if member in self.known}
+        for member, handled in reached.items():
+            assert handled <= self.truth[member], "never more than a member has said"
+            self.known[member] = max(self.known[member], handled)
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("reach"), st.integers(0, MEMBERS - 1), st.integers(0, 9)),
+    st.tuples(st.just("join"), st.integers(0, MEMBERS - 1), st.integers(0, 20)),
+    st.tuples(st.sampled_from(["demote", "fin", "lost", "quit"]), st.integers(0, MEMBERS - 1), st.just(0)),
+    st.tuples(st.just("wait"), st.just(0), st.integers(1, 300)),
+)
+
+
+@given(st.integers(1, 6), st.lists(STEPS, max_size=60))
+def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(credit, steps):
+    world = World(credit)
+    for kind, member, amount in steps:
+        if kind == "join" and member not in world.truth:
+            world.join(member, amount)
+        elif kind == "reach" and member in world.truth:
+            world.reach(member, world.truth[member] + amount)
+        elif kind == "demote" and member in world.truth:
+            world.group.told(member, Demoted(SESSION))
+            world.leave(member)
+        elif kind in ("fin", "quit") and member in world.truth:
+            assert not world.group.heard(member, Fin(SESSION) if kind == "fin" else Quit(SESSION, ""))
+            world.leave(member)
+        elif kind == "lost":
+            world.group.lost(member)
+            world.leave(member)
+        elif kind == "wait":
+            world.now += amount / 1000
+        world.listen()
+        if world.truth:
+            assert min(world.truth.values()) < min(world.known.values()) + credit
+    world.now += REPORT_SECONDS
+    world.listen()
+    assert world.known == world.truth, "all is told in the end"
+    assert world.group.deadline() is None
+
+
+@given(st.integers(1, 8), st.integers(2, 40))
+def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
+    def messages(count: int) -> int:
+        world = World(credit)
+        for member in range(count):
+            world.join(member, 0)
+        for block in range(1, 101):
+            for member in range(count):
+                world.reach(member, block)
+        return world.messages
+
+    assert messages(members) <= messages(1) + 2
+
+
+def test_by_packets_nobody_waits_for_credits():
+    group = Group()
+    group.told(0, hello())
+    group.told(0, leg(1, PIPELINE))
+    for block in range(100):
+        assert group.heard(0, Credit(SESSION, block, block, block))
+        group.take(0.001 * block)
+    assert group.take(0.101) == []
+    assert group.deadline() is not None
+    assert MemberCredits(SESSION, ((0, 99, 99, 99),)) in group.take(10.0)
+
+
+def test_one_that_is_slow_is_told_from_the_others():
+    group = Group()
+    for member in range(4):
+        group.told(member, hello())
+        group.told(member, leg(2))
+    for member, handled in ((0, 8), (1, 9), (2, 3), (3, 10)):
+        group.heard(member, Credit(SESSION, handled, handled, handled))
+    assert GroupCredit(SESSION, 3, 8, (2,)) in group.take(0.0)
+
+
+def test_other_messages_pass_and_other_sessions_do_not_count():
+    group = Group()
+    group.told(0, hello())
+    assert not group.heard(0, Nack(SESSION, ((1, 2),)))
+    assert not group.heard(0, Credit(SESSION + 1, 5, 5, 5))
+    group.told(0, hello(8))
+    assert group.heard(0, Credit(8, 1, 1, 1))
+    assert group.take(0.0)[-1] == MemberCredits(8, ((0, 1, 1, 1),))

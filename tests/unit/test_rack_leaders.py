@@ -1,0 +1,102 @@
+"""Which receivers get a leader, and what a sender and a leader say to each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.session.racks import MOST_PER_LEADER, groups
+from blast_transport.wire.codec import FRAME, VERSION, encode
+from blast_transport.wire.messages import Alive
+from blast_transport.wire.relaying import (
+    MOST_MEMBERS,
+    Enveloped,
+    GroupCredit,
+    Member,
+    MemberCredits,
+    Relay,
+    RelayDecoder,
+    Taken,
+    encode_relay,
+)
+
+SAMPLES = [
+    Relay((("h1", "10.0.0.1", 9095), ("h2", "::1", 1))),
+    Member(3),
+    Member(3, "cannot connect"),
+    Enveloped((0, 1, 255), encode(Alive(1, 2))),
+    Taken(7, 1 << 20),
+    GroupCredit(1, 2, 3, (4, 5)),
+    GroupCredit(1, 2, 2),
+    MemberCredits(1, ((0, 1, 2, 3), (1, 4, 5, 6))),
+]
+
+
+@pytest.mark.parametrize("message", SAMPLES, ids=repr)
+def test_round_trip(message):
+    assert RelayDecoder().feed(encode_relay(message)) == [message]
+
+
+def test_byte_by_byte():
+    stream, decoder = b"".join(map(encode_relay, SAMPLES)), RelayDecoder()
+    assert [message for byte in stream for message in decoder.feed(bytes([byte]))] == SAMPLES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (64, b'{"members":[]}'),
+        (64, b'{"members":[["h","a",0]]}'),
+        (66, b"\0\0" + encode(Alive(1, 2))),
+        (66, b"\1\0\0\0" + encode(Alive(1, 2))[:-1]),
+        (66, b"\1\0\0\0" + encode(Alive(1, 2)) + b"\0"),
+        (66, b"\xff\xff" + bytes(1 << 17)),
+        (67, b"\0"),
+        (68, bytes(20) + b"\1\0"),
+        (68, bytes(22) + b"\0"),
+        (69, bytes(5)),
+    ],
+)
+def test_what_cannot_be_is_refused(body):
+    number, content = body
+    with pytest.raises(RemoteProtocolError):
+        RelayDecoder().feed(FRAME.pack(len(content), number, VERSION) + content)
+
+
+@given(st.integers(64, 69), st.binary(max_size=80))
+def test_any_body_is_a_message_or_refused(number, content):
+    try:
+        (message,) = RelayDecoder().feed(FRAME.pack(len(content), number, VERSION) + content)
+    except RemoteProtocolError:
+        return
+    assert RelayDecoder().feed(encode_relay(message)) == [message]
+
+
+def test_too_many_members_cannot_be_said():
+    with pytest.raises(LocalProtocolError):
+        encode_relay(Taken(1 << 16, 0))
+    with pytest.raises(RemoteProtocolError):
+        Relay((("h", "a", 1),) * (MOST_MEMBERS + 1)).check()
+
+
+def test_few_receivers_are_each_reached_directly():
+    assert groups(["b", "a"], {"a": "r", "b": "r"}, 2) == [("b",), ("a",)]
+
+
+def test_racks_get_a_leader_each_and_unknown_ones_stand_together():
+    racks = {"h1": "west", "h10": "east", "h2": "west"}
+    assert groups(["h10", "x", "h2", "h1", "y"], racks, 1) == [("h1", "h2"), ("h10",), ("x", "y")]
+
+
+@given(st.integers(1, 200), st.integers(1, 5), st.data())
+def test_everybody_is_in_one_group_of_one_rack_that_is_not_too_large(count, racks, data):
+    names = [f"h{number}" for number in range(count)]
+    where = {name: str(data.draw(st.integers(0, racks))) for name in names[: data.draw(st.integers(0, count))]}
+    found = groups(names, where, 0)
+    assert sorted(name for group in found for name in group) == sorted(names)
+    assert all(len({where.get(name) for name in group}) == 1 for group in found)
+    assert max(map(len, found)) <= MOST_PER_LEADER
+    smallest = {rack: -(-sum(where.get(n) == rack for n in names) // MOST_PER_LEADER) for rack in map(where.get, names)}
+    assert len(found) == sum(smallest.values())
