@@ -16,6 +16,7 @@ from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
+from blast_transport.agent.reload import Reloader
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
 from blast_transport.errors import TransportError, sentence
@@ -36,7 +37,7 @@ def register(subparsers: Parsers) -> None:
 
 def add_commands(commands: Parsers) -> None:
     """Add run, check, example-config and bundle."""
-    purpose = "Receive what senders bring, within what the configuration allows, until told to end (SIGTERM, SIGINT)."
+    purpose = "Receive what the configuration allows until told to end (SIGTERM, SIGINT); SIGHUP reloads the file."
     run = _command(commands, "run", purpose, "--config /etc/blast/agent.toml")
     _add_config(run)
     run.add_argument("--json", action="store_true", help="print a JSON line for each event on standard output")
@@ -87,7 +88,8 @@ def _run(options: argparse.Namespace) -> int:
         settings = replace(settings, log=replace(settings.log, level=level, format=form))
         install_log(level, form)
         reporter = Reporter(sys.stdout if options.json else None)
-        serve(make_server(settings, check_host(settings), reporter), reporter)
+        server = make_server(settings, check_host(settings), reporter)
+        serve(server, reporter, reload=Reloader(options.config, settings, server, reporter).reload)
     except TransportError as error:
         return _complain(error)
     # Whatever hangs on must not keep the process.

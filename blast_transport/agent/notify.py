@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -26,3 +27,7 @@ class Notifier:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             out.sendto("\n".join(assignments).encode(), self._address)
+
+    def reloading(self) -> None:
+        """Say that a reload begins; READY ends it."""
+        self.send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")

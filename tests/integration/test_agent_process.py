@@ -188,6 +188,33 @@ def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
     assert not (agent.folder / "half").exists(), "nothing that looks whole"
 
 
+def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file, tmp_path):
+    agent = start("h1", by_secret)
+    config, other = tmp_path / "h1.toml", tmp_path / "other"
+    hello = Hello(session=7, size=9, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="half")
+    with dialer(SECRET)(agent.address, 5.0) as going_on:
+        going_on.settimeout(10)
+        going_on.sendall(encode(hello))
+        assert going_on.recv(65536)
+        config.write_text("[agnt]")
+        agent.process.send_signal(signal.SIGHUP)
+        refused = agent.event("reload")
+        assert refused["result"] == "refused" and "did you mean agent?" in str(refused["reason"])
+        (tmp_path / "secret").write_bytes(b"another secret, of 32 characters")
+        other.mkdir()
+        moved = f'[[folder]]\nname = "in"\npath = "{other}"\n[agent]\nlisten = "127.0.0.1:1"\n{by_secret}'
+        config.write_text(moved)
+        agent.process.send_signal(signal.SIGHUP)
+        assert agent.event("reload")["waiting"] == ["agent.listen"]
+        with pytest.raises(AuthenticationError):
+            dialer(SECRET)(agent.address, 5.0)
+        with sender_to(agent, credentials=SharedSecret(b"another secret, of 32 characters")) as sender:
+            assert sender.send_file(file, Route(Packets())).complete == 1
+        assert (other / "file.bin").read_bytes() == file.read_bytes()
+        going_on.sendall(encode(Quit(7, "enough")))
+        assert going_on.recv(65536), "it was still there"
+
+
 def test_the_service_manager_hears_of_every_step(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
@@ -196,6 +223,10 @@ def test_the_service_manager_hears_of_every_step(start, tmp_path):
         heard = [manager.recv(4096).decode().split("\n") for _ in range(3)]
         assert heard[0] == ["READY=1", "STATUS=0 sessions, 0 connections, 0 refused"]
         assert [words[0] for words in heard[1:]] == ["WATCHDOG=1", "WATCHDOG=1"]
+        agent.process.send_signal(signal.SIGHUP)
+        while not (last := manager.recv(4096)).startswith(b"RELOADING=1\nMONOTONIC_USEC="):
+            assert last.startswith(b"WATCHDOG=1")
+        assert manager.recv(4096) == b"READY=1"
         agent.end()
         while (last := manager.recv(4096)) != b"STOPPING=1":
             assert last.startswith(b"WATCHDOG=1")

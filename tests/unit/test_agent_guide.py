@@ -12,8 +12,9 @@ import pytest
 
 from blast_client.command import GROUP, build_parser
 from blast_transport.agent.permissions import DEEPEST, LONGEST_NAME
+from blast_transport.agent.reload import WAITS
 from blast_transport.agent.reporting import Why
-from blast_transport.agent.settings import parse
+from blast_transport.agent.settings import Settings, parse
 from blast_transport.store.file_target import PARTIAL_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,11 @@ def test_there_are_commands_to_try():
 def test_every_reason_of_a_refusal_is_explained():
     told = GUIDE[GUIDE.index("`why` is one of") :].split("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", told)) - {"why"} == {why.value for why in Why}
+
+
+def test_every_key_that_waits_is_a_key():
+    settings = Settings()
+    assert all(hasattr(getattr(settings, key.partition(".")[0]), key.partition(".")[2]) for key in WAITS)
 
 
 def test_limits_of_names_are_those_of_the_code():
