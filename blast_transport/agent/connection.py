@@ -77,6 +77,7 @@ class Admission:
     def admit(self, sock: socket.socket, address: str) -> Connection:
         """Let in whoever is at the other end, or raise AuthenticationError; `sock` is then the caller's to close."""
         deadline = time.monotonic() + self._seconds
+        _without_delay(sock)
         if self._context is not None:
             return self._by_certificate(sock, self._context, address)
         if isinstance(self._credentials, SharedSecret):
@@ -122,6 +123,7 @@ def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: flo
     closed.
     """
     with _closed_on_error(sock):
+        _without_delay(sock)
         if isinstance(credentials, TlsFiles):
             return _prove_by_certificate(sock, credentials.for_client(), name, seconds)
         if isinstance(credentials, SharedSecret):
@@ -216,6 +218,12 @@ def _closed_on_error(sock: socket.socket) -> Iterator[None]:
     except BaseException:
         sock.close()
         raise
+
+
+def _without_delay(sock: socket.socket) -> None:
+    """A handshake is small words back and forth, of which none should wait for the other side's acknowledgement."""
+    with suppress(OSError):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _unhurried(sock: socket.socket) -> socket.socket:
