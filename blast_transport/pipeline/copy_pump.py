@@ -109,7 +109,7 @@ class BlockIntake:
 
 
 class ReplayOutlet:
-    """Out of what an intake has kept, or the store keeps."""
+    """Out of what an intake has kept, or the store keeps: unless that feeds somebody in order, and may be waiting."""
 
     def __init__(self, replay: Replay, store: Store) -> None:
         self._replay = replay
@@ -118,18 +118,21 @@ class ReplayOutlet:
 
     def check(self, offset: int) -> None:
         """As `Outlet.check`."""
-        if self._replay.piece(offset) is None and self._store.read(offset, self._buffer[:1]) == 0:
-            raise ForgottenError(self._replay.lowest)
+        if self._replay.piece(offset) is None:
+            self._read(offset, 1)
 
     def give(self, sock: socket.socket, offset: int, limit: int) -> int:
         """As `Outlet.give`."""
         piece = self._replay.piece(offset)
-        if piece is None:
+        return sock.send(self._read(offset, limit) if piece is None else piece[:limit])
+
+    def _read(self, offset: int, limit: int) -> memoryview:
+        count = 0
+        if not self._store.target.in_order:
             count = self._store.read(offset, self._buffer[: min(limit, READ_BYTES)])
-            if count == 0:
-                raise ForgottenError(self._replay.lowest)
-            piece = self._buffer[:count]
-        return sock.send(piece[:limit])
+        if count == 0:
+            raise ForgottenError(self._replay.lowest)
+        return self._buffer[:count]
 
 
 class StreamOutlet:

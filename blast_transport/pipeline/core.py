@@ -11,6 +11,7 @@ from collections.abc import Callable
 from blast_transport.errors import RemoteProtocolError
 from blast_transport.pipeline.downstream import Downstream
 from blast_transport.pipeline.events import (
+    Arrived,
     CloseDown,
     CloseUp,
     Command,
@@ -33,6 +34,9 @@ from blast_transport.pipeline.messages import Alive, Message, Quit, Report, Why
 from blast_transport.pipeline.standing import Standing
 from blast_transport.pipeline.upstream import Upstream
 
+_CREDIT_BYTES = 1 << 20
+"""Our predecessor hears after so many bytes that they came, for it may have to wait for that."""
+
 _DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld)
 
 
@@ -44,6 +48,7 @@ class NodeCore:
         self.down = Downstream(self.standing, self._below_passed)
         self.up = Upstream(self.standing, self.down.settle, self._send_done)
         self._beat = _Heartbeat(self.standing, self._greet)
+        self._acknowledged = position
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What to do about this event. Raises LocalProtocolError for one that cannot be now.
@@ -64,6 +69,9 @@ class NodeCore:
                 self.down.handle(event, now)
             case _ if isinstance(event, _DOWN_EVENTS):
                 self.down.handle(event, now)
+            case Arrived():
+                self.up.handle(event, now)
+                self._acknowledge()
             case _:
                 self.up.handle(event, now)
         return self._take()
@@ -119,6 +127,12 @@ class NodeCore:
     def _send_done(self) -> None:
         self.standing.say(SendDown(Quit(Why.DONE)))
 
+    def _acknowledge(self) -> None:
+        standing = self.standing
+        if standing.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
+            self._acknowledged = standing.position
+            standing.say(SendUp(Alive(standing.position, standing.held_up)))
+
     def _greet(self) -> None:
         standing = self.standing
         alive = Alive(standing.position, standing.held_up)
@@ -135,7 +149,7 @@ class SourceCore:
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
         self.standing = Standing(leg, position)
-        self.standing.report_ready = True
+        self.standing.report_ready = self.standing.stored = True
         self.down = Downstream(self.standing, self._below_passed)
         self._beat = _Heartbeat(self.standing, self._greet)
 

@@ -5,8 +5,10 @@ is sent, END (or QUIT) and the REPORT follow; PASSED comes back when the last no
 when its connection fails, or when it gives no sign of life for a while: whether it takes bytes proves nothing, because
 the kernel of a frozen host takes them too; and one that only waits for its own successor keeps saying that it lives.
 Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
-which delivers the report. A successor that is alive, was given data, and still takes less than the leg's slowest rate,
-by its own doing, is excluded: skipped like a dead one.
+which delivers the report. Hosts that stand together fail together, a rack at a time, so as soon as one is silent it is
+found out of many at once who can be reached: one that cannot is dead, though one that can need not live. A successor
+that lives, was given data, and still takes less than the leg's slowest rate, by its own doing, is skipped like a dead
+one.
 """
 
 from __future__ import annotations
@@ -16,10 +18,23 @@ from enum import Enum, auto
 from typing import Any
 
 from blast_transport.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.pipeline.events import CloseDown, Connect, SendDown, Sent, Serve, Started, SuccessorLost, Unheld
+from blast_transport.pipeline.events import (
+    CloseDown,
+    Connect,
+    Scout,
+    SendDown,
+    Sent,
+    Serve,
+    Started,
+    SuccessorLost,
+    Unheld,
+)
 from blast_transport.pipeline.leg import Outcome, Reported
 from blast_transport.pipeline.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
 from blast_transport.pipeline.standing import Standing
+
+_SCOUTED = 32
+"""How many are tried at once: a rack."""
 
 
 class Down(Enum):
@@ -57,6 +72,7 @@ class Downstream:
         self._slow_since = 0.0
         self._slow_from = 0
         self._given = 0
+        self._scouted = 0
 
     @property
     def serving(self) -> bool:
@@ -101,8 +117,10 @@ class Downstream:
             self._connect(now)
         elif self.state is Down.CONNECTING:
             self._skip(f"did not answer within {self._timings.answer:g} s", now)
+            self._scout()
         else:
             self._skip(f"no sign of life for {self._timings.silence:g} s", now)
+            self._scout()
 
     def settle(self, now: float) -> None:
         """Send the end when everything before it is sent. Call when the end, the report or data has come."""
@@ -130,6 +148,14 @@ class Downstream:
         self.state, self._due = Down.CONNECTING, now + self._timings.answer
         self._standing.say(Connect(self.successor))
 
+    def _scout(self) -> None:
+        """Find out who of those behind the next one can be reached, each once."""
+        first = max(self.successor + 1, self._scouted)
+        stop = min(self.successor + 1 + _SCOUTED, len(self._standing.leg.chain))
+        if first < stop:
+            self._scouted = stop
+            self._standing.say(Scout(tuple(range(first, stop))))
+
     def _skip(self, reason: str, now: float) -> None:
         """Go on without the successor; if it lives after all, it should know."""
         self._standing.lose(self.successor, reason)
@@ -138,8 +164,10 @@ class Downstream:
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
         """While the chain is put together, the next node may not have heard of the leg yet."""
-        if now >= self._assembled_at:
+        if lost.unanswered or now >= self._assembled_at:
             self._skip(lost.reason, now)
+            if lost.unanswered:
+                self._scout()
             return
         self._standing.say(CloseDown())
         self.state, self._due = Down.PAUSED, now + self._timings.retry
@@ -148,7 +176,7 @@ class Downstream:
         self._skip(lost.reason, now)
 
     def _get(self, get: Get, now: float) -> None:
-        self.state = Down.SERVING
+        self.state, self._scouted = Down.SERVING, 0
         self.sent = self.taken = self._given = get.offset
         self._measure_anew(now)
         self._standing.say(Serve(get.offset))
@@ -215,7 +243,7 @@ class Downstream:
         standing = self._standing
         if standing.quit is not None and standing.quit.why is Why.GONE:
             self._deliver_to_nobody(now)
-        elif standing.report_ready and (standing.quit is not None or standing.ended):
+        elif standing.settled:
             standing.tell(Reported(standing.named_failures()))
             self.state = Down.PASSED
             self._passed(now)

@@ -24,9 +24,10 @@ class FromSuccessor:
 
 @dataclass(frozen=True, slots=True)
 class SuccessorLost:
-    """The connection to our successor failed, or could not be made."""
+    """The connection to our successor failed, or could not be made; `unanswered`: for all the time that we waited."""
 
     reason: str
+    unanswered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,11 @@ class FetchLost:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """After `Complete`: everything that came is stored."""
+
+
+@dataclass(frozen=True, slots=True)
 class Passing:
     """Our own side below: everything after us is done, and the report is delivered."""
 
@@ -103,6 +109,7 @@ Event = (
     | Arrived
     | FromSource
     | FetchLost
+    | Stored
     | Passing
 )
 
@@ -115,6 +122,13 @@ class Connect:
     """Connect to the node at `place` and say Join; it becomes our successor."""
 
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scout:
+    """Find out whether the nodes at these places can be connected to; a Connect to one may follow soon."""
+
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +191,7 @@ class CloseFetch:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Nothing comes after byte `stop` in this leg; `final`: nor in the file or stream."""
+    """Nothing comes after byte `stop` in this leg; `final`: nor in the file or stream. Answered by `Stored`."""
 
     stop: int
     final: bool
@@ -190,6 +204,7 @@ class Tell:
     event: PipelineEvent
 
 
-Command = (
-    Connect | Serve | SendDown | CloseDown | Admit | Refuse | SendUp | CloseUp | Fetch | CloseFetch | Complete | Tell
-)
+_Down = Connect | Scout | Serve | SendDown | CloseDown
+_Up = Admit | Refuse | SendUp | CloseUp | Fetch | CloseFetch | Complete
+
+Command = _Down | _Up | Tell

@@ -7,9 +7,10 @@ import select
 import socket
 from collections.abc import Callable
 
-from blast_transport.errors import RemoteError
+from blast_transport.errors import RemoteError, RemoteProtocolError
 from blast_transport.pipeline.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.pipeline.core import NodeCore
+from blast_transport.pipeline.dialling import Connector, Dialler, connect_plain, join_message
 from blast_transport.pipeline.events import (
     Admit,
     Arrived,
@@ -25,6 +26,7 @@ from blast_transport.pipeline.events import (
     PredecessorLost,
     Refuse,
     SendUp,
+    Stored,
 )
 from blast_transport.pipeline.feed import Feed
 from blast_transport.pipeline.leg import PipelineEvent, PipelineLeg
@@ -33,7 +35,6 @@ from blast_transport.pipeline.messages import Alive, Message, Pget
 from blast_transport.pipeline.runner import Runner
 from blast_transport.pipeline.splice_pump import FileIntake, FileOutlet
 from blast_transport.pipeline.successor import Successor
-from blast_transport.pipeline.worker import Connector, Dialler, Ready, connect_plain, join_message
 from blast_transport.store.store import Store
 
 _LAG_BYTES = 8 << 20
@@ -75,6 +76,8 @@ class PipelineNode(Runner):
         self._source_dialler = Dialler(connect, self._waker, leg.timings.answer)
         self._candidate: Link | None = None
         self._asked = Pget(0, 1)
+        self._store = store
+        self._storing = False
 
     def accept(self, sock: socket.socket, name: str) -> None:
         """The node `name` has connected and said Join; its socket is ours now. From any thread."""
@@ -111,9 +114,22 @@ class PipelineNode(Runner):
                 self._source_dialler.cancel()
                 self._close_feed(self._source, None)
             case Complete(stop, final):
-                self._intake.complete(stop, final)
+                self._complete(stop, final)
             case _:
                 self._successor.obey(command)
+
+    def _complete(self, stop: int, final: bool) -> None:
+        size = self._store.layout.size
+        if final and size is not None and size != stop:
+            raise RemoteProtocolError(f"the data ended at byte {stop}, but {size} bytes were announced")
+        self._intake.complete(stop, final)
+        self._storing = True
+        self._see_stored()
+
+    def _see_stored(self) -> None:
+        if self._storing and self._intake.drained:
+            self._storing = False
+            self._tell(Stored())
 
     def _close_feed(self, feed: Feed, farewell: Message | None) -> None:
         if farewell is not None:
@@ -131,7 +147,7 @@ class PipelineNode(Runner):
     def _fetch(self, pget: Pget) -> None:
         self._asked = pget
         self._source_dialler.dial(
-            self.leg.chain[_SOURCE], self._fetch_connected, lambda reason: self._tell(FetchLost(reason))
+            self.leg.chain[_SOURCE], self._fetch_connected, lambda reason, _: self._tell(FetchLost(reason))
         )
 
     def _fetch_connected(self, link: Link) -> None:
@@ -171,15 +187,13 @@ class PipelineNode(Runner):
         at_once = self._predecessor.watch(poll)
         return self._source.watch(poll) or at_once or self._successor.pending
 
-    def _work(self, ready: Ready, now: float) -> None:
+    def _work(self, ready: dict[int, int], now: float) -> None:
         for feed in (self._predecessor, self._source):
             if feed.link is not None:
                 feed.work(ready.get(feed.link.socket.fileno(), 0))
+        self._see_stored()
         self._successor.listen()
         self._successor.pour(self._intake.servable)
-
-    def _settled(self) -> bool:
-        return self._intake.drained
 
     def _close(self) -> None:
         for feed in (self._predecessor, self._source):

@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from blast_transport.errors import TransportError, sentence
+from blast_transport.pipeline.dialling import Connector, Dialler, Scouts
 from blast_transport.pipeline.events import Command, Event, Started, Tell
+from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg
-from blast_transport.pipeline.worker import Connections, Connector, Dialler, Farewells, Ready, Waker
+from blast_transport.pipeline.successor import Connections
+from blast_transport.pipeline.waker import Waker
 
 
 class Core(Protocol):
@@ -43,9 +46,9 @@ class Runner(ABC):
         self._waker = Waker()
         self._farewells = Farewells(leg.timings.farewell)
         self._dialler = Dialler(connect, self._waker, leg.timings.answer)
-        self._connections = Connections(self._dialler, self._farewells)
+        self._scouts = Scouts(connect, self._waker, leg.timings.answer)
+        self._connections = Connections(self._dialler, self._scouts, self._farewells)
         self._ended: Ended | None = None
-        self._stopped = False
         self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)
 
     def start(self) -> None:
@@ -70,12 +73,11 @@ class Runner(ABC):
         """Register everything; True: something can go on at once."""
 
     @abstractmethod
-    def _work(self, ready: Ready, now: float) -> None:
-        """Read and write what can be. Raises LocalError when our own side can go on no more."""
+    def _work(self, ready: dict[int, int], now: float) -> None:
+        """Read and write what can be; `ready` are the events by descriptor.
 
-    @abstractmethod
-    def _settled(self) -> bool:
-        """Nothing is left to be done after the end. Raises StoreError."""
+        Raises LocalError when our own side can go on no more.
+        """
 
     @abstractmethod
     def _close(self) -> None:
@@ -94,7 +96,6 @@ class Runner(ABC):
                 self._events(command.event)
 
     def _stop(self, reason: str) -> None:
-        self._stopped = True
         if self._ended is None:
             self._obey(self._decide.leave(Outcome.STOPPED, reason))
 
@@ -103,8 +104,6 @@ class Runner(ABC):
             self._tell(Started())
             while self._ended is None:
                 self._turn()
-            while not (self._stopped or self._settled()):
-                self._pause(self.leg.timings.heartbeat)
         except (TransportError, OSError) as error:
             self._obey(self._decide.leave(Outcome.FAILED, sentence(error)))
             self._ended = Ended(Outcome.FAILED, sentence(error))

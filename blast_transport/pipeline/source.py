@@ -11,6 +11,7 @@ from collections.abc import Callable
 from blast_transport.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.pipeline.copy_pump import REPLAY_BYTES, StreamOutlet
 from blast_transport.pipeline.core import SourceCore
+from blast_transport.pipeline.dialling import Connector, connect_plain
 from blast_transport.pipeline.events import Command
 from blast_transport.pipeline.leg import PipelineEvent, PipelineLeg
 from blast_transport.pipeline.link import Link, Outlet
@@ -18,7 +19,6 @@ from blast_transport.pipeline.messages import Alive, Forget, Pget
 from blast_transport.pipeline.runner import Runner
 from blast_transport.pipeline.splice_pump import FileOutlet
 from blast_transport.pipeline.successor import Successor
-from blast_transport.pipeline.worker import Connector, Ready, connect_plain
 from blast_transport.store.source import Source
 
 _PIECES_PER_TURN = 4
@@ -97,7 +97,7 @@ class PipelineSource(Runner):
         pending = [fetcher.watch(poll) for fetcher in self._fetchers]
         return any(pending) or self._successor.pending
 
-    def _work(self, ready: Ready, now: float) -> None:
+    def _work(self, ready: dict[int, int], now: float) -> None:
         self._see_source(now)
         self._successor.listen()
         self._successor.pour(self._limit)
@@ -110,9 +110,6 @@ class PipelineSource(Runner):
         if size is not None and standing.stop is None:
             self._obey(self._core.end_at(size, True, now))
         self._source.release(self._core.down.taken - REPLAY_BYTES)
-
-    def _settled(self) -> bool:
-        return True
 
     def _close(self) -> None:
         for fetcher in self._fetchers:

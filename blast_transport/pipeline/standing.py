@@ -12,8 +12,8 @@ class Standing:
 
     `position`: all bytes before it are held. `stop`: where the leg ends, once that is known, and whether that is
     `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
-    `report_ready`: our predecessor's report is among them. `held_up`: we wait, since the last sign of life, for
-    something that is not our doing.
+    `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end. `held_up`: we
+    wait, since the last sign of life, for something that is not our doing.
     """
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
@@ -25,6 +25,7 @@ class Standing:
         self.failed: dict[int, str] = {}
         self.report_ready = False
         self.held_up = False
+        self.stored = False
         self.over = False
         self.outbox: list[Command] = []
 
@@ -32,6 +33,11 @@ class Standing:
     def ended(self) -> bool:
         """Everything that was to come is here."""
         return self.stop is not None and self.position >= self.stop
+
+    @property
+    def settled(self) -> bool:
+        """Nothing of our own keeps the report from passing."""
+        return self.report_ready and (self.quit is not None or (self.ended and self.stored))
 
     def say(self, *commands: Command) -> None:
         """Add commands for the shell."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.errors import ForgottenError, RemoteError
+from blast_transport.pipeline.dialling import Dialler, Scouts, join_message
 from blast_transport.pipeline.downstream import Downstream
 from blast_transport.pipeline.events import (
     CloseDown,
@@ -14,20 +16,30 @@ from blast_transport.pipeline.events import (
     Connect,
     Event,
     FromSuccessor,
+    Scout,
     SendDown,
     Sent,
     Serve,
     SuccessorLost,
     Unheld,
 )
+from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.leg import PipelineLeg
 from blast_transport.pipeline.link import Link, Outlet
-from blast_transport.pipeline.worker import Connections, join_message
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _PIECES_PER_TURN = 8
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What makes new connections, and what ends old ones."""
+
+    dialler: Dialler
+    scouts: Scouts
+    farewells: Farewells
 
 
 class Successor:
@@ -46,6 +58,7 @@ class Successor:
         self._down = down
         self._tell = tell
         self._dialler = connections.dialler
+        self._scouts = connections.scouts
         self._farewells = connections.farewells
         self._link: Link | None = None
         self._offset = 0
@@ -55,9 +68,13 @@ class Successor:
         match command:
             case Connect(place):
                 self._drop()
-                self._dialler.dial(self._leg.chain[place], self._connected, self._lost)
+                self._connect(place)
+            case Scout(places):
+                for place in places:
+                    self._scouts.send(place, self._leg.chain[place])
             case Serve(offset):
                 self._offset = offset
+                self._scouts.recall()
             case SendDown(message) if self._link is not None:
                 self._guard(lambda link: link.send(message))
             case CloseDown():
@@ -115,7 +132,14 @@ class Successor:
     def close(self) -> None:
         """Close the connection now."""
         self._dialler.cancel()
+        self._scouts.recall()
         self._drop_now()
+
+    def _connect(self, place: int) -> None:
+        if place in self._scouts:
+            self._scouts.hand_over(place, self._connected, self._lost)
+        else:
+            self._dialler.dial(self._leg.chain[place], self._connected, self._lost)
 
     def _connected(self, link: Link) -> None:
         self._link = link
@@ -130,12 +154,13 @@ class Successor:
             self._lost(str(error))
             return None
 
-    def _lost(self, reason: str) -> None:
+    def _lost(self, reason: str, unanswered: bool = False) -> None:
         self._drop_now()
-        self._tell(SuccessorLost(reason))
+        self._tell(SuccessorLost(reason, unanswered))
 
     def _drop(self) -> None:
         self._dialler.cancel()
+        self._scouts.cancel()
         if self._link is not None:
             link, self._link = self._link, None
             self._farewells.add(link)

@@ -29,6 +29,7 @@ from blast_transport.pipeline.events import (
     PredecessorLost,
     Refuse,
     SendUp,
+    Stored,
 )
 from blast_transport.pipeline.leg import Drained, Outcome
 from blast_transport.pipeline.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
@@ -93,7 +94,7 @@ class Upstream:
         if action is None:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
-        if not isinstance(event, PredecessorLost | Passing):
+        if not isinstance(event, PredecessorLost | Stored | Passing):
             self._heard = now
         action(self, event, now)
 
@@ -101,7 +102,7 @@ class Upstream:
         """When `tick` has something to do at the latest; None if never."""
         if self.state is Up.CLOSED:
             return None
-        if self._passed_at is not None:
+        if self._passed_at is not None and self._standing.settled:
             return self._passed_at + self._timings.linger
         orphaned = self._heard + self._timings.orphan
         return min(orphaned, self._fetch_heard + self._timings.fetch) if self.state is Up.FETCHING else orphaned
@@ -186,18 +187,23 @@ class Upstream:
         self._standing.learn(report.failed)
         self._standing.report_ready = True
         self.state = Up.REPORTED
-        if self._passed_at is not None:
-            self._pass_up()
+        self._pass_up()
+        self._settle(now)
+
+    def _stored(self, event: Stored, now: float) -> None:
+        self._standing.stored = True
+        self._pass_up()
         self._settle(now)
 
     def _passing(self, event: Passing, now: float) -> None:
         self._passed_at = now
-        if self.state is Up.REPORTED:
-            self._pass_up()
+        self._pass_up()
 
     def _pass_up(self) -> None:
-        self._standing.say(SendUp(Passed(dict(self._standing.failed))))
-        self.state = Up.LINGERING
+        """Let the report pass, if all after us are done, and we are too."""
+        if self.state is Up.REPORTED and self._passed_at is not None and self._standing.settled:
+            self._standing.say(SendUp(Passed(dict(self._standing.failed))))
+            self.state = Up.LINGERING
 
     def _forget(self, forget: Forget, now: float) -> None:
         position = self._standing.position
@@ -237,7 +243,7 @@ class Upstream:
         """It lives, and has nothing to send."""
 
 
-_LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Passing)
+_LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
 _Action = Callable[[Upstream, Any, float], None]
 
 
@@ -249,6 +255,7 @@ _TABLE: dict[tuple[Up, type], _Action] = {
     **_everywhere(Joined, Upstream._join),
     **_everywhere(PredecessorLost, Upstream._lost, Up.WAITING),
     **_everywhere(Alive, Upstream._alive, Up.WAITING),
+    **_everywhere(Stored, Upstream._stored),
     **_everywhere(Passing, Upstream._passing),
     (Up.RECEIVING, Arrived): Upstream._arrived,
     (Up.RECEIVING, End): Upstream._end,

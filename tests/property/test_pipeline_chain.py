@@ -15,6 +15,7 @@ contents = st.integers(0, 300_000).map(lambda length: random.Random(length).rand
 times = st.floats(0, 2.5)
 kills = st.builds(Faults, killed=times)
 freezes = st.builds(Faults, frozen=times)
+losses = st.builds(Faults, vanished=times)
 sound = st.builds(Faults)
 
 
@@ -34,7 +35,7 @@ def check(world: World) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(contents, st.lists(st.one_of(sound, sound, kills, freezes), min_size=1, max_size=9))
+@given(contents, st.lists(st.one_of(sound, sound, kills, freezes, losses), min_size=1, max_size=9))
 def test_the_living_end_with_the_same_bytes(content: bytes, faults: list[Faults]) -> None:
     check(World(content, faults))
 
@@ -140,3 +141,26 @@ def test_a_failure_costs_one_silence(kind: str) -> None:
     hit = World(content, [Faults(**{kind: 1.0}) if place == 2 else Faults() for place in range(7)])
     check(hit)
     assert hit.now - calm.now < (0.2 if kind == "killed" else 1.4)
+
+
+def test_a_rack_that_vanishes_costs_one_silence_and_one_timeout() -> None:
+    content = random.Random(5).randbytes(800_000)
+    faults = [Faults(vanished=1.0) if 4 <= place < 30 else Faults() for place in range(34)]
+    calm, hit = World(content, [Faults()] * 34), World(content, faults)
+    check(calm)
+    check(hit)
+    assert hit.now - calm.now < 2.5
+
+
+@pytest.mark.parametrize("step", [0.0, 0.1])
+@pytest.mark.parametrize("share", [2, 5, 10])
+def test_the_papers_hundred_nodes(share: int, step: float) -> None:
+    """Section IV-G: 2, 5 and 10 % of 100 nodes are killed, at once and one after the other."""
+    places = {2: (29, 69), 5: (9, 29, 49, 69, 89), 10: (9, 19, 29, 39, 49, 59, 69, 79, 89, 99)}[share]
+    content = random.Random(6).randbytes(600_000)
+    faults = [Faults() for _ in range(100)]
+    for number, place in enumerate(places):
+        faults[place - 1] = Faults(killed=0.5 + number * step)
+    world = World(content, faults)
+    check(world)
+    assert set(world.hosts[0].reported or {}) == {f"n{place}" for place in places}

@@ -8,8 +8,8 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,8 @@ from blast_transport.pipeline import (
     PipelineTimings,
     Reported,
 )
+from blast_transport.pipeline.dialling import Connector, connect_plain
 from blast_transport.pipeline.messages import Decoder
-from blast_transport.pipeline.worker import Connector, connect_plain
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
@@ -217,6 +217,14 @@ class Chain:
         node.start()
         return node
 
+    def source(self, source: Source, first_block: int = 0) -> PipelineSource:
+        block = Layout(None, SEGMENT).block_size
+        running = PipelineSource(self.leg(0, first_block), source, block, self.events[0], self.connect)
+        self.doors[0].admit = running.accept
+        self.running.append(running)
+        running.start()
+        return running
+
     def wait(self, seconds: float = 20) -> None:
         for runner in self.running:
             assert runner.join(seconds), f"{runner.leg.index} has not ended"
@@ -224,3 +232,18 @@ class Chain:
 
 def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextmanager
+def nothing_leaks() -> Iterator[None]:
+    """Every descriptor and thread that begins ends."""
+    descriptors, threads = open_descriptors(), threading.active_count()
+    yield
+    until(lambda: (open_descriptors(), threading.active_count()) == (descriptors, threads))
+
+
+def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.005)

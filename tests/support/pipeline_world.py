@@ -1,399 +1,24 @@
 """A pipeline of pure cores in a simulated world: connections with buffers and latency, and hosts that fail.
 
 Time is virtual. A killed host's connections break, and nobody connects to it. A frozen one's kernel goes on: it accepts
-connections and fills its buffers. A slow one takes its data slowly. A host that keeps a `ring` forgets what is older.
+connections and fills its buffers. A vanished one answers nothing at all. A slow one takes its data slowly. A host that
+keeps a `ring` forgets what is older.
 """
 
 from __future__ import annotations
 
 import heapq
-import random
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 
-from blast_transport.pipeline.core import NodeCore, SourceCore
-from blast_transport.pipeline.events import (
-    Admit,
-    Arrived,
-    CloseDown,
-    CloseFetch,
-    CloseUp,
-    Command,
-    Connect,
-    Event,
-    Fetch,
-    FetchLost,
-    FromPredecessor,
-    FromSource,
-    FromSuccessor,
-    Joined,
-    PredecessorLost,
-    Refuse,
-    SendDown,
-    SendUp,
-    Sent,
-    Serve,
-    Started,
-    SuccessorLost,
-    Tell,
-    Unheld,
-)
-from blast_transport.pipeline.leg import Ended, Member, Outcome, PipelineEvent, PipelineLeg, PipelineTimings, Reported
-from blast_transport.pipeline.messages import Alive, Forget, Join, Message, Pget
+from blast_transport.pipeline.events import Started, SuccessorLost
+from blast_transport.pipeline.leg import Member, Outcome, PipelineTimings
+from blast_transport.pipeline.messages import Join
+from tests.support.pipeline_host import Faults, Host
+from tests.support.pipeline_wires import LATENCY, PIECE, Connection
 
-PIECE = 4_000
-LATENCY = 0.001
-BUFFER = 40_000
-LAG = 40_000
 LONGEST = 300.0
 MOST_STEPS = 400_000
-
-Item = Message | tuple[int, bytes] | None
-"""What travels: a message, (offset, data), or None for the end of the connection."""
-
-
-class Way:
-    """One direction of a connection: in order, with a rate, a latency and a limited buffer."""
-
-    def __init__(self, world: World, writer: Host) -> None:
-        self.items: deque[tuple[float, Item]] = deque()
-        self.bytes = 0
-        self.closed = False
-        self._world = world
-        self._writer = writer
-        self._free = 0.0
-
-    def put(self, item: Item, reader: Host) -> None:
-        if self.closed:
-            return
-        size = len(item[1]) if isinstance(item, tuple) else 0
-        self.bytes += size
-        self._free = max(self._free, self._world.now) + size / self._world.rate
-        self.closed = item is None
-        self.items.append((self._free + LATENCY, item))
-        self._world.wake(reader, self._free + LATENCY)
-
-    def peek(self) -> Item | str:
-        if not self.items or self.items[0][0] > self._world.now:
-            return "nothing"
-        return self.items[0][1]
-
-    def take(self) -> None:
-        _, item = self.items.popleft()
-        if isinstance(item, tuple):
-            self.bytes -= len(item[1])
-            self._world.wake(self._writer, self._world.now)
-
-    def next(self) -> float:
-        """When the next item is there."""
-        return self.items[0][0] if self.items else float("inf")
-
-
-class Connection:
-    """Between `caller` and `callee`."""
-
-    def __init__(self, world: World, caller: Host, callee: Host) -> None:
-        self.ends = (caller, callee)
-        self.ways = {caller: Way(world, caller), callee: Way(world, callee)}
-
-    def other(self, host: Host) -> Host:
-        return self.ends[1] if host is self.ends[0] else self.ends[0]
-
-    def put(self, writer: Host, item: Item) -> None:
-        self.ways[writer].put(item, self.other(writer))
-
-    def incoming(self, reader: Host) -> Way:
-        return self.ways[self.other(reader)]
-
-    def outgoing(self, writer: Host) -> Way:
-        return self.ways[writer]
-
-
-@dataclass
-class Faults:
-    """When what happens to a host."""
-
-    killed: float = float("inf")
-    frozen: float = float("inf")
-    thawed: float = float("inf")
-    rate: float = float("inf")
-
-
-class Host:
-    """A node with its shell; place 0 is the source."""
-
-    def __init__(self, world: World, place: int, faults: Faults) -> None:
-        self.world = world
-        self.place = place
-        self.faults = faults
-        self.up: Connection | None = None
-        self.down: Connection | None = None
-        self.fetch: Connection | None = None
-        self.fetchers: list[Connection] = []
-        self.offset = 0
-        self.received = bytearray()
-        self.taken_by = 0.0
-        self.events: list[PipelineEvent] = []
-        self.waiting: deque[Connection] = deque()
-        self.alarm = float("inf")
-        self.asked: Pget | None = None
-        leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, world.timings, world.slowest_rate)
-        self.core: NodeCore | SourceCore = NodeCore(leg, 0) if place else SourceCore(leg, 0)
-
-    @property
-    def ended(self) -> Ended | None:
-        return next((event for event in self.events if isinstance(event, Ended)), None)
-
-    @property
-    def reported(self) -> dict[str, str] | None:
-        reports = [event.failed for event in self.events if isinstance(event, Reported)]
-        return reports[-1] if reports else None
-
-    @property
-    def dead(self) -> bool:
-        return self.world.now >= self.faults.killed
-
-    @property
-    def stopped(self) -> bool:
-        return self.dead or self.faults.frozen <= self.world.now < self.faults.thawed
-
-    @property
-    def faulty(self) -> bool:
-        faults = self.faults
-        return min(faults.killed, faults.frozen) < float("inf") or faults.rate < float("inf")
-
-    @property
-    def position(self) -> int:
-        return self.world.readable(self) if self.place == 0 else len(self.received)
-
-    def lowest(self) -> int:
-        ring = self.world.ring(self)
-        if ring is None:
-            return 0
-        kept_from = self.core.down.taken if self.place == 0 else self.position
-        return max(0, kept_from - ring)
-
-    def tell(self, event: Event) -> None:
-        self.obey(self.core.handle(event, self.world.now))
-
-    def obey(self, commands: list[Command]) -> None:
-        for command in commands:
-            self._obey_one(command)
-
-    def activate(self) -> None:
-        """Everything that can be done now."""
-        self.alarm = float("inf")
-        if self.stopped or self.ended is not None:
-            return
-        while self._listen() and self.ended is None:
-            pass
-        if self.ended is None and isinstance(self.core, SourceCore):
-            self._see_source(self.core)
-        self._pour()
-        if self.ended is None:
-            self.obey(self.core.tick(self.world.now))
-        self._pour()
-        if self.ended is None:
-            self._set_alarm()
-
-    def _set_alarm(self) -> None:
-        connections = [self.up, self.down, self.fetch, *self.fetchers, *self.waiting]
-        coming = [connection.incoming(self).next() for connection in connections if connection is not None]
-        now = self.world.now
-        self.world.wake(self, min([self.core.deadline(), *(when for when in coming if when > now)]))
-
-    def break_all(self) -> None:
-        """The host's end: every connection breaks; what it had buffered may or may not arrive."""
-        for connection in [self.up, self.down, self.fetch, *self.fetchers, *self.waiting]:
-            if connection is not None:
-                connection.put(self, None)
-
-    def _obey_one(self, command: Command) -> None:  # noqa: PLR0912 - one branch a command
-        match command:
-            case Connect(place):
-                self.world.connect(self, place)
-            case Serve(offset):
-                self.offset = offset
-            case SendDown(message) if self.down is not None:
-                self.down.put(self, message)
-            case CloseDown() if self.down is not None:
-                self.down.put(self, None)
-                self.down = None
-            case Admit(farewell):
-                if self.up is not None:
-                    if farewell is not None:
-                        self.up.put(self, farewell)
-                    self.up.put(self, None)
-                self.up = self.waiting.popleft()
-            case Refuse(message):
-                refused = self.waiting.popleft()
-                refused.put(self, message)
-                refused.put(self, None)
-            case SendUp(message) if self.up is not None:
-                self.up.put(self, message)
-            case CloseUp() if self.up is not None:
-                self.up.put(self, None)
-                self.up = None
-            case Fetch(offset, stop):
-                self.asked = Pget(offset, stop)
-                self.fetch = self.world.open(self, 0)
-                if self.fetch is None:
-                    self.tell(FetchLost("refused"))
-            case CloseFetch() if self.fetch is not None:
-                self.fetch.put(self, None)
-                self.fetch = None
-            case Tell(event):
-                self.events.append(event)
-                if isinstance(event, Ended):
-                    self.break_all()
-
-    def _listen(self) -> bool:
-        """Take one item from somewhere; False if there is none."""
-        return (
-            self._hear_waiting() or self._hear_up() or self._hear_fetch() or self._hear_down() or self._hear_fetchers()
-        )
-
-    def _hear_waiting(self) -> bool:
-        for connection in list(self.waiting):
-            way = connection.incoming(self)
-            item = way.peek()
-            if item == "nothing":
-                continue
-            way.take()
-            self.waiting.remove(connection)
-            if not isinstance(item, Join):
-                return True
-            place = int(item.name[1:])
-            if self.place == 0:
-                self.fetchers.append(connection)
-                connection.put(self, Alive(0, False))
-            else:
-                self.waiting.appendleft(connection)
-                self.tell(Joined(place))
-            return True
-        return False
-
-    def _hear_up(self) -> bool:
-        if self.up is None:
-            return False
-        way = self.up.incoming(self)
-        item = way.peek()
-        if item == "nothing" or (isinstance(item, tuple) and not self._room(item)):
-            return False
-        way.take()
-        if item is None:
-            self.up = None
-            self.tell(PredecessorLost())
-        elif isinstance(item, tuple):
-            assert isinstance(self.core, NodeCore)
-            assert self.core.up.receiving, "data that nobody asked for"
-            self._store(item)
-        else:
-            self.tell(FromPredecessor(item))  # type: ignore[arg-type]
-        return True
-
-    def _hear_fetch(self) -> bool:
-        if self.fetch is None:
-            return False
-        way = self.fetch.incoming(self)
-        item = way.peek()
-        if item == "nothing" or (isinstance(item, tuple) and not self._room(item)):
-            return False
-        way.take()
-        if item is None:
-            self.fetch = None
-            self.tell(FetchLost("closed"))
-        elif isinstance(item, tuple):
-            self._store(item)
-        else:
-            if isinstance(item, Alive):
-                assert self.asked is not None
-                self.fetch.put(self, self.asked)
-            self.tell(FromSource(item))  # type: ignore[arg-type]
-        return True
-
-    def _hear_down(self) -> bool:
-        if self.down is None:
-            return False
-        way = self.down.incoming(self)
-        item = way.peek()
-        if item == "nothing":
-            return False
-        way.take()
-        if item is None:
-            self.down = None
-            self.tell(SuccessorLost("closed"))
-        else:
-            self.tell(FromSuccessor(item))  # type: ignore[arg-type]
-        return True
-
-    def _hear_fetchers(self) -> bool:
-        for connection in list(self.fetchers):
-            way = connection.incoming(self)
-            item = way.peek()
-            if item == "nothing":
-                continue
-            way.take()
-            if item is None:
-                self.fetchers.remove(connection)
-            elif isinstance(item, Pget):
-                self._serve_fetch(connection, item)
-            return True
-        return False
-
-    def _serve_fetch(self, connection: Connection, asked: Pget) -> None:
-        if asked.offset < self.lowest():
-            connection.put(self, Forget(self.lowest()))
-            return
-        for offset in range(asked.offset, asked.stop, PIECE):
-            connection.put(self, (offset, self.world.content[offset : min(offset + PIECE, asked.stop)]))
-
-    def _room(self, item: tuple[int, bytes]) -> bool:
-        assert isinstance(self.core, NodeCore)
-        if self.taken_by > self.world.now:
-            self.world.wake(self, self.taken_by)
-            return False
-        if self.world.ring(self) is None or self.core.down.alone or self.position - self.core.down.taken < LAG:
-            return True
-        self.core.hold_up()
-        return False
-
-    def _store(self, item: tuple[int, bytes]) -> None:
-        offset, data = item
-        assert offset == len(self.received), f"{offset} after {len(self.received)}"
-        self.received += data
-        self.taken_by = self.world.now + len(data) / self.faults.rate
-        self.tell(Arrived(len(self.received)))
-
-    def _see_source(self, core: SourceCore) -> None:
-        world = self.world
-        if core.standing.position != self.position:
-            self.obey(core.readable(self.position, world.now))
-        if self.position == len(world.content) and core.standing.stop is None:
-            self.obey(core.end_at(len(world.content), True, world.now))
-        if world.source_rate is not None and self.position < len(world.content):
-            world.wake(self, world.now + PIECE / world.source_rate)
-
-    def _pour(self) -> None:
-        while self.down is not None and self.core.down.serving:
-            way = self.down.outgoing(self)
-            stop = self.position if self.core.standing.stop is None else self.core.standing.stop
-            if self.offset >= min(stop, self.position):
-                return
-            if self.offset < self.lowest():
-                self.tell(Unheld(self.lowest()))
-                return
-            if way.bytes >= BUFFER or way.closed:
-                return
-            piece = bytes(self._data(self.offset, min(self.offset + PIECE, stop, self.position)))
-            self.down.put(self, (self.offset, piece))
-            self.offset += len(piece)
-            self.tell(Sent(self.offset))
-
-    def _data(self, start: int, stop: int) -> bytes | bytearray:
-        return (self.world.content if self.place == 0 else self.received)[start:stop]
 
 
 class World:
@@ -422,7 +47,6 @@ class World:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self.hosts = [Host(self, place, fault) for place, fault in enumerate([Faults(), *faults])]
-        self.random = random.Random(len(content))
 
     def ring(self, host: Host) -> int | None:
         return self._rings.get(host.place)
@@ -432,6 +56,8 @@ class World:
             return len(self.content)
         ring = self.ring(source)
         come = int(self.now * self.source_rate)
+        if come < len(self.content):
+            come -= come % PIECE
         # A stream is read ahead as far as there is room, and what the successor has taken makes some.
         room = come if ring is None else min(come, source.core.down.taken + ring)
         return min(len(self.content), max(room, source.core.standing.position))
@@ -457,15 +83,20 @@ class World:
         return connection
 
     def connect(self, caller: Host, place: int) -> None:
+        if self.hosts[place].gone:
+            # Nothing answers; but who was tried before need not be waited for again.
+            waits = caller.scouted.pop(place, self.now) + self.timings.answer
+            self.at(waits, lambda: self._refused(caller, place, True))
+            return
         connection = self.open(caller, place)
         if connection is not None:
             caller.down = connection
         else:
-            self.at(self.now + LATENCY, lambda: self._refused(caller, place))
+            self.at(self.now + LATENCY, lambda: self._refused(caller, place, False))
 
-    def _refused(self, caller: Host, place: int) -> None:
+    def _refused(self, caller: Host, place: int, unanswered: bool) -> None:
         if not caller.stopped and caller.ended is None and caller.core.down.successor == place and caller.down is None:
-            caller.tell(SuccessorLost("refused"))
+            caller.tell(SuccessorLost("refused", unanswered))
             caller.activate()
 
     def run(self) -> None:
@@ -484,7 +115,7 @@ class World:
             assert self.steps < MOST_STEPS, "too many steps"
 
     def _never_again(self, host: Host) -> bool:
-        return host.dead or (host.stopped and host.faults.thawed == float("inf"))
+        return host.dead or host.gone or (host.stopped and host.faults.thawed == float("inf"))
 
     def complete(self, host: Host) -> bool:
         ended = host.ended
