@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from blast_sim.options import FAILED, new_parser, telling, whole_number
+from blast_sim.replay.options import register_replay
 
 _FLOW = """\
 Simulate multicasts, or iterative jobs, on a rack network whose flows share links max-min fairly, with exact events.
 
 A scenario is a TOML file, or one that comes with the program: fig4 (Figure 4 of the Blast paper), contended (Blast's
-policies where light is scarce), iterative-jobs. `--show` prints it as a start for one's own. Its cells, every method
+policies where light is scarce), iterative-jobs, methods (all of them side by side). `--show` prints it as a start for one's own. Its cells, every method
 on every network beside every background, are run on all cores, or on a Dask cluster.
 
 seconds is the mean completion time, without the computation time of the controller, which stands beside it: as measured
@@ -38,6 +39,7 @@ def register(subparsers: Any) -> None:
     sim = subparsers.add_parser("sim", help="simulate multicasts at full size")
     kinds = sim.add_subparsers(metavar="WHAT", required=True)
     _register_flow(kinds)
+    register_replay(kinds)
 
 
 def _register_flow(kinds: Any) -> None:

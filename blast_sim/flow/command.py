@@ -71,7 +71,10 @@ def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list
     found = list(dict.fromkeys(filter(None, (getattr(cell, part) for cell in cells))))
     for name in names:
         if name not in found:
-            raise WrongInput(f"no cell of the scenario has the {part} {name!r}: there are {', '.join(found) or 'none'}")
+            raise WrongInput(
+                f"no cell of the scenario has the {part} {name!r}, but {', '.join(found) or 'none at all'}: "
+                "add it to a [[run]] of a file of your own (--show)"
+            )
     return [cell for cell in cells if getattr(cell, part) in (*names, "")]
 
 

@@ -42,7 +42,7 @@ def source(text: str = SMALL) -> Source:
 
 
 def test_what_is_shipped_can_be_read() -> None:
-    assert shipped() == ["contended", "fig4", "iterative-jobs"]
+    assert shipped() == ["contended", "fig4", "iterative-jobs", "methods"]
     for name in shipped():
         assert load(find(name)).title
 
@@ -54,7 +54,7 @@ def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_nothing_names_what_there_is() -> None:
-    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs"):
+    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs, methods"):
         find("fig5")
 
 
