@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
 GOOD = [f"127.0.0.{number}" for number in range(2, 7)]
 NOBODY = "127.0.0.40"
 FAULTS = {
-    "127.0.0.20": "ForceCommand /bin/sleep 7",
+    "127.0.0.20": "ForceCommand /bin/sleep 9",
     "127.0.0.21": "AuthorizedKeysFile {folder}/none",
     "127.0.0.22": "SetEnv PATH={folder}/old HOME={folder}",
     "127.0.0.23": "SetEnv PATH={folder}/empty HOME={folder}",
@@ -35,18 +36,21 @@ FAULTS = {
     "127.0.0.26": 'ForceCommand echo "Welcome to this host!"; echo "{{}}"; echo noise >&2; '
     'exec sh -c "$SSH_ORIGINAL_COMMAND"',
     "127.0.0.27": "ForceCommand exit 3",
+    "127.0.0.28": "SetEnv PATH={folder}/bare:/usr/bin:/bin TMPDIR={folder}/tmp HOME={folder}",
 }
-NOISY, UNKNOWN_KEY = "127.0.0.26", "127.0.0.25"
+NOISY, UNKNOWN_KEY, BARE = "127.0.0.26", "127.0.0.25", "127.0.0.28"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
     folder = tmp_path_factory.mktemp("ssh")
-    for name in ("old", "empty"):
+    for name in ("old", "empty", "bare"):
         (folder / name).mkdir()
         (folder / name / "sh").symlink_to("/bin/sh")
     (folder / "old" / "python3").write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.6.8\nexit 1\n')
-    (folder / "old" / "python3").chmod(0o755)
+    (folder / "bare" / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    for name in ("old", "bare"):
+        (folder / name / "python3").chmod(0o755)
     made = SshServer(folder, [*GOOD, *FAULTS], FAULTS)
     made.forget(UNKNOWN_KEY)
     with made.running():
@@ -111,10 +115,10 @@ def test_agents_come_up_let_us_in_and_go(server, options, incoming):
 
 
 def test_every_host_fails_for_its_own_reason_and_the_others_do_not_wait_for_it(server, options, incoming):
-    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=4.0)
+    options = StartOptions(port=options.port, ssh_options=options.ssh_options, seconds=6.0)
     hosts = [GOOD[0], *FAULTS, NOBODY, GOOD[1]]
     with started_agents(hosts, str(incoming), options) as agents:
-        assert reached(agents) == {GOOD[0], GOOD[1], NOISY}
+        assert reached(agents) == {GOOD[0], GOOD[1], NOISY, BARE}
         failed = agents.failed
     expected = {
         "127.0.0.20": "no agent came up in time",
@@ -159,6 +163,35 @@ def test_a_file_comes_to_every_host(server, options, tmp_path, way):
     assert result.complete == 3, result.receivers
     for host in GOOD[:3]:
         assert (tmp_path / host / "file").read_bytes() == content
+
+
+def test_a_bare_host_has_the_digests_of_the_standard_library(server, options, tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(300_000))
+    for host in (GOOD[0], BARE):
+        (tmp_path / host).mkdir()
+    with started_agents([GOOD[0], BARE], f"{tmp_path}/{{host}}", options) as agents:
+        assert agents.suite == "sha256"
+        settings = SenderSettings(dialer=dialer(agents.secret), credentials=agents.secret, suite=agents.suite)
+        with Sender(agents.addresses, settings) as sender:
+            assert sender.send_file(tmp_path / "file", Route(Chain())).complete == 2
+    assert (tmp_path / BARE / "file").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+def test_blast_send_starts_its_agents(server, options, tmp_path):
+    (tmp_path / "file").write_bytes(os.urandom(300_000))
+    for host in GOOD[:2]:
+        (tmp_path / host).mkdir()
+    to = ",".join((*GOOD[:2], NOBODY))
+    command = [str(Path(sys.executable).with_name("blast")), "send", str(tmp_path / "file"), "--to", to, "--ssh"]
+    command += ["--ssh-folder", f"{tmp_path}/{{host}}", "--ssh-port", str(options.port), "--via", "pipeline"]
+    command += ["--ssh-options", options.ssh_options, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 3, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert "Connection refused" in result["unreachable"][NOBODY]
+    for host in GOOD[:2]:
+        assert (tmp_path / host / "file").read_bytes() == (tmp_path / "file").read_bytes()
+    assert not server.left
 
 
 def test_the_window_is_kept_and_all_come_up(options, incoming):
