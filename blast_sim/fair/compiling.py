@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import sys
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
 Solver = Literal["numba", "numpy"]
@@ -31,21 +33,41 @@ SOLVER: Solver = _chosen()
 
 
 def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function as machine code. The compiled code is kept where Python keeps its own, in `__pycache__`.
+    """The function as machine code, which is kept in the user's cache folder (`$XDG_CACHE_HOME`, else ~/.cache).
 
-    Where that cannot be written, numba takes its folder in the user's cache; where that cannot be written either, or
-    Python was told to write no byte code, every process compiles anew.
+    numba's own choice would be beside the source, which is not ours to write to. Where the folder cannot be written
+    every process compiles anew, which takes seconds. Who has set NUMBA_CACHE_DIR is obeyed.
     """
-    from numba import njit
+    from numba import config, njit
 
     settings: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-    if sys.dont_write_bytecode:
+    chosen = config.CACHE_DIR
+    folder = chosen or _cache_folder()
+    if not folder:
         return _typed(njit(**settings)(function))
+    config.CACHE_DIR = folder
     try:
         return _typed(njit(cache=True, **settings)(function))
-    except RuntimeError:
-        # numba has found no folder that it can write to.
-        return _typed(njit(**settings)(function))
+    finally:
+        config.CACHE_DIR = chosen
+
+
+@cache
+def _cache_folder() -> str:
+    """Where compiled code is kept; empty where nothing can be."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(base) / "blast" / "compiled" / _digest()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return ""
+    return str(folder) if os.access(folder, os.W_OK) else ""
+
+
+def _digest() -> str:
+    """Names the sources: numba compiles a function anew when its own file has changed, but not those that it calls."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
 def _typed(function: Any) -> Callable[..., Any]:

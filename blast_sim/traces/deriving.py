@@ -1,7 +1,7 @@
 """Multicasts from shuffles: coflow traces hold shuffles only, so what is broadcast has to be assumed, by rules.
 
-job-broadcast (R1)  every job sends a file from one of its mapper racks (drawn by seed) to all its other racks, as its
-                    shuffle begins; jobs within one rack need none
+job-broadcast (R1)  every job sends a file from one of its mapper racks (drawn by seed) to all its other racks, and
+                    begins its shuffle then; jobs within one rack broadcast nothing
 one-to-many (R2)    coflows of one mapper and several reducers are multicasts, all others shuffles
 repeated (R3)       every multicast comes again, once an iteration (Blast, section V-B: one request an iteration)
 """
@@ -53,27 +53,30 @@ def derived(trace: CoflowTrace, rule: Rule, volume: Volume, seed: int) -> Worklo
         if multicast is not None:
             multicasts.append(multicast)
         if multicast is None or rule == "job-broadcast":
-            shuffles.append(_shuffle(coflow))
+            shuffles.append(_shuffle(coflow, multicast))
     rules: dict[str, str | int | float] = {"rule": rule, "volume": str(volume), "seed": seed}
     return Workload(trace.racks, tuple(multicasts), tuple(shuffles), rules)
 
 
 def repeated(workload: Workload, iterations: int, period: float) -> Workload:
-    """Every multicast so many times, once a period (seconds); shuffles stay as they are."""
+    """Every multicast so many times, once a period (seconds); shuffles come once, after the first time."""
     again = [
         replace(one, name=f"{one.name}/{turn}", arrival=one.arrival + turn * period)
         for one in workload.multicasts
         for turn in range(iterations)
     ]
+    ordered = tuple(sorted(again, key=lambda one: one.arrival))
+    shuffles = tuple(one if one.after is None else replace(one, after=f"{one.after}/0") for one in workload.shuffles)
     rules = {**workload.rules, "iterations": iterations, "period_seconds": period}
-    return replace(workload, multicasts=tuple(sorted(again, key=lambda one: one.arrival)), rules=rules)
+    return replace(workload, multicasts=ordered, shuffles=shuffles, rules=rules)
 
 
 def first(workload: Workload, count: int) -> Workload:
     """Only so many multicasts, and the shuffles up to the last one's arrival."""
     kept = workload.multicasts[:count]
     end = kept[-1].arrival if kept else 0.0
-    shuffles = tuple(shuffle for shuffle in workload.shuffles if shuffle.arrival <= end)
+    names = {None, *(one.name for one in kept)}
+    shuffles = tuple(one for one in workload.shuffles if one.arrival <= end and one.after in names)
     return replace(workload, multicasts=kept, shuffles=shuffles, rules={**workload.rules, "first": count})
 
 
@@ -100,6 +103,7 @@ def _multicast(coflow: Coflow, sender: int, racks: set[int], volume: Volume) -> 
     return Multicast(coflow.name, coflow.arrival_ms / 1000, sender, receivers, volume.of(coflow.megabytes))
 
 
-def _shuffle(coflow: Coflow) -> Shuffle:
+def _shuffle(coflow: Coflow, multicast: Multicast | None) -> Shuffle:
     sizes = tuple(math.ceil(size * MEGABYTE) for size in coflow.megabytes)
-    return Shuffle(coflow.name, coflow.arrival_ms / 1000, coflow.mappers, coflow.reducers, sizes)
+    after = None if multicast is None else multicast.name
+    return Shuffle(coflow.name, coflow.arrival_ms / 1000, coflow.mappers, coflow.reducers, sizes, after)

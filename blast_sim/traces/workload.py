@@ -21,13 +21,17 @@ class Multicast:
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """From `arrival` (seconds) on every receiver fetches its `bytes` from all senders, equal parts from each."""
+    """Every receiver fetches its `bytes` from all senders, equal parts from each.
+
+    It begins at `arrival` (seconds), or when the multicast `after` is done.
+    """
 
     name: str
     arrival: float
     senders: tuple[int, ...]
     receivers: tuple[int, ...]
     bytes: tuple[int, ...]
+    after: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,110 @@
+"""The options of `blast sim replay`. Loaded at every start of `blast`, so it loads nothing that calculates."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from blast_sim.options import new_parser, positive, telling, whole_number
+
+_REPLAY = """\
+Replay a trace at full size on the simulated network, with the project's own controller core and its policies.
+
+TRACE is a file, or `sample`, which comes with the program. Formats: coflow (coflow-benchmark), philly (Microsoft's
+cluster_job_log), alibaba (pai_instance_table of 2020). What traces do not say is assumed by these rules, which stand
+with the results:
+
+  --rule job-broadcast  every coflow sends a file from one of its mapper racks (drawn by --seed) to all its other racks
+  --rule one-to-many    coflows of one mapper and several reducers are multicasts, and only they
+  --iterations N        every multicast comes N times, once a --period
+  job tables            machines of a job in several racks are a group; racks are --machines-per-rack machines that are
+                        neighbours by name, or spread by a hash (--placement)
+
+With --shuffles each coflow's shuffle follows its broadcast and shares the racks' uplinks. Results repeat bit for bit
+(unless --compute measured).
+"""
+_EXAMPLE = """\
+examples:
+  blast sim replay sample --policy all
+  blast sim replay FB2010-1Hr-150-0.txt --policy paper,srpt-lease --splitters 20 --figure figures
+  blast sim replay FB2010-1Hr-150-0.txt --shuffles --volume median --json > replay.json
+  blast sim replay cluster_job_log --format philly --first 1000
+"""
+
+
+def register_replay(kinds: Any) -> None:
+    """Add `replay` to `blast sim`."""
+    replay = new_parser(kinds, "replay", "a trace, under the controller's policies", _REPLAY, _EXAMPLE)
+    replay.add_argument("trace", metavar="TRACE", help="a file, or `sample`")
+    replay.add_argument("--policy", metavar="NAME,NAME|all", default="srpt-lease", help="(default: srpt-lease)")
+    replay.add_argument("--json", action="store_true", help="print JSON, with the completion of every multicast")
+    replay.add_argument("--figure", metavar="DIR", type=Path, help="draw mean and tail by policy there, and a CSV")
+    replay.add_argument(
+        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
+    )
+    _register_trace(replay.add_argument_group("the trace"))
+    _register_network(replay.add_argument_group("the network"))
+    _register_light(replay.add_argument_group("the light"))
+    replay.set_defaults(run=_replay)
+
+
+def _register_trace(trace: Any) -> None:
+    trace.add_argument("--format", choices=("coflow", "philly", "alibaba"), default="coflow", help="(default: coflow)")
+    trace.add_argument(
+        "--rule", choices=("job-broadcast", "one-to-many"), default="job-broadcast", help="(default: job-broadcast)"
+    )
+    trace.add_argument("--volume", metavar="MB|maximum|median", default="300", help="of a multicast; of its reducers")
+    trace.add_argument("--seed", type=whole_number(0, 10**9 - 1), default=0, help="of the senders (default: 0)")
+    trace.add_argument("--iterations", metavar="N", type=whole_number(1, 100_000), default=1, help="(default: 1)")
+    trace.add_argument("--period", metavar="SECONDS", type=positive, default=1.0, help="of an iteration (default: 1)")
+    trace.add_argument("--first", metavar="N", type=whole_number(1, 10**9 - 1), help="only so many multicasts")
+    trace.add_argument(
+        "--machines-per-rack", metavar="N", type=whole_number(1, 100_000), default=40, help="default: 40"
+    )
+    trace.add_argument("--placement", choices=("sorted", "hash"), default="sorted", help="(default: sorted)")
+    trace.add_argument("--shuffles", action="store_true", help="with the coflows' shuffles on the packet network")
+
+
+def _register_network(network: Any) -> None:
+    network.add_argument("--racks", type=whole_number(2, 100_000), help="(default: those of the trace)")
+    network.add_argument("--servers-per-rack", metavar="N", type=whole_number(1, 1000), default=40, help="default: 40")
+    network.add_argument("--server-gbps", metavar="G", type=positive, default=10.0, help="(default: 10)")
+    network.add_argument("--uplink-gbps", metavar="G", type=positive, default=40.0, help="(default: 40)")
+    network.add_argument(
+        "--fallback",
+        choices=("naive", "pipeline", "overlay", "hdfs"),
+        default="naive",
+        help="of requests that get no light (default: naive)",
+    )
+
+
+def _register_light(light: Any) -> None:
+    light.add_argument(
+        "--splitters", metavar="N", type=whole_number(0, 100_000), help="(default: a third of the racks)"
+    )
+    light.add_argument("--ways", metavar="N", type=whole_number(2, 1024), default=4, help="of a splitter (default: 4)")
+    light.add_argument("--ports", metavar="N", type=whole_number(1, 64), default=1, help="of a rack (default: 1)")
+    light.add_argument("--directional", action="store_true", help="a port may send to one group and receive of another")
+    light.add_argument("--max-splitters-per-tree", metavar="K", type=whole_number(0, 100_000), help="the constraint 1")
+    light.add_argument(
+        "--switch", metavar="NAME", default="section-vi", help="whose delay (default: section-vi, 25 ms)"
+    )
+    light.add_argument("--patience", metavar="SECONDS", type=positive, help="then the fallback (default: for ever)")
+    light.add_argument(
+        "--pause", action=argparse.BooleanOptionalAction, default=True, help="senders may pause (default: they may)"
+    )
+    light.add_argument(
+        "--split", action=argparse.BooleanOptionalAction, default=True, help="requests may be served in parts (default)"
+    )
+    light.add_argument(
+        "--compute", metavar="measured|recorded|MS", default="recorded", help="time of a decision (default: recorded)"
+    )
+
+
+@telling
+def _replay(arguments: argparse.Namespace) -> int:
+    from blast_sim.replay.command import run
+
+    return run(arguments)

@@ -1,0 +1,78 @@
+"""Results of a replay: one JSON object, the same from the simulator and from a lab.
+
+    {"format": 1, "made_by": "flow simulator", "trace": "…", "rules": {…}, "setting": {…}, "shuffles": true,
+     "policies": [{"policy": "…", "multicasts": 523, "without_light": 0, "mean_seconds": …, "median_seconds": …,
+                   "p95_seconds": …, "p99_seconds": …, "longest_seconds": …, "mean_slowdown": …,
+                   "mean_compute_seconds": …, "mean_shuffle_seconds": … or null,
+                   "completions": [{"name", "arrival", "sender", "receivers", "bytes", "seconds", "compute_seconds",
+                                    "light"}…]}…]}
+
+`seconds` are from a request's arrival to its last receiver, the controller's computation (`compute_seconds`) and the
+setting of its devices included; slowdown is that over the time that the data takes at the rate of light alone. The
+p-th percentile is the smallest value that p percent of all do not exceed.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from blast_sim.replay.player import Outcome, Played
+
+FORMAT = 1
+MADE_BY = "flow simulator"
+Row = dict[str, Any]
+
+
+def result(trace: str, rules: Mapping[str, object], told: Mapping[str, object], policies: Sequence[Row]) -> Row:
+    """The whole: the trace's name, the rules it was derived by, what was `told` of the setting, a row a policy."""
+    return {
+        "format": FORMAT,
+        "made_by": MADE_BY,
+        "trace": trace,
+        "rules": dict(rules),
+        **told,
+        "policies": list(policies),
+    }
+
+
+def policy_row(policy: str, outcome: Outcome, light_rate: float) -> Row:
+    """What came of one policy; `light_rate` in bit/s."""
+    played = outcome.multicasts
+    ordered = sorted(one.seconds for one in played)
+    shuffles = list(outcome.shuffles.values())
+    return {
+        "policy": policy,
+        "multicasts": len(played),
+        "without_light": sum(not one.light for one in played),
+        "mean_seconds": statistics.fmean(ordered),
+        "median_seconds": percentile(ordered, 50),
+        "p95_seconds": percentile(ordered, 95),
+        "p99_seconds": percentile(ordered, 99),
+        "longest_seconds": ordered[-1],
+        "mean_slowdown": statistics.fmean(one.seconds * light_rate / (8 * one.request.bytes) for one in played),
+        "mean_compute_seconds": statistics.fmean(one.compute_seconds for one in played),
+        "mean_shuffle_seconds": statistics.fmean(shuffles) if shuffles else None,
+        "completions": [_completion(one) for one in played],
+    }
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float:
+    """The smallest value that so many percent do not exceed."""
+    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def _completion(one: Played) -> Row:
+    request = one.request
+    return {
+        "name": request.name,
+        "arrival": request.arrival,
+        "sender": request.sender,
+        "receivers": list(request.receivers),
+        "bytes": request.bytes,
+        "seconds": one.seconds,
+        "compute_seconds": one.compute_seconds,
+        "light": one.light,
+    }

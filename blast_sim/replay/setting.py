@@ -1,0 +1,62 @@
+"""Where a trace is replayed: the network, its light, and how applications ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from blast_controller.core.settings import CoreSettings
+from blast_sim.compute import compute_of
+from blast_sim.core_driver import Delays
+from blast_sim.flow.network import Network
+from blast_sim.flow.optics import Optics
+from blast_sim.methods.method import Method, World
+from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.scenarios.schema import LightSection
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """So many racks; rates in Gbit/s. `compute` as `--compute` says."""
+
+    racks: int
+    servers_per_rack: int
+    server_gbps: float
+    uplink_gbps: float
+    light: LightSection
+    compute: str
+
+    @property
+    def network(self) -> Network:
+        """The network as numbered links."""
+        light = self.light
+        rates = (self.server_gbps * 1e9, self.uplink_gbps * 1e9, light.rate_gbps * 1e9)
+        return Network(self.racks, self.servers_per_rack, *rates, light.ports_per_rack)
+
+    def blast(self, world: World, servers: Iterable[int], policy: str, fallback: Method) -> Blast:
+        """The controller at work for these servers."""
+        light = self.light
+        settings = CoreSettings(
+            policy=policy,
+            most_splitters=light.max_splitters_per_tree,
+            keep_warm=light.keep_warm_ms / 1000,
+            optimise=light.optimise_ms / 1000,
+        )
+        control = Control(
+            Optics(light.splitters, light.ways, light.directional),
+            settings,
+            Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
+            compute_of(self.compute, self.racks, 1),
+        )
+        return Blast(world, servers, control, Terms(light.may_pause, light.may_split, light.patience_s), fallback)
+
+    @property
+    def told(self) -> dict[str, object]:
+        """For the results."""
+        network = {
+            "racks": self.racks,
+            "servers_per_rack": self.servers_per_rack,
+            "server_gbps": self.server_gbps,
+            "uplink_gbps": self.uplink_gbps,
+        }
+        return {"network": network, "light": self.light.model_dump(mode="json"), "compute": self.compute}

@@ -1,0 +1,193 @@
+"""Replays of traces: closed forms of small ones, results that repeat, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from blast_client.command import main
+from blast_controller.core.requests import RequestKey
+from blast_sim.methods.optical import Blast
+from blast_sim.replay.player import Outcome, Player
+from blast_sim.replay.result import percentile, policy_row
+from blast_sim.replay.runs import Run, play, play_all
+from blast_sim.replay.setting import Setting
+from blast_sim.scenarios.schema import LightSection
+from blast_sim.traces.deriving import Volume, derived
+from blast_sim.traces.synthetic import synthetic
+from blast_sim.traces.workload import Multicast, Shuffle, Workload
+
+SWITCHING, COMPUTE = 0.025, 0.001
+SERVICE = 0.24
+"""300 MB at 10 Gbit/s."""
+
+
+def setting(splitters: int = 4, racks: int = 6, **light: object) -> Setting:
+    return Setting(racks, 4, 10.0, 40.0, LightSection(splitters=splitters, **light), "1")  # type: ignore[arg-type]
+
+
+def workload(*multicasts: Multicast, shuffles: tuple[Shuffle, ...] = ()) -> Workload:
+    return Workload(6, multicasts, shuffles, {})
+
+
+def played(work: Workload, where: Setting, policy: str = "srpt-lease") -> Outcome:
+    return Player(work, where, policy, lambda: None).play()
+
+
+def request(name: str, arrival: float, sender: int, *receivers: int) -> Multicast:
+    return Multicast(name, arrival, sender, receivers, 300_000_000)
+
+
+def test_a_multicast_alone_takes_its_service_and_the_setting_of_the_light() -> None:
+    (one,) = played(workload(request("a", 5.0, 0, 1, 2)), setting()).multicasts
+    assert one.seconds == pytest.approx(SERVICE + SWITCHING + COMPUTE, rel=1e-9)
+    assert (one.compute_seconds, one.light) == (COMPUTE, True)
+
+
+def test_racks_of_one_port_serve_one_multicast_after_the_other() -> None:
+    outcome = played(workload(request("a", 0.0, 0, 1, 2), request("b", 0.0, 0, 3, 4)), setting(), "paper")
+    first, second = sorted(one.seconds for one in outcome.multicasts)
+    assert first == pytest.approx(SERVICE + SWITCHING + COMPUTE, rel=1e-9)
+    assert second > 2 * SERVICE
+
+
+def test_two_ports_a_rack_serve_both_at_once() -> None:
+    work = workload(request("a", 0.0, 0, 1, 2), request("b", 0.0, 0, 3, 4))
+    outcome = played(work, setting(ports_per_rack=2), "paper")
+    assert [one.seconds for one in outcome.multicasts] == pytest.approx([SERVICE + SWITCHING + COMPUTE] * 2)
+
+
+def test_without_splitters_the_packets_carry_all() -> None:
+    """Five copies of 300 MB leave the sender one beside the other."""
+    (one,) = played(workload(request("a", 1.0, 0, 1, 2, 3, 4, 5)), setting(splitters=0)).multicasts
+    assert one.seconds == pytest.approx(5 * SERVICE, rel=1e-6)
+    assert not one.light
+
+
+def test_shuffles_follow_their_multicasts_over_the_uplinks() -> None:
+    """Two mappers to one reducer: 8 GB at 40 Gbit/s; what stays within a rack takes no time."""
+    shuffles = (
+        Shuffle("a", 0.0, (0, 1), (2,), (8_000_000_000,), after="a"),
+        Shuffle("b", 3.0, (3,), (3,), (10**12,)),
+        Shuffle("c", 4.0, (4, 5), (4,), (10_000_000_000,)),
+    )
+    outcome = played(workload(request("a", 0.0, 0, 1, 2), shuffles=shuffles), setting())
+    assert outcome.shuffles == pytest.approx({"a": 1.6, "b": 0.0, "c": 1.0})
+
+
+def test_the_projects_own_core_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core that refuses every request leaves all to the packets."""
+    from blast_controller.core.controller import Core
+    from blast_controller.core.errors import RequestError
+    from blast_controller.core.events import RequestSubmitted
+
+    taken = Core.take
+    asked: list[RequestKey] = []
+
+    def refusing(self: Core, event: object, now: float) -> None:
+        if isinstance(event, RequestSubmitted):
+            asked.append(event.request.id)
+            raise RequestError("refused by the test")
+        taken(self, event, now)  # type: ignore[arg-type]
+
+    work = derived(synthetic(3, 6, 8), "job-broadcast", Volume(), 0)
+    lit = played(work, setting())
+    assert any(one.light for one in lit.multicasts)
+    monkeypatch.setattr(Core, "take", refusing)
+    dark = played(work, setting())
+    assert len(asked) == len(work.multicasts)
+    assert not any(one.light for one in dark.multicasts)
+    assert [one.seconds for one in dark.multicasts] != [one.seconds for one in lit.multicasts]
+
+
+@pytest.mark.parametrize("policy", ["paper", "srpt-lease", "las-lease", "edf"])
+def test_a_replay_repeats_bit_for_bit(policy: str) -> None:
+    work = derived(synthetic(5, 6, 15, mean_gap_ms=200.0), "job-broadcast", Volume(), 0)
+    run = Run(work, setting(splitters=2, may_pause=True, may_split=True), policy)
+    once, again = (json.dumps(play(run).row) for _ in range(2))
+    assert once == again
+
+
+def test_runs_side_by_side_are_those_one_after_the_other() -> None:
+    work = derived(synthetic(4, 6, 6, mean_gap_ms=100.0), "job-broadcast", Volume(), 0)
+    runs = [Run(work, setting(), policy) for policy in ("paper", "fair-share")]
+    heard: list[int] = []
+    beside = play_all(runs, 2, heard.append)
+    after = play_all(runs, 1, lambda more: None)
+    assert [one.row for one in beside] == [one.row for one in after]
+    assert sum(heard) == 2 * (len(work.multicasts) + len(work.shuffles))
+
+
+def test_every_request_of_a_trace_is_heard_by_the_controller(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    send = Blast.send
+    monkeypatch.setattr(Blast, "send", lambda self, one, done: (sent.append(one), send(self, one, done)))
+    work = derived(synthetic(3, 6, 8), "job-broadcast", Volume(7.0), 0)
+    played(work, setting())
+    assert [(one.name, one.bytes, one.sender // 4) for one in sent] == [
+        (one.name, 7_000_000, one.sender) for one in work.multicasts
+    ]
+    assert all(server % 4 == place % 4 for place, one in enumerate(sent) for server in one.servers)
+
+
+@pytest.mark.parametrize(("percent", "value"), [(50, 2), (75, 3), (76, 4), (100, 4), (1, 1)])
+def test_percentiles_are_values_that_have_been_seen(percent: float, value: float) -> None:
+    assert percentile([1, 2, 3, 4], percent) == value
+
+
+def test_the_measures_of_a_policy() -> None:
+    outcome = played(workload(request("a", 0.0, 0, 1, 2), request("b", 9.0, 0, 3)), setting())
+    row = policy_row("paper", outcome, 10e9)
+    alone = SERVICE + SWITCHING + COMPUTE
+    assert row["mean_seconds"] == pytest.approx(alone)
+    assert row["mean_slowdown"] == pytest.approx(alone / SERVICE)
+    assert (row["multicasts"], row["without_light"], row["mean_shuffle_seconds"]) == (2, 0, None)
+    assert row["completions"][1] == {
+        "name": "b", "arrival": 9.0, "sender": 0, "receivers": [3], "bytes": 300_000_000,
+        "seconds": pytest.approx(alone), "compute_seconds": COMPUTE, "light": True,
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+def test_the_command_prints_every_policy(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["sim", "replay", "sample", "--first", "8", "--policy", "paper,smith", "--processes", "1", "--shuffles"]
+    assert main([*command, "--json", "--figure", str(tmp_path / "new")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["policy"] for row in told["policies"]] == ["paper", "smith"]
+    assert [len(row["completions"]) for row in told["policies"]] == [8, 8]
+    assert told["rules"] == {"rule": "job-broadcast", "volume": "300 MB", "seed": 0, "first": 8}
+    assert told["network"]["racks"] == 40
+    assert told["light"]["splitters"] == 13
+    ElementTree.parse(tmp_path / "new" / "replay.svg")
+    assert (tmp_path / "new" / "replay.csv").read_text().startswith("policy,multicasts,")
+    assert main(command) == 0
+    assert "mean_shuffle_seconds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--policy", "best"], "--policy 'best' is none: there are paper"),
+        (["--policy", ","], "--policy names none"),
+        (["--racks", "39"], "the trace has 40 racks, but --racks says 39"),
+        (["--volume", "-3"], "--volume '-3'"),
+        (["--switch", "mems"], "--switch 'mems' is not known"),
+        (["--compute", "fast"], "--compute 'fast'"),
+    ],
+)
+def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+    assert main(["sim", "replay", "sample", *(f"{options[0]}={options[1]}",)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_a_malformed_trace_is_named_with_its_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text("4 1\n1 0 1 9 1 1:1\n")
+    assert main(["sim", "replay", str(tmp_path / "trace")]) == 2
+    assert f"{tmp_path / 'trace'}:2: " in capsys.readouterr().err
