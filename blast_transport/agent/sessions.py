@@ -13,7 +13,11 @@ from blast_transport.wire.messages import Hello
 
 
 class Session(Protocol):
-    """One transfer at this receiver."""
+    """One transfer at this receiver, by the invitation `hello`."""
+
+    @property
+    def hello(self) -> Hello:
+        """What it was invited by."""
 
     def run(self) -> bool:
         """Receive to the end; whether the connection can carry another session. Failures are its own to report."""
@@ -26,6 +30,12 @@ class Session(Protocol):
 
     def stop(self, reason: str) -> None:
         """End soon, and tell the sender why. Any thread."""
+
+    def rejoin(self, connection: Connection) -> bool:
+        """Its sender has come again, over this connection: go on with it to the end; what it returns is as of `run`.
+
+        Any thread.
+        """
 
 
 SessionFactory = Callable[[Connection, Hello], Session]

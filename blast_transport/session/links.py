@@ -65,6 +65,11 @@ class ControlLinks:
         return frozenset(self._open)
 
     @property
+    def led(self) -> bool:
+        """Some receivers are reached through leaders, which may be lost."""
+        return any(len(unit) > 1 for unit in self._units.values())
+
+    @property
     def connections(self) -> int:
         """How many connections there are, to leaders and to receivers."""
         return len(self._lines)

@@ -110,6 +110,11 @@ class ReceiverCore:
         """There is something to send or to complete."""
         return bool(self.outbox) or self.state is ReceiverState.COMMITTING
 
+    @property
+    def leg_number(self) -> int:
+        """Of the leg at which it is; 0 before the first."""
+        return 0 if self._leg is None else self._leg.number
+
     def leg(self, leg: Leg, now: float, reason: str = "") -> None:
         """The data goes on by another carrier, and the caller listens, or cannot for this `reason`."""
         self._heard = self._last_new = now

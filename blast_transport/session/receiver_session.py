@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from blast_transport.blocks.digests import suite_named
@@ -24,9 +24,9 @@ from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
 from blast_transport.optical.light_socket import LightSocket
 from blast_transport.report import Failed, Received, ReceiverEvent
-from blast_transport.session.connection import ControlConnection
-from blast_transport.session.links import Dialer, dial
+from blast_transport.session.dialling import Dialer, dial
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
+from blast_transport.session.sender_link import SenderLink
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import (
@@ -54,6 +54,8 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 
 _WAKES = 4096
 _FAREWELL_SECONDS = 2.0
+_PATIENCE_SECONDS = 3.0
+"""How long a sender that was lost may take to come again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,10 @@ class ReceiverSession:
         self._around = surroundings
         now = time.monotonic()
         suite = suite_named(hello.suite)
-        self._connection = ControlConnection(sock)
-        key = self._connection.hidden(hello.session, hello.key)
+        self._selector = selectors.DefaultSelector()
+        self._first = sock
+        self._link = SenderLink(sock, self._selector, self._hear, _PATIENCE_SECONDS if hello.owner else 0.0)
+        key = self._link.connection.hidden(hello.session, hello.key)
         sealer = Sealer(key) if key else None
         self._store = Store(hello.layout, suite, surroundings.target_of(hello))
         self._assembly = Assembly(self._store, sealer)
@@ -101,20 +105,21 @@ class ReceiverSession:
         self._wake_reader, self._wake_writer = socket.socketpair()
         for end in (self._wake_reader, self._wake_writer):
             end.setblocking(False)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._connection.socket, selectors.EVENT_READ, self._hear)
+        self._good = False
+        self._done = Event()
         self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
 
     def run(self) -> bool:
         """Receive to the end; whether the connection can carry another session."""
         lost = False
         try:
-            self._connection.send(self._ready())
-            while not self._core.over:
+            self._link.send([self._ready()])
+            while not self._core.over or self._link.awaited:
                 self._advance()
                 for key, _ in self._selector.select(self._timeout()):
                     key.data()
                 self._core.tick(time.monotonic())
+                self._link.check(time.monotonic())
         except TransportError as error:
             # Its core has failed already where the fault was the store's.
             self._core.fail(sentence(error))
@@ -122,8 +127,15 @@ class ReceiverSession:
         finally:
             self._core.fail("the receiver failed")
             self._end()
-            good = self._farewell()
-        return good and not lost
+            self._good = self._farewell() and not lost
+            self._done.set()
+        return self._good and self._link.connection.socket is self._first
+
+    def rejoin(self, connection: Connection) -> bool:
+        """Go on over this connection; whether it can carry another session. Any thread."""
+        self._say(lambda: self._go_on(connection.sock))
+        self._done.wait()
+        return self._good and self._link.connection.socket is connection.sock
 
     def stop(self, reason: str) -> None:
         """End soon, and tell the sender why. Any thread."""
@@ -141,7 +153,7 @@ class ReceiverSession:
     # ------------------------------------------------------------------------------------------- what comes
 
     def _hear(self) -> None:
-        for message in self._connection.receive():
+        for message in self._link.receive():
             if message.session == self.hello.session:
                 self._take(message, time.monotonic())
 
@@ -161,6 +173,9 @@ class ReceiverSession:
             case Demoted():
                 core.heard(0, now)
             case EndOfData():
+                if self.hello.owner and message.digest == core.digest:
+                    core.heard(0, now)
+                    return
                 if core.state is not ReceiverState.RECEIVING:
                     raise RemoteProtocolError("EndOfData a second time")
                 core.end_of_data(message, now)
@@ -195,7 +210,7 @@ class ReceiverSession:
             reason = f"cannot follow to the {leg.carrier} carrier: {sentence(error)}"
         self._core.leg(leg, now, reason)
         with suppress(OSError):
-            self._connection.expedite(by_light=leg.carrier == OPTICAL)
+            self._link.connection.expedite(by_light=leg.carrier == OPTICAL)
 
     def _listen(self, leg: Leg) -> None:
         address = self._around.interface_address
@@ -222,7 +237,7 @@ class ReceiverSession:
 
         self._core.progressed(time.monotonic())
         if (message := message_of(leg, event)) is not None:
-            self._connection.send(message)
+            self._core.outbox.append(message)
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -271,12 +286,12 @@ class ReceiverSession:
     def _farewell(self) -> bool:
         """Say the verdict, with patience; whether the connection is still good."""
         self._close_selector()
-        sock = self._connection.socket
+        connection, sock = self._link.connection, self._link.connection.socket
         try:
             for message in self._core.outbox:
-                self._connection.send(message)
+                connection.send(message)
             sock.settimeout(_FAREWELL_SECONDS)
-            self._connection.drain()
+            connection.drain()
             sock.settimeout(None)
         except (OSError, TransportError):
             return False
@@ -304,7 +319,13 @@ class ReceiverSession:
             receive_buffer=receive_buffer(),
             highest_rate=self._around.highest_rate,
             early=self._store.target.in_order,
+            leg=self._core.leg_number,
         )
+
+    def _go_on(self, sock: socket.socket) -> None:
+        """The sender has come again: say where we are, and what we have not been able to say."""
+        self._link.change(sock)
+        self._core.outbox.insert(0, self._ready())
 
     def _say(self, word: Callable[[], None]) -> None:
         self._words.put(word)
@@ -312,21 +333,15 @@ class ReceiverSession:
             self._wake_writer.send(b"\0")
 
     def _timeout(self) -> float | None:
-        deadline = self._core.deadline()
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
+        deadlines = [at for at in (self._core.deadline(), self._link.deadline()) if at is not None]
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _advance(self) -> None:
         """After anything happened: complete the target if it can be, send what is to be sent."""
-        core, connection = self._core, self._connection
+        core = self._core
         if core.state is ReceiverState.COMMITTING and not self._completing:
             self._completing = True
             Thread(target=self._complete, name="completing", daemon=True).start()
-        for message in core.outbox:
-            connection.send(message)
-        core.outbox.clear()
-        if not connection.wants_write:
-            return
-        connection.flush()
-        interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.wants_write else 0)
-        if self._selector.get_key(connection.socket).events != interest:
-            self._selector.modify(connection.socket, interest, self._hear)
+        if not self._link.awaited:
+            self._link.send(core.outbox)
+            core.outbox.clear()

@@ -27,6 +27,7 @@ from blast_transport.wire.datagram import segment_size_for, segments_for, wire_b
 from blast_transport.wire.messages import FILE, Hello
 
 _ETHERNET_MTU = 1500
+_OWNER_BYTES = 16
 
 
 class Sender:
@@ -151,6 +152,7 @@ class Sender:
             folder=destination.folder,
             content=source.content,
             key=new_key() if self._settings.sealed else b"",
+            owner=secrets.token_bytes(_OWNER_BYTES) if self._links.led else b"",
         )
 
     def _result(

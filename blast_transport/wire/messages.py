@@ -29,6 +29,7 @@ class Hello:
     What comes has `size` bytes (None: a stream that ends when it ends), goes to the `kind` of target named `name`
     below `folder`, and is checked by the digests of `suite`. `content` names what is sent, so that a receiver that
     holds a part of the same may go on; empty: begin anew. `key` unseals blocks that come by light; empty: not sealed.
+    By the same `owner` the sender may come again over another connection, and the session goes on; empty: it may not.
     """
 
     session: int
@@ -41,6 +42,7 @@ class Hello:
     folder: str = ""
     content: str = ""
     key: bytes = b""
+    owner: bytes = b""
 
     @property
     def layout(self) -> Layout:
@@ -60,7 +62,7 @@ class Ready:
 
     `held`: ranges of blocks that it has already. `receive_buffer`: bytes that its light socket may hold, `offload`:
     whether it takes super-packets; `highest_rate`: bits/s that it can take, None for any; `early`: it needs the digest
-    of a block before it may use it.
+    of a block before it may use it. `leg`: the one at which it is already, because its sender has come again.
     """
 
     session: int
@@ -69,6 +71,7 @@ class Ready:
     offload: bool = False
     highest_rate: float | None = None
     early: bool = False
+    leg: int = 0
 
 
 @dataclass(frozen=True, slots=True)
