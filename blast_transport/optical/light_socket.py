@@ -18,6 +18,7 @@ Run = Callable[[int, int, memoryview], None]
 """(first segment, number of segments, their payload in one piece)."""
 
 _READS_PER_WAKE = 32
+_TRUNCATED = int(socket.MSG_TRUNC)
 
 
 class LightSocket:
@@ -57,7 +58,7 @@ class LightSocket:
             except ConnectionError:
                 continue
             count = -(-length // self._datagram)
-            if flags & socket.MSG_TRUNC or length - (count - 1) * self._datagram <= HEADER.size or count == 0:
+            if flags & _TRUNCATED or length - (count - 1) * self._datagram <= HEADER.size or count == 0:
                 self.refused += 1
                 continue
             values = self._unpack[count](self._headers)

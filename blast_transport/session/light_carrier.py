@@ -27,7 +27,7 @@ _STREAM_SECONDS = 0.5
 _BURSTS_PER_STEP = 8
 _BURST_SECONDS = 0.001
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
-_DIGESTS_TOLD = 64
+_DIGESTS_TOLD = 512
 
 
 class LightCarrier:
@@ -142,11 +142,13 @@ class LightCarrier:
             core.tell_digests()
             return _STREAM_SECONDS
         if not core.may_send(now):
-            core.tell_digests()
+            if core.early:
+                core.tell_digests()
             return _BLOCKED_SECONDS
         burst.load(block, reader.load(block, burst.payload))
         self._next = 0
-        if core.untold >= min(_DIGESTS_TOLD, max(1, core.window // 2)):
+        # A target that must have them early gets no block before, and gives no credit.
+        if core.untold >= (max(1, core.window // 4) if core.early else _DIGESTS_TOLD):
             core.tell_digests()
         return None
 

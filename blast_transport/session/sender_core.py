@@ -52,6 +52,9 @@ _MOST_REPAIRS = 4
 MOST_GATHER = 0.1
 """Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
 
+_HINT_SECONDS = 0.1
+"""How long the light waits for receivers before they are told how far it is, and from then on how often."""
+
 _SLOWEST_SHARE = 0.5
 """Who takes less than this share of the granted rate is served apart, at its own rate."""
 
@@ -79,7 +82,8 @@ class SenderTimings:
 class SenderCore:
     """One session at the sender.
 
-    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`.
+    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `early` (some
+    receiver needs the digest of a block before it may use it).
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class SenderCore:
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
         self.shared_repairs = 0
+        self.early = False
         self._leg_of: Callable[[str], Leg | None] = lambda _: None
         self._everywhere: BlockMap | None = None
         self._digests = bytearray()
@@ -104,6 +109,7 @@ class SenderCore:
         self._heartbeat_at = now + self._timings.heartbeat
         self._judged = self._ticked = now
         self._blocked = False
+        self._hinted = now
 
     # ------------------------------------------------------------------------------------------ who is there
 
@@ -214,6 +220,12 @@ class SenderCore:
         self._judge(now)
         fits = self.next_block < self._limit or self.next_block < self._renew_limit()
         self._blocked = not fits
+        if fits:
+            self._hinted = now
+        elif now >= self._hinted + _HINT_SECONDS:
+            # Who has lost a whole window knows of no loss.
+            self._hinted = now
+            self.tell_sent()
         return fits
 
     def wanted(self, block: int) -> bool:
@@ -272,6 +284,7 @@ class SenderCore:
         self.layout = self.layout.closed(size)
         for name, peer in self.peers.items():
             peer.progressed = now
+            peer.owed.cut(self.layout.blocks)
             if peer.state is PeerState.ABSENT and now >= peer.awaited:
                 self.lose(name, peer.reason)
 
@@ -394,6 +407,7 @@ class SenderCore:
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
         peer.ready = ready
+        self.early = self.early or ready.early
         peer.held = BlockMap()
         most = self.layout.blocks
         for first, count in ready.held:
@@ -405,7 +419,9 @@ class SenderCore:
         peer.handled = peer.position = peer.held.first_missing()
         peer.written = peer.held.held
         self._limit = 0
-        if self._everywhere is not None or self.leg is not None:
+        # Whose session has gone on without us asks by itself for what it misses.
+        there = self.leg is not None and ready.leg == self.leg.number and not self._by(PACKETS)
+        if not there and (self._everywhere is not None or self.leg is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
             peer.owed.backlog = list(peer.held.missing(0, self.next_block))
             if self._everywhere is not None:
@@ -414,7 +430,7 @@ class SenderCore:
                         if block not in peer.held:
                             peer.owed.backlog.append((block, 1))
         self._tell_digests(name, 0)
-        if self.leg is not None:
+        if self.leg is not None and not there:
             self._tell_leg(name, peer, now)
 
     def settle_held(self) -> None:
@@ -463,7 +479,7 @@ class SenderCore:
         peer.fin = fin
         if fin.reason:
             self.lose(name, fin.reason)
-        elif peer.state is not PeerState.ENDING or self._end is None:
+        elif peer.state not in (PeerState.READY, PeerState.ENDING) or self._end is None:
             self.lose(name, "broke the protocol: claims to have all before the end of data")
         elif fin.digest != self._end.digest:
             self.lose(name, "stored data with another digest")

@@ -26,7 +26,8 @@ from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Leg
 _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
-_CREDITS_PER_WINDOW = 4
+# Each one costs both sides as much as a block does; half a window covers the time that it travels.
+_CREDITS_PER_WINDOW = 2
 
 
 @dataclass(slots=True)
