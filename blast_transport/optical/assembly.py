@@ -63,9 +63,12 @@ class Assembly:
 
     def settle(self) -> None:
         """The size of a stream is known now: its last block may be whole. Raises StoreError."""
-        last = self.store.layout.blocks - 1
-        for block in [block for block in self._open if block > last]:
-            del self._open[block]
+        layout = self.store.layout
+        last = layout.blocks - 1
+        for block, part in list(self._open.items()):
+            # What does not fit in cannot be the sender's.
+            if block > last or (block == last and part.length > layout.wire_length(last)):
+                del self._open[block]
         if last in self._open:
             self._close_if_whole(last, self._open[last])
 

@@ -43,6 +43,7 @@ _TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
     (PeerState.READY, PeerEvent.LEG): PeerState.MOVING,
     (PeerState.MOVING, PeerEvent.LISTENS): PeerState.READY,
     (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
+    (PeerState.READY, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
 }
 for _state in (PeerState.INVITED, PeerState.MOVING, PeerState.READY, PeerState.ENDING):
@@ -76,6 +77,11 @@ class Owed:
                 self.backlog[-1] = (self.backlog[-1][0], self.backlog[-1][1] + count)
             else:
                 self.backlog.append((first, count))
+
+    def cut(self, blocks: int) -> None:
+        """There are no more than so many blocks: who was misled by forged datagrams may have asked for others."""
+        for block in [block for block in self.blocks if block >= blocks]:
+            del self.blocks[block]
 
     def take(self, block: int, mask: int) -> int:
         """Which of these were owed; they are not any more."""

@@ -115,8 +115,12 @@ class SenderCore:
 
     @property
     def settling(self) -> bool:
-        """Some receiver has neither answered what it was asked, nor failed."""
-        return any(peer.state in UNANSWERED for peer in self.peers.values())
+        """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
+        return any(
+            not peer.demoted if peer.state is PeerState.MOVING else self.leg is None
+            for peer in self.peers.values()
+            if peer.state in UNANSWERED
+        )
 
     @property
     def sending(self) -> bool:
@@ -386,7 +390,7 @@ class SenderCore:
         for name, peer in self.peers.items():
             limit = self._limit_of(peer)
             if limit is not None and now >= limit:
-                if self._outstanding(peer):
+                if self._outstanding(peer) or self._lingers(peer):
                     self.demote(name, f"no progress for {self._timings.freeze:g} s")
                     peer.progressed = now
                 else:
@@ -533,6 +537,10 @@ class SenderCore:
         """It keeps up, has not dealt with what has gone out, and others may have to wait for it."""
         return peer.active and self._behind(peer)
 
+    def _lingers(self, peer: Peer) -> bool:
+        """It has not followed to another carrier yet, and others wait for it."""
+        return peer.state is PeerState.MOVING and not peer.demoted and self._others(peer)
+
     def _behind(self, peer: Peer) -> bool:
         return self._end is None and not self._by(PIPELINE) and peer.handled < self.next_block
 
@@ -544,6 +552,8 @@ class SenderCore:
 
     def _limit_of(self, peer: Peer) -> float | None:
         """When this receiver will be given up, or demoted, unless it progresses."""
+        if self._lingers(peer):
+            return peer.progressed + self._timings.freeze
         if peer.state in UNANSWERED:
             return peer.progressed + self._timings.ready
         if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self._end is not None and peer.owed):
