@@ -60,7 +60,9 @@ def summary(row: Row) -> Row:
     rates = [row["bytes"] / 1e6 / seconds for seconds in row["seconds"]]
     mean, half = statistics.mean(rates), half_width(rates)
     link = row["rate_mbps"] / 8 if row["rate_mbps"] else None
-    kept = {name: value for name, value in row.items() if name not in {"seconds", "failures", "wrong"}}
+    kept = {
+        name: value for name, value in row.items() if name not in {"seconds", "sender_seconds", "failures", "wrong"}
+    }
     return {
         **kept,
         "runs": len(rates),
