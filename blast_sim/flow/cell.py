@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from blast_sim.scenarios.schema import Scenario
@@ -14,8 +17,19 @@ from blast_sim.scenarios.schema import Scenario
 Row = dict[str, Any]
 """One line of results."""
 
-FORMAT = 1
-"""Of what is kept: results of other formats are not taken for ours."""
+CODE = ("blast_sim", "algorithms", "blast_controller.core")
+"""The packages that results come from."""
+
+
+@cache
+def code_version() -> str:
+    """A name of the program's own text, so that what an earlier version has kept is not taken for its results."""
+    digest = hashlib.sha256()
+    for package in CODE:
+        for folder in importlib.import_module(package).__path__:
+            for path in sorted(Path(folder).rglob("*.py")):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +59,7 @@ class Cell:
         told = self.scenario.model_dump(mode="json", exclude={"title", "columns", "run"})
         if self.method != "blast":
             del told["light"]
-        own = [FORMAT, self.method, self.network, self.background, self.policy, self.seed]
+        own = [code_version(), self.method, self.network, self.background, self.policy, self.seed]
         effort = [self.effort.compute, self.effort.stepped]
         text = json.dumps([told, own, effort, sorted(self.labels.items())], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:32]

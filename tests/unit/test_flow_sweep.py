@@ -67,6 +67,13 @@ def test_a_cell_is_known_by_all_that_matters_to_its_result() -> None:
     assert [cell.key for cell in base] == [cell.key for cell in renamed]
 
 
+def test_what_another_version_has_kept_is_not_taken_for_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cell, *_) = small_cells()
+    key = cell.key
+    monkeypatch.setattr("blast_sim.flow.cell.code_version", lambda: "another")
+    assert cell.key != key
+
+
 @pytest.mark.parametrize("compute", ["recorded", "2.5"])
 def test_all_but_measured_times_repeat_bit_for_bit(compute: str) -> None:
     def run() -> str:
