@@ -55,6 +55,11 @@ class Sender:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def connections(self) -> int:
+        """How many control connections are open, to receivers and to leaders."""
+        return self._links.connections
+
     def connect(self) -> dict[str, str]:
         """Open the control connections that are not open, ahead of a transfer; what failed, name to reason."""
         return self._links.connect(self._settings.timings.connect)

@@ -158,8 +158,7 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over:
             return
-        if patience:
-            peer.awaited = now + patience
+        peer.awaited = now + patience
         if self._end is not None and now >= peer.awaited:
             self.lose(name, reason)
             return
@@ -465,7 +464,8 @@ class SenderCore:
 
     def _nack(self, name: str, peer: Peer, nack: Nack, now: float) -> None:
         count = self.layout.block_segments
-        stop = sent = (self.next_block + 1 if self._end is None else self.layout.blocks) * count
+        blocks = self.layout.blocks
+        stop = sent = (min(self.next_block + 1, blocks) if self._end is None else blocks) * count
         for first, number in nack.ranges:
             # What has not been sent cannot be lost: forged datagrams may make a receiver ask for it.
             position, end = first, min(first + number, stop)
