@@ -119,10 +119,12 @@ class _Request:
             case EventKind.ENDED if event.state is not PartState.DONE:
                 self._break_off(event.part)
                 part = self._blast.driver.core.request(self._key).parts[event.part]
-                self.fall_back({server_of(host) for host in part.receivers} & self.without)
+                self.fall_back(self.without.intersection(map(server_of, part.receivers)))
 
     def fall_back(self, receivers: set[int]) -> None:
-        """Send to these by the other method."""
+        """Send to these by the other method; none are left where the lease ended with the transfer."""
+        if not receivers:
+            return
         self._blast.fell_back += 1
         rest = replace(self._multicast, name=f"{self._multicast.name}/rest", receivers=tuple(sorted(receivers)))
         self._blast.fallback.send(rest, lambda: self._arrived(receivers))

@@ -227,6 +227,21 @@ def test_without_patience_nobody_falls_back(monkeypatch: pytest.MonkeyPatch) -> 
         taken(one)
 
 
+def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> None:
+    """The word of the end is on its way when the lease is over; everybody has the data."""
+    settings = replace(PAPER, lease_minimum=0.01, lease_factor=1.0)
+    where = world(small_network(6, 4))
+    control = replace(CONTROL, settings=settings, delays=Delays(OPTICAL, FORWARDING, rpc=0.05))
+    method = blast(where, control, Terms(may_pause=True))
+    ended: list[float] = []
+    clock = where.simulation.clock
+    method.send(group(where.network, (0, 1, 2)), lambda: ended.append(clock.now))
+    clock.at(5.0, lambda: ended.append(clock.now))
+    where.simulation.run(lambda: len(ended) == 2)
+    assert ended[0] == pytest.approx(0.05 + OPTICAL + D / C) and not method.fell_back
+    assert method.driver.core.request(("default", "m")).state.value == "expired"
+
+
 def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
     times, method = taken(one, replace(CONTROL, optics=Optics(0)))
     assert times["m"] == pytest.approx(11 * D / C)
