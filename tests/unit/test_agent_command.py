@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -18,6 +19,16 @@ from blast_transport.agent.on_demand import own_address_in, read_order
 from blast_transport.agent.settings import parse
 
 SECRET = "ab" * 32
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was():
+    """`run` takes the whole process's log, as a process of its own may."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture
@@ -109,8 +120,7 @@ def test_an_order_is_settings_and_a_secret():
     [b"", b"{}", b"[]", b"null\n", b"\xff\n", b"[" * 60000, order(secret="xx"), order(secret=3), order(secret="ab"),
      order(settings=3), order(settings={"agnt": {}}), order(light_network="10.0.0.1/8"), order(light_network=True)],
 )  # fmt: skip
-def test_what_is_no_order_is_refused_in_a_sentence(line, capsys, monkeypatch):
-    monkeypatch.setattr(on_demand, "install_log", lambda *_: None)
+def test_what_is_no_order_is_refused_in_a_sentence(line, capsys):
     with pytest.raises(SettingsError):
         read_order(line)
     assert on_demand.main(io.BytesIO(line)) == 1
