@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from blast_transport.blocks.digests import BEST, Suite, suite_named
 from blast_transport.blocks.layout import Layout
+from blast_transport.errors import ForgottenError
 
 SUITE = suite_named(BEST)
 
@@ -39,3 +40,31 @@ class Data:
 def data_of(size: int, segment_size: int = 10, block_segments: int = 4, seed: int = 0) -> Data:
     """Random bytes, small blocks."""
     return Data(random.Random(seed).randbytes(size), Layout(size, segment_size, block_segments))
+
+
+class InOrder:
+    """A target that is fed in order, and keeps everything."""
+
+    in_order = True
+    descriptor: int | None = None
+    place = "in order"
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+        assert offset == len(self.data)
+        self.data += data
+
+    def read(self, offset: int, view: memoryview) -> int:
+        if offset < len(self.data) - 100:
+            raise ForgottenError(len(self.data) - 100)
+        piece = self.data[offset : offset + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def commit(self, size: int, *, fsync: bool) -> None:
+        assert size == len(self.data)
+
+    def discard(self, *, resumable: bool) -> None:
+        """Nothing is kept elsewhere."""

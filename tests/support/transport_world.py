@@ -1,0 +1,545 @@
+"""A sender's core and its receivers' cores on a simulated network, in virtual time.
+
+Light loses, doubles, delays and changes what it carries, for each receiver on its own; control connections are orderly
+and break when a host crashes. A host works one item after the other, so that a slow one lags and a frozen one stands
+still while its kernel goes on taking what comes. The carriers are reduced to what the cores see of them. Whatever is
+promised at every moment is checked at every moment.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from blast_transport.optical.assembly import Assembly
+from blast_transport.session.peer import PeerState, runs
+from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PACKETS,
+    PIPELINE,
+    Alive,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    Quit,
+    Ready,
+    Repair,
+)
+from tests.support.transport_data import SUITE, Data, InOrder
+
+SPACING = 0.001
+"""Seconds between two blocks by light, and by the pipeline."""
+LIGHT_DELAY, CONTROL_DELAY, HOP_DELAY = 0.0005, 0.002, 0.004
+MESSAGE_SECONDS = 0.0001
+GATHER = 0.005
+NOTICE_SECONDS = 0.05
+CONNECT_SECONDS = 2.0
+UNDER_WAY = 5
+"""Blocks that a chain still brings when it is left."""
+DIGESTS_TOLD = 4
+LONGEST = 400.0
+MOST_STEPS = 300_000
+FOREVER = float("inf")
+EVER = ((0.0, FOREVER),)
+Spans = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What the light does to a receiver's copy: shares of the datagrams."""
+
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    corruption: float = 0.0
+
+
+@dataclass
+class Host:
+    """A receiver. `up` and `frozen` say when; `pace` is seconds for a block; `early`: it feeds a command."""
+
+    name: str
+    faults: Faults = Faults()
+    up: Spans = EVER
+    frozen: Spans = ()
+    pace: float = 0.0
+    early: bool = False
+    buffer: int = 1 << 30
+    core: ReceiverCore | None = None
+    store: Store | None = None
+    disk: dict[int, bytes] = field(default_factory=dict)
+    inbox: deque[tuple[str, object]] = field(default_factory=deque)
+    free_at: float = 0.0
+    wakes_at: float = 0.0
+    result: bytes | None = None
+    life: int = 0
+    line: int = 0
+    queued: int = 0
+    listens: bool = False
+    nacked: int = 0
+    rushed: int = 0
+    complete_at: float = FOREVER
+
+    @property
+    def data(self) -> bytes:
+        assert self.store is not None
+        target = self.store.target
+        assert isinstance(target, MemoryTarget | InOrder)
+        return bytes(target.data)
+
+    def stands_still(self, now: float) -> float:
+        """Until when it is frozen; 0 if it is not."""
+        return max((stop for start, stop in self.frozen if start <= now < stop), default=0.0)
+
+
+@dataclass
+class Chain:
+    """A pipeline at work: blocks from `first` to before `stop` to its `members`; it breaks before `broken_at`.
+
+    A member is told with its life: who comes back is none any more.
+    """
+
+    first: int
+    members: dict[str, int]
+    broken_at: float
+    brought: int
+    stop: int | None = None
+    over: bool = False
+
+
+class World:
+    """One session. `ways` are (block, carrier): from this block on, or as soon as can be, the data goes that way."""
+
+    def __init__(
+        self,
+        data: Data,
+        hosts: Sequence[Host],
+        ways: Sequence[tuple[int, str]] = ((0, OPTICAL),),
+        *,
+        seed: int = 0,
+        window: int = 8,
+        stream: bool = False,
+        chains_break: Sequence[int] = (),
+    ) -> None:
+        layout = data.layout
+        self.data, self.hosts = data, {host.name: host for host in hosts}
+        size = None if stream else layout.size
+        self.hello = Hello(9, size, layout.segment_size, layout.block_segments, SUITE.name, "memory", "m")
+        self.now = 0.0
+        self.random = random.Random(seed)
+        self.sender = SenderCore(self.hello, self.hosts, 0.0)
+        self.sender.window = window
+        self.light_segments = 0
+        self.most_demoted = 0
+        self.legs: list[Leg] = []
+        self._ways = deque(ways)
+        self._carrier = ""
+        self._chains: list[Chain] = []
+        self._chains_break = deque(chains_break)
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._send_at = 0.0
+        self._free: dict[tuple[str, bool], float] = {}
+        self._nobody_since: float | None = None
+        self._settled = False
+        for host in hosts:
+            for start, stop in host.up:
+                self._at(start, lambda host=host: self._rise(host))
+                if stop < FOREVER:
+                    self._at(stop, lambda host=host: self._fall(host))
+            if not any(start <= 0 for start, _ in host.up):
+                self.sender.gone(host.name, "nobody is there", 0.0)
+
+    def run(self) -> World:
+        """To the end; the world."""
+        for _ in range(MOST_STEPS):
+            if self.sender.over:
+                break
+            self._work()
+            self._advance()
+        assert self.sender.over, f"no end after {MOST_STEPS} steps, at {self.now:.3f} s"
+        self._work()
+        while self._events:
+            self._advance()
+        return self
+
+    def outcome(self, name: str) -> PeerState:
+        return self.sender.peers[name].state
+
+    # ------------------------------------------------------------------------------------------------ the clock
+
+    def _at(self, when: float, action: Callable[[], None]) -> None:
+        if when < FOREVER:
+            heapq.heappush(self._events, (max(when, self.now), next(self._numbers), action))
+
+    def _advance(self) -> None:
+        waits = [self._events[0][0]] if self._events else []
+        if not self.sender.over:
+            waits += [self._send_at] if self._light_is_due() else []
+            deadline = self.sender.deadline()
+            assert deadline is not None
+            waits.append(deadline)
+        for host in self.hosts.values():
+            if host.core is not None and (deadline := host.core.deadline()) is not None:
+                waits.append(max(deadline, host.stands_still(self.now), host.free_at))
+        self.now = max(self.now, min(waits, default=self.now))
+        assert self.now < LONGEST, "the session does not end"
+        while self._events and self._events[0][0] <= self.now:
+            heapq.heappop(self._events)[2]()
+        for host in self.hosts.values():
+            self._tick(host)
+        if not self.sender.over:
+            self.sender.tick(self.now)
+            deadline = self.sender.deadline()
+            assert self.sender.over or deadline is None or deadline > self.now, "the sender spins"
+
+    def _tick(self, host: Host) -> None:
+        if host.core is None or host.stands_still(self.now) or host.free_at > self.now:
+            return
+        host.core.tick(self.now)
+        deadline = host.core.deadline()
+        assert deadline is None or deadline > self.now, f"{host.name} spins"
+        self._answer(host)
+
+    # ---------------------------------------------------------------------------------------------- the sender
+
+    def _work(self) -> None:
+        sender = self.sender
+        self._see_nobody()
+        if not sender.ended and not sender.over and sender.sending:
+            self._carry()
+        if not sender.ended:
+            self.most_demoted = max(self.most_demoted, self._demoted_for_being_slow())
+        for name in self.hosts:
+            while (repair := sender.take_repair(name, self.now)) is not None:
+                self._repair(name, *repair)
+        for name, message in sender.outbox:
+            self._control(name, True, message)
+        sender.outbox.clear()
+
+    def _demoted_for_being_slow(self) -> int:
+        return sum("slower" in peer.demoted for peer in self.sender.peers.values() if not peer.over)
+
+    def _see_nobody(self) -> None:
+        if not self.sender.nobody or self.sender.over:
+            self._nobody_since = None
+            return
+        if self._nobody_since is None:
+            self._nobody_since = self.now
+            self._at(self.now + CONNECT_SECONDS, lambda: None)
+        elif self.now >= self._nobody_since + CONNECT_SECONDS:
+            for name, peer in self.sender.peers.items():
+                self.sender.lose(name, peer.reason)
+
+    def _carry(self) -> None:
+        sender = self.sender
+        if not self._settled:
+            self._settled = True
+            sender.settle_held()
+        if self._ways and sender.next_block >= min(self._ways[0][0], self.data.blocks):
+            self._go(self._ways.popleft()[1])
+            return
+        over = False
+        if self._carrier == OPTICAL:
+            over = self._shine()
+        elif self._carrier == PACKETS:
+            self._digest(self.data.blocks)
+            sender.owe(sender.digests)
+            over = True
+        elif self._carrier == PIPELINE:
+            over = self._chains[-1].over
+            if over and self.hello.size is None and self._chains[-1].brought < self.data.blocks:
+                self._go(PACKETS)
+                return
+        if over and all(chain.over for chain in self._chains):
+            self._digest(self.data.blocks)
+            sender.end_of_data(len(self.data.content), self.data.whole, self.now)
+
+    def _go(self, carrier: str) -> None:
+        sender, number = self.sender, len(self.legs) + 1
+        if self._carrier == OPTICAL:
+            sender.tell_sent()
+        if self._carrier == PIPELINE and not self._chains[-1].over:
+            chain = self._chains[-1]
+            chain.stop = min(max(sender.next_block, chain.brought) + UNDER_WAY, self.data.blocks)
+            sender.next_block = chain.stop
+        self._carrier = carrier
+        leg = Leg(9, number, carrier, sender.next_block, "g", 1, credit=max(1, sender.window // 4))
+        self.legs.append(leg)
+        if carrier != PIPELINE:
+            sender.begin_leg(leg, lambda name: leg, self.now)
+            return
+        members = [name for name, peer in sender.peers.items() if peer.active]
+        breaks = self._chains_break.popleft() if self._chains_break else FOREVER
+        chain = Chain(leg.first, {name: self.hosts[name].life for name in members}, breaks, leg.first)
+        self._chains.append(chain)
+        places = (("", "", 1), *((name, "", 1) for name in members))
+        forms = {name: replace(leg, chain=places, position=place + 1) for place, name in enumerate(members)}
+        sender.begin_leg(leg, forms.get, self.now)
+        self._at(self.now + SPACING, lambda: self._bring(chain))
+
+    def _digest(self, stop: int) -> None:
+        sender = self.sender
+        for block in range(sender.digests, min(stop, self.data.blocks)):
+            sender.digest(SUITE.block(self.data.block(block)))
+        sender.tell_digests()
+
+    def _light_is_due(self) -> bool:
+        return self._carrier == OPTICAL and self.sender.sending
+
+    def _shine(self) -> bool:
+        """A block by light, if it is time; whether there is none left."""
+        sender = self.sender
+        if self.now < self._send_at:
+            return False
+        self._send_at = self.now + SPACING
+        if (shared := sender.take_shared_repair(self.now, GATHER)) is not None:
+            self._expose(*shared)
+            return False
+        while not sender.wanted(sender.next_block) and sender.next_block < self.data.blocks:
+            sender.sent(sender.next_block)
+        block = sender.next_block
+        self._digest(block + 1 if sender.digests + DIGESTS_TOLD <= block or block >= self.data.blocks else 0)
+        if block >= self.data.blocks:
+            return True
+        if not sender.may_send(self.now):
+            self._digest(block)
+            return False
+        for peer in sender.peers.values():
+            assert not peer.active or block < peer.handled + sender.window, "further than the window"
+        self._expose(block, (1 << self.data.layout.block_segments) - 1)
+        sender.sent(block)
+        return False
+
+    def _expose(self, block: int, mask: int) -> None:
+        layout = self.data.layout
+        mask &= layout.all_segments(block)
+        self.light_segments += mask.bit_count()
+        for host in self.hosts.values():
+            here = 0
+            for index in range(layout.block_segments):
+                if mask >> index & 1 and self.random.random() >= host.faults.loss:
+                    here |= 1 << index
+            for first, number in runs(here):
+                self._fly(host, block, first, number)
+
+    def _fly(self, host: Host, block: int, first: int, number: int) -> None:
+        chance, faults, size = self.random.random, host.faults, self.data.layout.segment_size
+        payload = self.data.block(block)[first * size : (first + number) * size]
+        if chance() < faults.corruption:
+            place = self.random.randrange(len(payload))
+            payload = payload[:place] + bytes([payload[place] ^ self.random.randint(1, 255)]) + payload[place + 1 :]
+        delay = LIGHT_DELAY + (chance() * 20 * SPACING if chance() < faults.reordering else 0)
+        segment = block * self.data.layout.block_segments + first
+        for _ in range(2 if chance() < faults.duplication else 1):
+            self.datagrams(host, segment, number, payload, delay)
+
+    def datagrams(self, host: Host, segment: int, number: int, payload: bytes, delay: float = 0.0) -> None:
+        """Datagrams reach a host by light, from whomever."""
+        life = host.life
+        self._at(self.now + delay, lambda: self._light_arrives(host, life, (segment, number, payload)))
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do something at this time."""
+        self._at(when, action)
+
+    def _repair(self, name: str, block: int, parts: list[tuple[int, int]]) -> None:
+        size = self.data.layout.segment_size
+        for first, number in parts:
+            if data := self.data.block(block)[first * size : (first + number) * size]:
+                self._control(name, True, Repair(9, block * self.data.layout.block_segments + first, data))
+
+    def _bring(self, chain: Chain) -> None:
+        """The chain goes on by a block."""
+        if chain.over:
+            return
+        stop = self.data.blocks if chain.stop is None else chain.stop
+        if chain.brought >= stop or chain.brought >= chain.broken_at:
+            self._at(self.now + HOP_DELAY * len(chain.members), lambda: self._end_chain(chain))
+            return
+        block = chain.brought
+        chain.brought += 1
+        self._digest(max(block + 1, self.sender.digests))
+        if chain.stop is None:
+            self.sender.next_block = max(self.sender.next_block, block)
+        for place, (name, life) in enumerate(chain.members.items()):
+            arrives = self.now + HOP_DELAY * (place + 1)
+            self._at(arrives, lambda host=self.hosts[name], life=life: self._brought(host, life, block))
+        self._at(self.now + SPACING, lambda: self._bring(chain))
+
+    def _brought(self, host: Host, life: int, block: int) -> None:
+        if host.store is None or host.core is None or host.life != life or host.core.over:
+            return
+        if host.stands_still(self.now):
+            self.sender.demote(host.name, "no sign of life in the chain")
+            return
+        # In threads of its own; the session hears of it now and then.
+        host.store.put(block, self.data.block(block))
+        host.core.progressed(self.now)
+        self._answer(host)
+
+    def _end_chain(self, chain: Chain) -> None:
+        chain.over = True
+        if chain.brought < (self.data.blocks if chain.stop is None else chain.stop):
+            for name in chain.members:
+                self.sender.demote(name, "the chain broke")
+
+    # ----------------------------------------------------------------------------------------------- control
+
+    def _control(self, name: str, down: bool, message: Message) -> None:
+        host = self.hosts[name]
+        free = self._free[name, down] = max(self._free.get((name, down), 0.0), self.now) + MESSAGE_SECONDS
+        life = host.line if down else host.life
+        arrive = self._to_host if down else self._to_sender
+        self._at(free + CONTROL_DELAY, lambda: arrive(host, life, message))
+
+    def _to_host(self, host: Host, life: int, message: Message) -> None:
+        if host.life == life:
+            host.inbox.append(("control", message))
+            self._attend(host)
+
+    def _to_sender(self, host: Host, life: int, message: Message) -> None:
+        if host.line == life and not self.sender.over:
+            self.sender.receive(host.name, message, self.now)
+
+    # ----------------------------------------------------------------------------------------------- the hosts
+
+    def _rise(self, host: Host) -> None:
+        host.life += 1
+        host.free_at = self.now
+        self._connect(host)
+
+    def _fall(self, host: Host) -> None:
+        if host.store is not None:
+            for first, number in host.store.held.ranges():
+                for block in range(first, first + number):
+                    begin = self.data.layout.offset(block)
+                    host.disk[block] = host.data[begin : begin + self.data.layout.length(block)]
+        host.life += 1
+        host.core, host.store, host.listens = None, None, False
+        host.inbox.clear()
+        host.queued = 0
+        self._at(self.now + NOTICE_SECONDS, lambda: self._notice(host))
+
+    def _notice(self, host: Host) -> None:
+        if not self.sender.over:
+            self.sender.gone(host.name, "the connection was lost", self.now)
+            self._connect(host)
+
+    def _connect(self, host: Host) -> None:
+        """The sender tries to, now and then."""
+        up = any(start <= self.now < stop for start, stop in host.up)
+        if up and not self.sender.over and self.outcome(host.name) is PeerState.ABSENT:
+            host.line = host.life
+            self.sender.connected(host.name, self.now)
+
+    def _light_arrives(self, host: Host, life: int, datagrams: tuple[int, int, bytes]) -> None:
+        if host.life != life or host.core is None or not host.listens:
+            return
+        if host.queued + len(datagrams[2]) > host.buffer:
+            return
+        host.queued += len(datagrams[2])
+        host.inbox.append(("light", datagrams))
+        self._attend(host)
+
+    def _attend(self, host: Host) -> None:
+        """Work until nothing is left, or the work takes time."""
+        while host.inbox:
+            free = max(host.free_at, host.stands_still(self.now))
+            if free > self.now:
+                if host.wakes_at != free:
+                    host.wakes_at = free
+                    self._at(free, lambda: self._attend(host))
+                return
+            kind, item = host.inbox.popleft()
+            if kind == "light":
+                self._take_light(host, *item)  # type: ignore[misc]
+            else:
+                self._take_word(host, item)  # type: ignore[arg-type]
+            self._answer(host)
+
+    def _take_light(self, host: Host, segment: int, number: int, payload: bytes) -> None:
+        host.queued -= len(payload)
+        if host.core is None or host.core.over:
+            return
+        host.free_at = self.now + host.pace * number / self.data.layout.block_segments
+        host.core.arrived(segment, number, memoryview(payload), self.now)
+
+    def _take_word(self, host: Host, message: Message) -> None:
+        if isinstance(message, Hello):
+            self._begin(host, message)
+            return
+        core = host.core
+        if core is None or core.over:
+            return
+        match message:
+            case Leg():
+                host.listens = message.carrier == OPTICAL
+                core.leg(message, self.now)
+            case Repair():
+                core.repaired_by(message.segment, message.data, self.now)
+                host.free_at = self.now + host.pace / self.data.layout.block_segments
+            case Digests():
+                assert host.store is not None
+                host.store.expect(message.first, message.digests)
+                core.heard(0, self.now)
+                core.stored(self.now)
+            case Alive():
+                core.heard(message.sent, self.now)
+            case EndOfData():
+                assert core.state is ReceiverState.RECEIVING, "EndOfData a second time"
+                core.end_of_data(message, self.now)
+            case Quit():
+                core.fail(message.reason)
+
+    def _begin(self, host: Host, hello: Hello) -> None:
+        host.store = Store(hello.layout, SUITE, InOrder() if host.early else MemoryTarget("m", 1 << 20))
+        if not host.early:
+            for block, data in host.disk.items():
+                host.store.put(block, data)
+        host.core = ReceiverCore(hello, Assembly(host.store), self.now)
+        host.core.outbox.append(Ready(9, tuple(host.store.held.ranges()), early=host.early))
+
+    def _answer(self, host: Host) -> None:
+        core = host.core
+        if core is None:
+            return
+        if core.state is ReceiverState.COMMITTING:
+            assert host.store is not None
+            host.store.commit(core.digest)
+            core.committed()
+            host.complete_at, host.result = self.now, host.data
+            assert host.result == self.data.content, "it looks whole and is not"
+        for message in core.outbox:
+            if isinstance(message, Nack):
+                self._check_nack(host, message)
+            self._control(host.name, False, message)
+            if isinstance(message, Fin):
+                assert core.over
+        core.outbox.clear()
+
+    def _check_nack(self, host: Host, nack: Nack) -> None:
+        """What a pipeline may still bring is not asked for."""
+        assert host.core is not None
+        host.nacked += sum(number for _, number in nack.ranges)
+        if host.core.state is not ReceiverState.RECEIVING:
+            return
+        for chain in self._chains:
+            if chain.over or chain.members.get(host.name) != host.life:
+                continue
+            stop = self.data.blocks if chain.stop is None else chain.stop
+            for first, number in nack.ranges:
+                blocks = range(first // self.data.layout.block_segments, -(-(first + number) // 4))
+                host.rushed += sum(chain.first <= block < stop for block in blocks)
