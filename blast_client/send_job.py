@@ -29,6 +29,7 @@ from blast_client.tls import BadCredentials, read_token
 from blast_transport.agent.connection import dialer
 from blast_transport.agent.credentials import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.agent.tls import TlsFiles
+from blast_transport.blocks.digests import BEST
 from blast_transport.errors import TransportError, WrongInputError
 from blast_transport.pipeline.order import as_given, by_name, by_racks
 from blast_transport.report import Progress, TransferResult
@@ -66,6 +67,7 @@ class _Job:
         self.unreachable: dict[str, str] = {}
         self.source = stack.enter_context(_opened(arguments.file))
         self._credentials = _credentials(arguments)
+        self._suite = BEST
         self.addresses = {name: (name, host, port) for name, host, port in arguments.to}
         if arguments.ssh:
             self._start_agents(stack)
@@ -99,12 +101,13 @@ class _Job:
             sealed=self.arguments.sealed,
             dialer=dialer(self._credentials),
             credentials=self._credentials,
+            suite=self._suite,
         )
         arguments = self.arguments
         if arguments.command:
-            destination = Destination(arguments.command, COMMAND)
+            destination = Destination(arguments.command, COMMAND, file=arguments.name or _file_name(arguments.file))
         else:
-            destination = Destination(arguments.name or Path(arguments.file).name, FILE, arguments.folder)
+            destination = Destination(arguments.name or _file_name(arguments.file), FILE, arguments.folder)
 
         def carry(receivers: Sequence[str], route: Route) -> TransferResult:
             with Sender([self.addresses[name] for name in receivers], settings) as sender:
@@ -166,7 +169,7 @@ class _Job:
             addresses={name: host for name, host, _ in arguments.to},
         )
         agents = stack.enter_context(started_agents(list(self.addresses), arguments.ssh_folder, options))
-        self._credentials = agents.secret
+        self._credentials, self._suite = agents.secret, agents.suite
         self.unreachable = dict(agents.failed)
         self.addresses = {address[0]: address for address in agents.addresses}
         if not self.addresses:
@@ -207,6 +210,11 @@ def _view(arguments: argparse.Namespace, job: _Job) -> Any:
     if arguments.json:
         return ProgressLines(_print)
     return bar(job.size, Path(arguments.file).name, len(arguments.to))
+
+
+def _file_name(written: str) -> str:
+    """What the data is called at a receiver, if nobody says otherwise."""
+    return "stdin" if written == STREAM else Path(written).name
 
 
 def _own_address(towards: Address) -> str:

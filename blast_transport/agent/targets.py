@@ -25,7 +25,7 @@ class Targets:
 
     def __call__(self, hello: Hello) -> Target:
         """The target of this session. Raises StoreError, NotAllowedError, UnsafeNameError."""
-        allowed = self._permissions.allow(hello.kind, hello.name, hello.folder)
+        allowed = self._permissions.allow(hello.kind, hello.name, hello.folder, hello.file)
         if isinstance(allowed, AllowedFile):
             if self._most_bytes is not None and (hello.size or 0) > self._most_bytes:
                 allowed.close()

@@ -155,6 +155,7 @@ class Sender:
             kind=destination.kind,
             name=destination.name,
             folder=destination.folder,
+            file=destination.file,
             content=source.content,
             key=new_key() if self._settings.sealed else b"",
             owner=secrets.token_bytes(_OWNER_BYTES) if self._links.led else b"",

@@ -16,12 +16,14 @@ from blast_transport.wire.messages import FILE
 class Destination:
     """What becomes of the data at each receiver: a `kind` of target (`wire.messages.KINDS`) and its `name`.
 
-    A file goes below `folder` of the receiver's; a command is one that the receiver's configuration knows by this name.
+    A file goes below `folder` of the receiver's; a command is one that the receiver's configuration knows by this
+    name, and may be told the name `file`.
     """
 
     name: str
     kind: str = FILE
     folder: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)

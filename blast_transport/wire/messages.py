@@ -27,8 +27,9 @@ class Hello:
     """Invitation to take part in `session`.
 
     What comes has `size` bytes (None: a stream that ends when it ends), goes to the `kind` of target named `name`
-    below `folder`, and is checked by the digests of `suite`. `content` names what is sent, so that a receiver that
-    holds a part of the same may go on; empty: begin anew. `key` unseals blocks that come by light; empty: not sealed.
+    below `folder` (a command may be told the name `file`), and is checked by the digests of `suite`. `content` names
+    what is sent, so that a receiver that holds a part of the same may go on; empty: begin anew. `key` unseals blocks
+    that come by light; empty: not sealed.
     By the same `owner` the sender may come again over another connection, and the session goes on; empty: it may not.
     """
 
@@ -40,6 +41,7 @@ class Hello:
     kind: str
     name: str
     folder: str = ""
+    file: str = ""
     content: str = ""
     key: bytes = b""
     owner: bytes = b""
