@@ -61,7 +61,9 @@ SCENARIOS = (
 def main() -> bool:
     """Measure and print; whether all survivors had the file and the reports were right."""
     parser = script.parser(__doc__, MEGABYTES, repeats=3)
-    parser.add_argument("--nodes", type=int, default=NODES, help="those of the paper beyond this number do not exist")
+    parser.add_argument(
+        "--nodes", type=script.count, default=NODES, help="those of the paper beyond this number do not exist"
+    )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_NODES} nodes, {QUICK_MEGABYTES} MB, one repeat")
     args = parser.parse_args()
     if args.quick:

@@ -33,7 +33,7 @@ from tqdm import tqdm
 from transport_bed import script
 from transport_bed.comparison import compiled
 from transport_bed.run import transfer
-from transport_bed.scenarios import SCENARIOS, Scenario
+from transport_bed.scenarios import PEERS, SCENARIOS, Scenario
 from transport_bed.tools import TOOLS
 
 REPEATS, QUICK_REPEATS = 5, 2
@@ -48,7 +48,11 @@ Row = dict[str, Any]
 def main() -> bool:
     """Measure and print; whether every transfer of ours was complete."""
     args = _arguments()
-    cells = [(scenario, number) for scenario in args.scenarios for number in _receivers(scenario, args.quick)]
+    cells = [
+        (scenario, number)
+        for scenario in map(SCENARIOS.__getitem__, args.scenarios)
+        for number in _receivers(scenario, args.quick)
+    ]
     rows: list[Row] = []
     with tqdm(total=len(cells), unit="cell", disable=None, file=sys.stderr) as bar:
         for scenario, receivers in cells:
@@ -121,23 +125,15 @@ def _receivers(scenario: Scenario, quick: bool) -> Sequence[int]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=_scenarios, default=_scenarios(",".join(SCENARIOS)))
-    parser.add_argument(
-        "--tools", type=lambda text: text.split(","), default=[], help="beside ours: udpcast,taktuk-chain,taktuk-tree"
-    )
-    parser.add_argument("--repeats", type=int, help=f"of each (default: {REPEATS})")
+    parser.add_argument("--scenarios", type=script.some_of(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--tools", type=script.some_of(PEERS), default=[], help=f"beside ours: {','.join(PEERS)}")
+    parser.add_argument("--repeats", type=script.count, help=f"of each (default: {REPEATS})")
     parser.add_argument("--disk", type=Path, default=Path("/var/tmp"), metavar="DIR", help="(default: /var/tmp)")
     parser.add_argument("--quick", action="store_true", help="few receivers, small files, two repeats")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     args.repeats = args.repeats or (QUICK_REPEATS if args.quick else REPEATS)
     return args
-
-
-def _scenarios(text: str) -> list[Scenario]:
-    if unknown := set(text.split(",")) - SCENARIOS.keys():
-        raise argparse.ArgumentTypeError(f"there is no scenario {', '.join(sorted(unknown))}: {', '.join(SCENARIOS)}")
-    return [SCENARIOS[name] for name in text.split(",")]
 
 
 if __name__ == "__main__":

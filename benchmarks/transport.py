@@ -32,6 +32,7 @@ from tqdm import tqdm
 from transport_bed import script
 from transport_bed.claims import claims
 from transport_bed.comparison import Cell, Effort, Row, compare
+from transport_bed.failures import CannotRun
 from transport_bed.shape import shape
 from transport_bed.table import table, verdicts
 from transport_bed.tools import TOOLS
@@ -49,7 +50,7 @@ def main() -> bool:
     """Measure and print; whether every bar was kept."""
     args = _arguments()
     effort = Effort(args.megabytes * 1_000_000, args.repeats)
-    rows = _kept(args.results)
+    rows = _kept(args, effort)
     wanted = [cell for cell in args.cells if not any(row["cell"] == cell.name for row in rows)]
     runs = len(wanted) * len(args.tools) * len(effort.rounds)
     with tqdm(total=runs, unit="run", disable=None, file=sys.stderr) as bar:
@@ -75,10 +76,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cells", type=_cells, help=f"SHAPE:N,N… …, a shape in Mbit/s or unshaped (default: {CELLS})")
     usual = [name for name in TOOLS if name not in UNUSUAL]
     parser.add_argument(
-        "--tools", type=_tools, default=usual, help=f"of {','.join(TOOLS)} (default: {','.join(usual)})"
+        "--tools", type=script.some_of(TOOLS), default=usual, help=f"of {','.join(TOOLS)} (default: {','.join(usual)})"
     )
-    parser.add_argument("--megabytes", type=int, help=f"of the file (default: {MEGABYTES})")
-    parser.add_argument("--repeats", type=int, help=f"that count, after one that does not (default: {REPEATS})")
+    parser.add_argument("--megabytes", type=script.count, help=f"of the file (default: {MEGABYTES})")
+    parser.add_argument(
+        "--repeats", type=script.count, help=f"that count, after one that does not (default: {REPEATS})"
+    )
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_CELLS}, {QUICK_MEGABYTES} MB, {QUICK_REPEATS} repeat"
     )
@@ -109,22 +112,20 @@ def _cells(text: str) -> list[Cell]:
     return cells
 
 
-def _tools(text: str) -> list[str]:
-    if unknown := set(text.split(",")) - TOOLS.keys():
-        raise argparse.ArgumentTypeError(f"there is no tool {', '.join(sorted(unknown))}")
-    return [name for name in TOOLS if name in text.split(",")]
-
-
 def _tell(bar: tqdm[Any], text: str) -> None:
     bar.set_postfix_str(text)
     bar.update()
 
 
-def _kept(path: Path | None) -> list[Row]:
-    if path is None or not path.exists():
+def _kept(args: argparse.Namespace, effort: Effort) -> list[Row]:
+    """The rows of whole cells: ratios are of one run. Raises CannotRun for another file's results."""
+    if args.results is None or not args.results.exists():
         return []
-    rows: list[Row] = json.loads(path.read_text())["rows"]
-    return rows
+    rows: list[Row] = json.loads(args.results.read_text())["rows"]
+    if any(row["bytes"] != effort.size for row in rows):
+        raise CannotRun(f"{args.results} has results of a file of another size: name another file, or delete it")
+    measured = {(row["cell"], row["tool"]) for row in rows}
+    return [row for row in rows if all((row["cell"], tool) in measured for tool in args.tools)]
 
 
 def _keep(path: Path | None, rows: Sequence[Row]) -> None:

@@ -31,7 +31,7 @@ def require_room(size: int, copies: int) -> None:
     if free < needed:
         raise CannotRun(
             f"{copies} copies of {size / 1e6:g} MB need {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are "
-            f"free: give a smaller --megabytes or fewer --receivers"
+            f"free: give fewer --megabytes or fewer receivers"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,7 @@ from transport_bed.failures import CannotRun
 
 DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
 _DISCARDED_ROUNDS = 1
+_MOST = 1_000_000
 
 Result = TypeVar("Result")
 
@@ -26,10 +27,29 @@ Result = TypeVar("Result")
 def parser(text: str | None, megabytes: int, repeats: int) -> argparse.ArgumentParser:
     """Options that all have."""
     result = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    result.add_argument("--megabytes", type=int, default=megabytes, help=f"of the file (default: {megabytes})")
-    result.add_argument("--repeats", type=int, default=repeats, help=f"that count, after one (default: {repeats})")
+    result.add_argument("--megabytes", type=count, default=megabytes, help=f"of the file (default: {megabytes})")
+    result.add_argument("--repeats", type=count, default=repeats, help=f"that count, after one (default: {repeats})")
     result.add_argument("--json", action="store_true")
     return result
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on, for an option."""
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MOST}")
+    return int(text)
+
+
+def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Names with commas between them, for an option; in the order of `names`."""
+    known = list(names)
+
+    def some(text: str) -> list[str]:
+        if unknown := set(text.split(",")).difference(known):
+            raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}: choose of {','.join(known)}")
+        return [name for name in known if name in text.split(",")]
+
+    return some
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def test_no_room_is_a_sentence():
     from transport_bed.contents import require_room
     from transport_bed.failures import CannotRun
 
-    with pytest.raises(CannotRun, match="give a smaller --megabytes"):
+    with pytest.raises(CannotRun, match="give fewer --megabytes"):
         require_room(1 << 50, 2)
 
 
