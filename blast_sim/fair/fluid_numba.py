@@ -10,12 +10,10 @@ from blast_sim.fair.changes import choose, give_back, lowest_filled, take
 from blast_sim.fair.compiling import compiled
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import Columns
+from blast_sim.fair.fluid import SAME_TIME
 from blast_sim.fair.members import Members, gather
 from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.sweep import Work, refill
-
-SAME_TIME = 1e-12
-"""Flows whose ends are no further apart than this share of the time end together: rounding has parted them."""
 
 FRESH = 32
 """So many flows end at least before the index is made anew."""

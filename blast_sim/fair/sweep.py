@@ -48,10 +48,6 @@ def refill(flows: Columns, members: Members, work: Work, chosen: int) -> None:
     """Give new levels to `work.chosen[:chosen]`; all other flows keep theirs."""
     items, unset = _reopen(flows, work, chosen)
     _rise(flows, members, work, items, unset)
-    for place in range(chosen):
-        flow = work.chosen[place]
-        for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
-            work.claimed[flows.links[step]] = 0.0
 
 
 @compiled
@@ -71,6 +67,7 @@ def _reopen(flows: Columns, work: Work, chosen: int) -> tuple[int, int]:
         for step in range(first, last):
             link = flows.links[step]
             if work.waiting[link] == 0:
+                work.claimed[link] = 0.0
                 work.items[items] = link
                 items += 1
             work.left[link] += rate
