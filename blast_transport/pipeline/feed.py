@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import Callable
 
 from blast_transport.errors import RemoteError
 from blast_transport.pipeline.link import Intake, Link
 from blast_transport.pipeline.messages import Message
 
-_PIECES_PER_TURN = 8
+_TURN_SECONDS = 0.05
+"""How long a slow disk may keep us from everything else."""
 _BROKEN = select.POLLHUP | select.POLLERR
 
 
@@ -46,10 +48,10 @@ class Feed:
 
     def work(self, events: int) -> None:
         """Read and write what can be. Raises StoreError."""
+        until = time.monotonic() + _TURN_SECONDS
         try:
-            for _ in range(_PIECES_PER_TURN):
-                if self.link is None or not self._step(self.link, events):
-                    break
+            while self.link is not None and self._step(self.link, events) and time.monotonic() < until:
+                pass
             # However much there is to read: the other side has to hear that we live.
             if self.link is not None:
                 self.link.flush()

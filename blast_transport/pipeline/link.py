@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from blast_transport.errors import RemoteError, sentence
-from blast_transport.pipeline.messages import Data, Decoder, Message, encode
+from blast_transport.pipeline.messages import Alive, Data, Decoder, Message, encode
 
 CHUNK_BYTES = 1 << 20
 """The most data behind one DATA: what a QUIT may have to wait for."""
@@ -95,7 +95,12 @@ class Link:
         return bool(self._frame or self._queue or self._chunk)
 
     def send(self, message: Message) -> None:
-        """Queue a message; it goes after the data that was announced."""
+        """Queue a message; it goes after the data that was announced.
+
+        A sign of life is left out while something else is on its way, which is one as well.
+        """
+        if isinstance(message, Alive) and self.wants_write:
+            return
         self._queue.append(encode(message))
         if len(self._queue) > _MOST_QUEUED:
             raise RemoteError("takes no messages")

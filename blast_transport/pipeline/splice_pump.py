@@ -19,6 +19,9 @@ from blast_transport.store.store import Store
 
 _F_SETPIPE_SZ = 1031
 _PIPE_BYTES = 1 << 20
+"""More than is taken in one go: a packet needs a page of it, however little it carries."""
+_TAKE_BYTES = 1 << 18
+"""Written in one go: a slow disk should not keep us silent for long."""
 
 
 class FileIntake:
@@ -47,7 +50,7 @@ class FileIntake:
         if isinstance(sock, ssl.SSLSocket):
             count = self._copy(sock, limit)
         else:
-            count = os.splice(sock.fileno(), self._writer, min(limit, _PIPE_BYTES))
+            count = os.splice(sock.fileno(), self._writer, min(limit, _TAKE_BYTES))
             self._splice(count)
         self.position += count
         self._adopt(self.position // self._store.layout.block_size)

@@ -17,6 +17,8 @@ from tests.support.pipeline_process import NodeProcess
 NODES = 7
 SIZE = 64 << 20
 BLOCK = SEGMENT * 44
+# A machine that does much else may keep a process waiting for a second.
+TIMINGS = PipelineTimings(silence=2.0, answer=2.0)
 
 
 class Transfer:
@@ -35,9 +37,7 @@ class Transfer:
         members = [Member("n0", "127.0.0.1", door.port)]
         members += [Member(f"n{place + 1}", "127.0.0.1", node.read_port()) for place, node in enumerate(self.nodes)]
         with opened_file(self.folder / "source") as file:
-            legs = [
-                PipelineLeg(1, 1, bytes(16), 0, tuple(members), place, PipelineTimings()) for place in range(NODES + 1)
-            ]
+            legs = [PipelineLeg(1, 1, bytes(16), 0, tuple(members), place, TIMINGS) for place in range(NODES + 1)]
             for place, node in enumerate(self.nodes, 1):
                 node.begin(legs[place], SIZE)
             source = PipelineSource(legs[0], Paced(file, rate), BLOCK, self.events)
@@ -76,7 +76,7 @@ def transfer(tmp_path: Path) -> Iterator[Transfer]:
     transfer.close()
 
 
-@pytest.mark.parametrize(("fault", "allowed"), [("kill", 3.0), ("freeze", 6.0)])
+@pytest.mark.parametrize(("fault", "allowed"), [("kill", 3.0), ("freeze", 8.0)])
 @pytest.mark.parametrize("place", [1, 4, 7])
 def test_one_of_seven_fails_in_the_middle(transfer: Transfer, fault: str, allowed: float, place: int) -> None:
     victim = transfer.nodes[place - 1]

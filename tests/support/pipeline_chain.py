@@ -189,7 +189,8 @@ class Chain:
     def __init__(self, nodes: int, timings: PipelineTimings | None = None, slowest_rate: float = 0.0) -> None:
         self.doors = [Door() for _ in range(nodes + 1)]
         self.members = tuple(Member(f"n{place}", "127.0.0.1", door.port) for place, door in enumerate(self.doors))
-        self.timings = timings or PipelineTimings()
+        # A machine that does much else may keep a thread waiting for a second.
+        self.timings = timings or PipelineTimings(silence=3.0, answer=3.0)
         self.slowest_rate = slowest_rate
         self.events = [Events() for _ in self.doors]
         self.running: list[PipelineNode | PipelineSource] = []

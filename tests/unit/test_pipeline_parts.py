@@ -1,0 +1,210 @@
+"""The parts of a pipeline's shells, one by one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from blast_transport.errors import RemoteError, WrongInputError
+from blast_transport.pipeline import Member, PipelineLeg
+from blast_transport.pipeline.copy_pump import Replay
+from blast_transport.pipeline.dialling import Dialler, Scouts
+from blast_transport.pipeline.farewells import Farewells
+from blast_transport.pipeline.link import Link
+from blast_transport.pipeline.messages import Alive, Get, Quit, Why
+from blast_transport.pipeline.waker import Waker
+
+
+@pytest.fixture
+def waker() -> Iterator[Waker]:
+    waker = Waker()
+    yield waker
+    waker.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Link, Link]]:
+    ours, theirs = (Link(sock) for sock in socket.socketpair())
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def run_until(waker: Waker, condition: object) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        waker.run()
+        time.sleep(0.001)
+
+
+def test_a_leg_knows_its_members() -> None:
+    chain = (Member("a", "h", 1), Member("b", "h", 2))
+    leg = PipelineLeg(1, 1, bytes(16), 0, chain, 1)
+    assert (leg.place("b"), leg.place("c")) == (1, None)
+    with pytest.raises(WrongInputError):
+        PipelineLeg(1, 1, bytes(16), 0, chain, 2)
+    with pytest.raises(WrongInputError):
+        PipelineLeg(1, 1, bytes(16), 0, (chain[0], chain[0]), 1)
+
+
+def test_a_replay_keeps_the_last_pieces() -> None:
+    replay = Replay(position=100, piece_size=10, capacity=35)
+    stream = bytes(range(64))
+    for start in range(0, 60, 10):
+        replay.append(stream[start : start + 10])
+    replay.append(stream[60:])
+    assert (replay.lowest, replay.end) == (130, 164)
+    for offset in range(90, 175):
+        piece = replay.piece(offset)
+        if 130 <= offset < 164:
+            assert piece is not None
+            assert piece == stream[offset - 100 : (offset - 100) // 10 * 10 + 10]
+        else:
+            assert piece is None
+
+
+def test_a_replay_keeps_one_piece_whatever_its_size() -> None:
+    replay = Replay(0, 100, capacity=10)
+    replay.append(bytes(100))
+    assert (replay.lowest, replay.end) == (0, 100)
+
+
+def test_what_is_posted_late_is_done_at_once(waker: Waker) -> None:
+    done: list[str] = []
+    waker.post(lambda: done.append("before"))
+    waker.close()
+    assert done == ["before"]
+    waker.post(lambda: done.append("after"))
+    waker.wake()
+    assert done == ["before", "after"]
+
+
+def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
+    release = threading.Event()
+    made: list[socket.socket] = []
+
+    def connect(member: Member, timeout: float) -> socket.socket:
+        release.wait(timeout)
+        ours, theirs = socket.socketpair()
+        made.append(theirs)
+        return ours
+
+    dialler, connected, failed = Dialler(connect, waker, 5.0), list[Link](), list[str]()
+    for name in ("first", "second"):
+        dialler.dial(Member(name, "h", 1), connected.append, lambda reason, _: failed.append(reason))
+    release.set()
+    run_until(waker, lambda: connected and len(made) == 2)
+    waker.run()
+    assert len(connected) == 1
+    assert not failed
+    connected[0].close()
+    for sock in made:
+        sock.settimeout(2)
+        assert sock.recv(1) == b""
+        sock.close()
+
+
+def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
+    def connect(member: Member, timeout: float) -> socket.socket:
+        if member.port:
+            raise ConnectionRefusedError(111, "Connection refused")
+        time.sleep(timeout)
+        raise TimeoutError("timed out")
+
+    failed: list[tuple[str, bool]] = []
+    for port in (1, 0):
+        dialler = Dialler(connect, waker, 0.05)
+        dialler.dial(Member("x", "h", port), lambda link: None, lambda *failure: failed.append(failure))
+        run_until(waker, lambda port=port: len(failed) == 2 - port)
+    assert failed == [("cannot connect to x: Connection refused", False), ("cannot connect to x: timed out", True)]
+
+
+def test_scouts_are_handed_over_or_recalled(waker: Waker) -> None:
+    made: dict[str, socket.socket] = {}
+
+    def connect(member: Member, timeout: float) -> socket.socket:
+        if member.name == "dead":
+            raise ConnectionRefusedError(111, "Connection refused")
+        ours, made[member.name] = socket.socketpair()
+        return ours
+
+    scouts = Scouts(connect, waker, 1.0)
+    for place, name in enumerate(("dead", "wanted", "unwanted")):
+        scouts.send(place, Member(name, "h", 1))
+    connected, failed = list[Link](), list[str]()
+    for place in (0, 1):
+        assert place in scouts
+        scouts.hand_over(place, connected.append, lambda reason, _: failed.append(reason))
+        run_until(waker, lambda place=place: len(connected) + len(failed) == place + 1)
+        assert place not in scouts
+    run_until(waker, lambda: "unwanted" in made)
+    waker.run()
+    scouts.recall()
+    waker.run()
+    made["unwanted"].settimeout(2)
+    assert made["unwanted"].recv(1) == b""
+    assert failed == ["cannot connect to dead: Connection refused"]
+    connected[0].close()
+    for sock in made.values():
+        sock.close()
+
+
+def test_messages_pass_and_a_closed_link_says_so(pair: tuple[Link, Link]) -> None:
+    ours, theirs = pair
+    ours.send(Get(5))
+    ours.send(Get(7))
+    assert ours.flush()
+    assert (theirs.receive(), theirs.receive(), theirs.receive()) == (Get(5), Get(7), None)
+    ours.close()
+    with pytest.raises(RemoteError, match="connection closed"):
+        theirs.receive()
+
+
+def test_a_link_that_takes_nothing_is_given_up(pair: tuple[Link, Link]) -> None:
+    ours, _ = pair
+    with pytest.raises(RemoteError, match="takes no messages"):
+        for number in range(1000):
+            ours.send(Get(number))
+
+
+def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
+    ours, theirs = pair
+    for number in range(1000):
+        ours.send(Alive(number, False))
+    assert ours.flush()
+    assert (theirs.receive(), theirs.receive()) == (Alive(0, False), None)
+    ours.send(Alive(5, False))
+    assert ours.flush()
+    assert theirs.receive() == Alive(5, False)
+
+
+def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
+    ours, theirs = pair
+    farewells = Farewells(5.0)
+    theirs.send(Alive(1, False))
+    theirs.flush()
+    ours.send(Quit(Why.LEFT, "no room"))
+    farewells.add(ours)
+    farewells.serve(time.monotonic())
+    assert theirs.receive() == Quit(Why.LEFT, "no room")
+    with pytest.raises(RemoteError):
+        theirs.receive()
+    assert farewells.deadline() is not None
+    theirs.close()
+    farewells.serve(time.monotonic())
+    assert farewells.deadline() is None
+
+
+def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
+    ours, _ = pair
+    farewells = Farewells(0.0)
+    ours.send(Quit(Why.DONE))
+    farewells.add(ours)
+    farewells.serve(time.monotonic())
+    assert farewells.deadline() is None
+    assert ours.socket.fileno() == -1
