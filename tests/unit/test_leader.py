@@ -1,0 +1,185 @@
+"""A leader between a sender and members that this test plays, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from blast_transport.session.dialling import Address
+from blast_transport.session.leader import Leader
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import Alive, Credit, Demoted, Hello, Leg, Message, Nack, Quit, Ready, Repair
+from blast_transport.wire.relaying import (
+    Enveloped,
+    GroupCredit,
+    Member,
+    MemberCredits,
+    Relay,
+    RelayDecoder,
+    RelayMessage,
+    Taken,
+    encode_relay,
+)
+
+HELLO = Hello(7, 10, 1456, 44, "fast", "file", "name")
+REPAIR = Repair(7, 0, bytes(60_000))
+PATIENCE = 10.0
+NOT_THERE = "cannot connect to c:3: Connection refused"
+
+
+def tcp_pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = stack.enter_context(socket.create_connection(listener.getsockname()))
+        far = stack.enter_context(listener.accept()[0])
+    near.settimeout(PATIENCE)
+    return near, far
+
+
+class Stage:
+    """A leader of h0 and h1, and of h2, which is not there; `members` are the far ends of its connections."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.members: dict[str, socket.socket] = {}
+        self._stack, self._decoder, self._waiting = stack, RelayDecoder(), list[RelayMessage]()
+        self.sender, far = tcp_pair(stack)
+        relay = Relay((("h0", "a", 1), ("h1", "b", 2), ("h2", "c", 3)))
+        self._leader = Leader(far, relay, self._dial)
+        self._thread = threading.Thread(target=self._leader.run)
+        self._thread.start()
+        first = [self.hear(Member) for _ in range(3)]
+        assert sorted(first, key=lambda member: member.number) == [Member(0), Member(1), Member(2, NOT_THERE)]
+
+    def _dial(self, address: Address, seconds: float) -> socket.socket:
+        if address[0] == "h2":
+            raise ConnectionRefusedError(111, "Connection refused")
+        self.members[address[0]], near = tcp_pair(self._stack)
+        return near
+
+    def tell(self, message: Message, *members: int) -> None:
+        self.sender.sendall(encode_relay(Enveloped(members, encode(message))))
+
+    def hear(self, kind: type[RelayMessage]) -> RelayMessage:
+        """The next message of this kind; others are passed over."""
+        while True:
+            while self._waiting:
+                message = self._waiting.pop(0)
+                if isinstance(message, kind):
+                    return message
+            data = self.sender.recv(1 << 16)
+            assert data, "the leader has ended"
+            self._waiting += self._decoder.feed(data)
+
+    def end(self) -> None:
+        self._leader.stop()
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with ExitStack() as stack:
+        made = Stage(stack)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def said_to(sock: socket.socket, count: int) -> list[Message]:
+    decoder, found = Decoder(), list[Message]()
+    while len(found) < count:
+        data = sock.recv(1 << 16)
+        assert data
+        found += decoder.feed(data)
+    return found
+
+
+def test_one_frame_reaches_several_members_and_answers_come_back(stage):
+    stage.tell(HELLO, 0, 1, 2)
+    stage.tell(Alive(7, 3), 1)
+    assert said_to(stage.members["h0"], 1) == [HELLO]
+    assert said_to(stage.members["h1"], 2) == [HELLO, Alive(7, 3)]
+    stage.members["h1"].sendall(encode(Ready(7)) + encode(Nack(7, ((1, 2),))))
+    assert stage.hear(Enveloped) == Enveloped((1,), encode(Ready(7)))
+    assert stage.hear(Enveloped) == Enveloped((1,), encode(Nack(7, ((1, 2),))))
+
+
+def test_credits_are_gathered_and_a_demoted_member_holds_nothing_up(stage):
+    stage.tell(HELLO, 0, 1)
+    stage.tell(Leg(7, 1, "optical", 0, "239.1.1.1", 5000, credit=2), 0, 1)
+    for name in ("h0", "h1"):
+        stage.members[name].sendall(encode(Ready(7)))
+        stage.hear(Enveloped)
+    stage.members["h1"].sendall(encode(Credit(7, 4, 4, 4)))
+    assert stage.hear(MemberCredits) == MemberCredits(7, ((1, 4, 4, 4),))
+    stage.members["h0"].sendall(encode(Credit(7, 2, 2, 2)))
+    assert stage.hear(GroupCredit) == GroupCredit(7, 2, 2)
+    stage.tell(Demoted(7), 0)
+    assert stage.hear(GroupCredit) == GroupCredit(7, 4, 4)
+
+
+def test_a_member_that_does_not_read_is_given_up_and_holds_nobody_up(stage):
+    for _ in range(400):
+        stage.tell(REPAIR, 0)
+    lost = stage.hear(Member)
+    assert lost == Member(0, "does not take what it is sent")
+    stage.tell(Alive(7, 1), 0, 1)
+    assert said_to(stage.members["h1"], 1) == [Alive(7, 1)]
+
+
+def test_what_a_member_takes_is_told(stage):
+    for _ in range(4):
+        stage.tell(REPAIR, 0)
+    assert said_to(stage.members["h0"], 4) == [REPAIR] * 4
+    told = 0
+    while told < 3 * len(encode(REPAIR)):
+        taken = stage.hear(Taken)
+        assert taken.member == 0
+        told += taken.count
+    assert told <= 4 * len(encode(REPAIR))
+
+
+def test_members_are_not_read_while_the_sender_does_not_read(stage):
+    """The leader's memory is bounded: what is not read stands in the members' own sockets."""
+    member, sent = stage.members["h0"], 0
+    nack = encode(Nack(7, tuple((number, 1) for number in range(1000))))
+    member.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        while sent < 1 << 27:
+            sent += member.send(nack)
+    assert sent < 1 << 26
+    stage.tell(HELLO, 1)
+    assert said_to(stage.members["h1"], 1) == [HELLO], "the other direction goes on"
+
+
+def test_who_refuses_an_invitation_of_the_leader_may_be_asked_by_the_sender(stage):
+    stage.tell(HELLO, 0)
+    stage.members["h0"].sendall(encode(Quit(7, "you may hand on data here, but start no sessions")))
+    assert stage.hear(Member) == Member(0, "you may hand on data here, but start no sessions")
+
+
+def test_a_member_that_ends_its_connection_or_breaks_the_protocol_is_lost_alone(stage):
+    stage.members["h0"].sendall(b"\xff" * 20)
+    lost = stage.hear(Member)
+    assert lost.number == 0 and "unknown message type" in lost.reason
+    stage.members["h1"].close()
+    assert stage.hear(Member) == Member(1, "control connection closed by the other side")
+
+
+def test_a_member_is_let_go_when_the_sender_wants_so(stage):
+    stage.sender.sendall(encode_relay(Member(0, "is served no more")))
+    assert stage.members["h0"].recv(1) == b""
+    stage.tell(Alive(7, 1), 0, 1)
+    assert said_to(stage.members["h1"], 1) == [Alive(7, 1)]
+
+
+@pytest.mark.parametrize("word", [b"", b"garbage garbage", encode_relay(Taken(0, 1))])
+def test_without_its_sender_the_leader_lets_all_go(stage, word):
+    stage.sender.sendall(word)
+    stage.sender.shutdown(socket.SHUT_WR)
+    for member in stage.members.values():
+        assert member.recv(1) == b""
