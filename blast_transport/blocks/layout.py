@@ -15,6 +15,7 @@ BLOCK_SEGMENTS = 44
 
 LARGEST_SEGMENT = 65_491
 MOST_SEGMENTS = 64
+"""As many datagrams as Linux has always taken at once (UDP_MAX_SEGMENTS)."""
 MOST_BLOCKS = 1 << 27
 
 

@@ -22,12 +22,12 @@ _TRUNCATED = int(socket.MSG_TRUNC)
 
 
 class LightSocket:
-    """A joined group socket that hears one session. `refused` counts datagrams that were none of ours."""
+    """A joined group socket that hears one session."""
 
     def __init__(self, sock: socket.socket, session: int, layout: Layout) -> None:
         self.socket = sock
         self.offload = take_super_packets(sock)
-        self.refused = 0
+        self._refused = 0
         self.receive_buffer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         self._session = session
         count, size = layout.block_segments, layout.segment_size
@@ -47,6 +47,11 @@ class LightSocket:
         """Leave the group."""
         self.socket.close()
 
+    def take_refused(self) -> int:
+        """How many datagrams were none of ours since the last call."""
+        refused, self._refused = self._refused, 0
+        return refused
+
     def read(self, take: Run) -> None:
         """Hand over what has arrived, but not for ever; what is not ours is counted and dropped."""
         receive, parts = self.socket.recvmsg_into, self._parts
@@ -59,13 +64,13 @@ class LightSocket:
                 continue
             count = -(-length // self._datagram)
             if flags & _TRUNCATED or length - (count - 1) * self._datagram <= HEADER.size or count == 0:
-                self.refused += 1
+                self._refused += 1
                 continue
             values = self._unpack[count](self._headers)
             segments = values[1::2]
             # A header's first eight bytes are the session and no flag.
             if values[0::2] != self._sessions[count]:
-                self.refused += count
+                self._refused += count
                 continue
             payload = self._payload[: length - count * HEADER.size]
             if segments[-1] - segments[0] == count - 1 and segments == tuple(range(segments[0], segments[0] + count)):

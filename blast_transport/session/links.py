@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from blast_transport.errors import RemoteError
+from blast_transport.errors import ForgottenError, RemoteError
 from blast_transport.session.dialling import Address, Dialer, Dialling, dial
 from blast_transport.session.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
 from blast_transport.session.peer import LISTENING
@@ -256,6 +256,8 @@ class ControlLinks:
                     self._open.pop(name, None)
                     self._alone(name)
                     self._missed(name, reason, core, _RETURN_SECONDS)
+                    if line.names not in self._units.values():
+                        self._close(line)
             case Said(name, message) if core is not None:
                 core.receive(name, message, time.monotonic())
             case Handled(session, blocks) if core is not None:
@@ -266,7 +268,11 @@ class ControlLinks:
         line, layout, now, filled = self._open[name], core.layout, time.monotonic(), False
         while line.queued_bytes(name) < _QUEUE_LOW_BYTES and (repair := core.take_repair(name, now)) is not None:
             block, runs = repair
-            data, size = image(block), layout.segment_size
+            try:
+                data, size = image(block), layout.segment_size
+            except ForgottenError as error:
+                core.lose(name, f"it was too far behind the stream: {error}")
+                return False
             for first, count in runs:
                 piece = bytes(data[first * size : (first + count) * size])
                 if piece:

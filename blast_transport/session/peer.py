@@ -114,6 +114,7 @@ class Peer:
     `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the
     others, empty if it is not. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`:
     before which it gets no repair, for it takes no more than its rate.
+    `unanswered`: invitations one after the other at which it closed the connection.
     """
 
     progressed: float
@@ -130,6 +131,7 @@ class Peer:
     demoted: str = ""
     held_up: float = 0.0
     repair_at: float = 0.0
+    unanswered: int = 0
     repairs: int = 0
     repaired_bytes: int = 0
 

@@ -189,6 +189,7 @@ class ReceiverSession:
         if self._light is not None:
             core, now = self._core, time.monotonic()
             self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
+            self._assembly.refused += self._light.take_refused()
 
     def _woken(self) -> None:
         with suppress(BlockingIOError):
@@ -306,7 +307,6 @@ class ReceiverSession:
         if self._light is not None:
             self._shone()
             self._selector.unregister(self._light.socket)
-            self._assembly.refused += self._light.refused
             self._light.close()
             self._light = None
 

@@ -49,6 +49,9 @@ from blast_transport.wire.messages import (
 _MOST_REPAIRS = 4
 """Times the data that a receiver may ask for again."""
 
+_MOST_UNANSWERED = 3
+"""Invitations that a receiver may answer by closing the connection: whoever does so again will not take part."""
+
 MOST_GATHER = 0.1
 """Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
 
@@ -162,6 +165,11 @@ class SenderCore:
         if self._end is not None and now >= peer.awaited:
             self.lose(name, reason)
             return
+        if peer.state is PeerState.INVITED and not patience:
+            peer.unanswered += 1
+            if peer.unanswered >= _MOST_UNANSWERED:
+                self.lose(name, reason)
+                return
         if peer.state is not PeerState.ABSENT:
             peer.move(PeerEvent.GONE)
         peer.reason, peer.progressed = reason, now
@@ -409,7 +417,7 @@ class SenderCore:
         self.outbox.append((name, replace(leg, first=self.next_block) if leg.carrier == OPTICAL else leg))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
-        peer.ready = ready
+        peer.ready, peer.unanswered = ready, 0
         self.early = self.early or ready.early
         peer.held = BlockMap()
         most = self.layout.blocks

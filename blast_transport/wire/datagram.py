@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 
+from blast_transport.blocks.layout import MOST_SEGMENTS
 from blast_transport.errors import WrongInputError
 
 HEADER = struct.Struct("<IIQ")
@@ -32,7 +33,7 @@ def segment_size_for(mtu: int) -> int:
 
 def segments_for(segment_size: int) -> int:
     """Segments in a block: as many datagrams as one UDP super-packet holds."""
-    return max(1, LARGEST_UDP_PAYLOAD // (HEADER.size + segment_size))
+    return min(MOST_SEGMENTS, max(1, LARGEST_UDP_PAYLOAD // (HEADER.size + segment_size)))
 
 
 def wire_bytes(payload: int) -> int:

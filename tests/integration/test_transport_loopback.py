@@ -1,120 +1,49 @@
-"""Sender and receivers with real sockets on the loopback interface; no root needed."""
+"""Sender and receivers with real sockets on the loopback interface, by every carrier; no root needed."""
 
 from __future__ import annotations
 
 import json
 import os
-import queue
 import random
-import secrets
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from blast_transport.control import Hello, Ready, encode
-from blast_transport.datagram import HEADER
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret
 from blast_transport.errors import SourceChangedError, WrongInputError
-from blast_transport.interface import open_group_socket, open_sender_socket
-from blast_transport.light import Beam, Light
-from blast_transport.receiver import GroupOpener, Receiver, ReceiverSettings
-from blast_transport.receiver_core import ReceiverTimings
-from blast_transport.report import Failed, Listening, Received, ReceiverEvent, TransferResult
-from blast_transport.sender import Sender
-from blast_transport.sender_core import SenderTimings
-from blast_transport.unicast import send_unicast
+from blast_transport.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.report import TransferResult
+from blast_transport.session.links import dial
+from blast_transport.session.receiver_core import ReceiverTimings
+from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.sender_core import SenderTimings
+from blast_transport.session.settings import SenderSettings
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import Hello, Message, Quit, Ready
+from tests.support.transport_hosts import (
+    LOOPBACK,
+    MTU,
+    PATIENCE,
+    FaultyLight,
+    agent,
+    agents,
+    datagram,
+    light,
+    receiver_process,
+    sender_to,
+)
 
-LOOPBACK = "127.0.0.1"
-SIZE = 8 << 20
-MTU = 9000
-RATE = 400e6
-PATIENCE = 20.0
-
-
-def random_group() -> tuple[str, int]:
-    """Tests run beside each other; a group of one's own keeps them apart."""
-    third, fourth = secrets.randbelow(256), secrets.randbelow(254) + 1
-    return f"239.77.{third}.{fourth}", 20000 + secrets.randbelow(10000)
-
-
-@dataclass
-class Running:
-    """A receiver in a thread of its own."""
-
-    name: str
-    receiver: Receiver
-    directory: Path
-    events: queue.Queue[ReceiverEvent]
-
-    @property
-    def address(self) -> tuple[str, str, int]:
-        return (self.name, *self.receiver.address)
-
-    def next_event(self) -> ReceiverEvent:
-        return self.events.get(timeout=PATIENCE)
+SIZE = 6 << 20
+SEGMENT, BLOCK = 1456, 64_064
 
 
-@contextmanager
-def receiving(
-    directory: Path, open_group: GroupOpener = open_group_socket, timings: ReceiverTimings | None = None
-) -> Iterator[Running]:
-    directory.mkdir()
-    events: queue.Queue[ReceiverEvent] = queue.Queue()
-    settings = ReceiverSettings((LOOPBACK, 0), directory, LOOPBACK)
-    with Receiver(settings, events.put, timings=timings, open_group=open_group) as receiver:
-        thread = threading.Thread(target=receiver.run)
-        thread.start()
-        try:
-            running = Running(directory.name, receiver, directory, events)
-            assert running.next_event() == Listening(*receiver.address)
-            yield running
-        finally:
-            receiver.stop()
-            thread.join(PATIENCE)
-            assert not thread.is_alive()
-
-
-class Lossy:
-    """Group sockets that drop, double and delay what they receive."""
-
-    def __init__(self, loss: float, seed: int) -> None:
-        self.dropped = 0
-        self._loss = loss
-        self._random = random.Random(seed)
-
-    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
-        lossy = self
-
-        class LossySocket(socket.socket):
-            _again: bytes | None = None
-
-            def recv_into(self, buffer: memoryview, *_: int) -> int:  # type: ignore[override]
-                if self._again is not None:
-                    data, self._again = self._again, None
-                    buffer[: len(data)] = data
-                    return len(data)
-                while True:
-                    count = super().recv_into(buffer)
-                    if lossy._random.random() >= lossy._loss:
-                        break
-                    lossy.dropped += 1
-                if lossy._random.random() < 0.05:
-                    self._again = bytes(buffer[:count])
-                return count
-
-        plain = open_group_socket(interface_address, group, port)
-        return LossySocket(fileno=plain.detach())
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def content() -> bytes:
     return random.Random(77).randbytes(SIZE)
 
@@ -126,397 +55,336 @@ def file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def send(running: list[Running], file: Path, timings: SenderTimings | None = None) -> TransferResult:
-    group, port = random_group()
-    with Sender([one.address for one in running], interface_address=LOOPBACK, mtu=MTU, timings=timings) as sender:
-        return sender.send(file, group, port, RATE)
+def ways() -> list[Way]:
+    return [light(), Chain(), Packets()]
 
 
-def only_file(directory: Path) -> bytes:
-    (path,) = directory.iterdir()
-    return path.read_bytes()
-
-
-def test_three_receivers_ten_times_over_the_same_connections(tmp_path: Path, file: Path, content: bytes) -> None:
-    small = tmp_path / "small"
-    small.write_bytes(content[:300_001])
-    group, port = random_group()
-    with ExitStack() as stack:
-        running = [stack.enter_context(receiving(tmp_path / f"r{index}")) for index in range(3)]
-        sender = stack.enter_context(Sender([one.address for one in running], interface_address=LOOPBACK, mtu=MTU))
+@pytest.mark.parametrize("number", [1, 5])
+def test_every_way_over_the_same_connections(tmp_path: Path, file: Path, content: bytes, number: int) -> None:
+    with agents(tmp_path, number) as there, sender_to(there) as sender:
         assert sender.connect() == {}
         peers = set()
-        for _ in range(10):
-            result = sender.send(small, group, port, RATE)
-            assert result.complete == 3
-            assert result.repaired_bytes == 0
-            assert result.datagrams == -(-300_001 // 8956)
-            for one in running:
-                event = one.next_event()
-                assert isinstance(event, Received)
-                assert event.digest == result.digest
+        for way in [*ways(), *ways()]:
+            result = sender.send_file(file, Route(way))
+            assert [outcome.reason for outcome in result.receivers] == [""] * number
+            assert (result.complete, result.bytes, result.repaired_bytes) == (number, SIZE, 0)
+            for one in there:
+                event = one.received()
+                assert (event.digest, event.bytes, event.refused) == (result.digest, SIZE, 0)
                 peers.add(event.sender)
-                assert only_file(one.directory) == content[:300_001]
-        assert len(peers) == 3
+                assert one.files() == {file.name: content}
+        assert len(peers) == number
+        assert result.carriers == ("packets",)
 
 
-def test_loss_and_duplicates_are_repaired(tmp_path: Path, file: Path, content: bytes) -> None:
-    losses = [Lossy(0.0, 1), Lossy(0.02, 2), Lossy(0.3, 3)]
-    with ExitStack() as stack:
-        running = [stack.enter_context(receiving(tmp_path / f"r{index}", lossy)) for index, lossy in enumerate(losses)]
-        result = send(running, file)
-        assert result.complete == 3
-        for one, lossy, outcome in zip(running, losses, result.receivers, strict=True):
-            event = one.next_event()
-            assert isinstance(event, Received)
-            assert event.file.read_bytes() == content
+@pytest.mark.parametrize("size", [0, 1, SEGMENT, SEGMENT + 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
+def test_sizes_at_the_borders_of_segments_and_blocks(tmp_path: Path, content: bytes, size: int) -> None:
+    path = tmp_path / "small"
+    path.write_bytes(content[:size])
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        for way in ways():
+            result = sender.send_file(path, Route(way))
+            assert [outcome.reason for outcome in result.receivers] == ["", ""]
+            if way == Chain():
+                continue
+            assert result.datagrams in (0, -(-size // BLOCK) and -(-(size % BLOCK) // SEGMENT) + size // BLOCK * 44)
+            assert all(one.files() == {"small": content[:size]} for one in there)
+
+
+@pytest.mark.parametrize("mtu", [576, 1500, 9000, None])
+def test_any_mtu(tmp_path: Path, file: Path, content: bytes, mtu: int | None) -> None:
+    with agents(tmp_path, 2) as there, sender_to(there, SenderSettings(LOOPBACK, mtu)) as sender:
+        for way in (light(), Packets()):
+            assert sender.send_file(file, Route(way)).complete == 2
+            assert all(one.files() == {file.name: content} for one in there)
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("suite", ["xxh3", "sha256"])
+def test_loss_doubling_and_change_are_repaired(
+    tmp_path: Path, file: Path, content: bytes, sealed: bool, suite: str
+) -> None:
+    faulty = [FaultyLight(0, 0.05, 0, 1), FaultyLight(0.01, 0.05, 0, 2), FaultyLight(0.1, 0.05, 0.002, 3)]
+    settings = SenderSettings(LOOPBACK, MTU, sealed=sealed, suite=suite)
+    with (
+        agent(tmp_path / "a", faulty[0]) as first,
+        agent(tmp_path / "b", faulty[1]) as second,
+        agent(tmp_path / "c", faulty[2]) as third,
+        sender_to([first, second, third], settings) as sender,
+    ):
+        result = sender.send_file(file, Route(light()))
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        for one, faults, outcome in zip((first, second, third), faulty, result.receivers, strict=True):
+            event = one.received()
+            assert one.files() == {file.name: content}
             assert event.duplicates > 0
-            assert outcome.repaired_bytes == event.repaired_bytes
-            assert outcome.first_datagram == event.first_datagram
-            assert (event.repaired_bytes > 0) == (lossy.dropped > 0)
-            assert event.repaired_bytes <= lossy.dropped * 8956
+            assert (outcome.repaired_bytes, outcome.first_datagram) == (event.repaired_bytes, event.first_datagram)
+            assert event.repaired_bytes == 0 if not faults.lost else event.repaired_bytes > 0
+            assert (event.refused > 0) == (faults.altered > 0)
+        assert result.shared_repairs > 0
 
 
-def test_no_light_at_all_still_delivers(tmp_path: Path, file: Path, content: bytes) -> None:
-    with receiving(tmp_path / "dark", Lossy(1.0, 1)) as running:
-        result = send([running], file)
-        assert result.complete == 1
-        assert result.repaired_bytes == SIZE
+def test_no_light_at_all_still_delivers(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "dark"
+    path.write_bytes(content[: 2 << 20])
+    with agent(tmp_path / "a", FaultyLight(1.0)) as dark, sender_to([dark]) as sender:
+        result = sender.send_file(path, Route(light()))
+        assert (result.complete, result.repaired_bytes) == (1, 2 << 20)
         assert result.receivers[0].first_datagram is None
-        assert only_file(running.directory) == content
-
-
-@pytest.mark.parametrize("size", [0, 1, 8956, 8957])
-def test_small_files(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "tiny"
-    path.write_bytes(bytes(range(256)) * 40)
-    os.truncate(path, size)
-    with receiving(tmp_path / "r") as running:
-        assert send([running], path).complete == 1
-        assert only_file(running.directory) == path.read_bytes()
+        assert dark.files() == {"dark": content[: 2 << 20]}
 
 
 def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: bytes) -> None:
-    group, port = random_group()
-    files = []
-    for index in range(3):
-        path = tmp_path / f"file{index}"
-        path.write_bytes(content[index << 20 : (index + 1) << 20])
-        files.append(path)
-    with receiving(tmp_path / "r") as running:
+    way = light(200e6)
+    results: dict[str, TransferResult] = {}
+    with agent(tmp_path / "r") as there:
 
-        def send_one(path: Path, port: int) -> None:
-            with Sender([running.address], interface_address=LOOPBACK, mtu=MTU) as sender:
-                results.append(sender.send(path, group, port, 100e6))
+        def send(name: str, way: Way) -> None:
+            path = tmp_path / name
+            path.write_bytes(name.encode() + content)
+            with sender_to([there]) as sender:
+                results[name] = sender.send_file(path, Route(way))
 
-        results: list[TransferResult] = []
-        # Two of them share group and port, the third has a port of its own.
-        threads = [
-            threading.Thread(target=send_one, args=(path, port + index // 2)) for index, path in enumerate(files)
-        ]
+        # Two of them share group and port.
+        plan = {"a": way, "b": way, "c": light(200e6), "d": Packets(), "e": Chain()}
+        threads = [threading.Thread(target=send, args=one) for one in plan.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)
-        assert [result.complete for result in results] == [1, 1, 1]
-        for path in files:
-            assert (running.directory / path.name).read_bytes() == path.read_bytes()
+        assert {name: result.receivers[0].reason for name, result in results.items()} == dict.fromkeys(plan, "")
+        assert there.files() == {name: name.encode() + content for name in plan}
 
 
-def test_garbage_and_replayed_datagrams_change_nothing(tmp_path: Path, file: Path, content: bytes) -> None:
-    group, port = random_group()
-    stop = threading.Event()
-    heard: list[bytes] = []
+def test_garbage_and_replayed_datagrams_are_counted_and_change_nothing(
+    tmp_path: Path, file: Path, content: bytes
+) -> None:
+    way, stop, heard = light(100e6), threading.Event(), list[bytes]()
 
     def disturb() -> None:
         chance = random.Random(5)
-        with open_group_socket(LOOPBACK, group, port) as ear, open_sender_socket(LOOPBACK, group, port) as mouth:
+        with (
+            open_group_socket(LOOPBACK, way.group, way.port) as ear,
+            open_sender_socket(LOOPBACK, way.group, way.port) as mouth,
+        ):
             while not stop.wait(0.0005):
                 try:
                     heard.append(ear.recv(65536))
                 except BlockingIOError:
                     continue
+                session = int.from_bytes(heard[-1][:4], "little")
                 mouth.send(chance.choice(heard[-50:]))
                 mouth.send(chance.randbytes(chance.randrange(200)))
-                # A stranger's session, and segments that this file does not have.
-                mouth.send(HEADER.pack(1, 0, 0) + bytes(8956))
-                mouth.send(heard[-1][:8] + chance.randbytes(8) + bytes(8956))
+                mouth.send(b"")
+                mouth.send(datagram(session ^ 1, 0, bytes(SEGMENT)))
+                mouth.send(datagram(session, 3, bytes(SEGMENT), flags=1))
+                mouth.send(datagram(session, chance.randrange(1 << 63), bytes(SEGMENT)))
+                mouth.send(datagram(session, chance.randrange(SIZE // SEGMENT), chance.randbytes(SEGMENT)))
 
-    with receiving(tmp_path / "r") as running:
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
         thread = threading.Thread(target=disturb)
         thread.start()
         try:
-            with Sender([running.address], interface_address=LOOPBACK, mtu=MTU) as sender:
-                result = sender.send(file, group, port, 100e6)
+            result = sender.send_file(file, Route(way))
         finally:
             stop.set()
             thread.join(PATIENCE)
-        assert len(heard) > 100
+        assert len(heard) > 50
         assert result.complete == 1
-        event = running.next_event()
-        assert isinstance(event, Received)
-        assert event.duplicates > 0
-        assert event.file.read_bytes() == content
+        event = there.received()
+        assert event.duplicates > 0 and event.refused > 100
+        assert result.receivers[0].refused == event.refused
+        assert there.files() == {file.name: content}
 
 
-def test_forged_data_of_the_right_shape_is_a_failure_and_no_file(tmp_path: Path, file: Path) -> None:
-    class Forger(Lossy):
-        def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
-            class ForgingSocket(socket.socket):
-                def recv_into(self, buffer: memoryview, *_: int) -> int:  # type: ignore[override]
-                    count = super().recv_into(buffer)
-                    buffer[count - 1] ^= 1
-                    return count
-
-            return ForgingSocket(fileno=open_group_socket(interface_address, group, port).detach())
-
-    with receiving(tmp_path / "good") as good, receiving(tmp_path / "bad", Forger(0, 0)) as bad:
-        result = send([good, bad], file)
-        assert [outcome.complete for outcome in result.receivers] == [True, False]
-        assert "digest" in result.receivers[1].reason
-        assert isinstance(bad.next_event(), Failed)
-        assert list(bad.directory.iterdir()) == []
+# -------------------------------------------------------------------------------------------- who may say what
 
 
-@contextmanager
-def receiver_process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    directory.mkdir()
-    command = [sys.executable, "-m", "blast_transport", "receive", "--listen", f"{LOOPBACK}:0"]
-    command += ["--interface-address", LOOPBACK, "--directory", str(directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process, json.loads(process.stdout.readline())["port"]
-        finally:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
+def talk(address: tuple[str, str, int], hello: Hello) -> tuple[socket.socket, Message]:
+    """Invite a receiver by hand; its answer."""
+    control = socket.create_connection(address[1:], PATIENCE)
+    control.sendall(encode(hello))
+    return control, hear(control)
 
 
-@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_receiver_hit_in_mid_transfer_harms_no_other(
-    tmp_path: Path, file: Path, content: bytes, blow: signal.Signals
-) -> None:
-    timings = SenderTimings(stall=1.0)
-    with (
-        receiver_process(tmp_path / "victim") as (process, port),
-        receiving(tmp_path / "a") as first,
-        receiving(tmp_path / "b") as second,
-    ):
-        group, group_port = random_group()
-        receivers = [first.address, ("victim", LOOPBACK, port), second.address]
-        with Sender(receivers, interface_address=LOOPBACK, mtu=MTU, timings=timings) as sender:
-            threading.Timer(0.2, process.send_signal, [blow]).start()
-            began = time.monotonic()
-            result = sender.send(file, group, group_port, 100e6)
-            assert time.monotonic() - began < 6.0
-            assert [outcome.complete for outcome in result.receivers] == [True, False, True]
-            assert result.receivers[1].reason
-            assert only_file(first.directory) == only_file(second.directory) == content
-            assert not (tmp_path / "victim" / file.name).exists()
-            again = sender.send(file, group, group_port, RATE)
-            assert [outcome.complete for outcome in again.receivers] == [True, False, True]
+def hear(control: socket.socket) -> Message:
+    decoder = Decoder()
+    while True:
+        for message in decoder.feed(control.recv(1)):
+            return message
 
 
-def test_a_stopped_receiver_recovers_for_the_next_transfer(tmp_path: Path, file: Path, content: bytes) -> None:
-    with receiver_process(tmp_path / "victim") as (process, port):
-        group, group_port = random_group()
-        receivers = [("victim", LOOPBACK, port)]
-        timings = SenderTimings(ready=0.5)
-        with Sender(receivers, interface_address=LOOPBACK, mtu=MTU, timings=timings) as sender:
-            assert sender.connect() == {}
-            process.send_signal(signal.SIGSTOP)
-            assert "invitation" in sender.send(file, group, group_port, RATE).receivers[0].reason
-            process.send_signal(signal.SIGCONT)
-            assert sender.send(file, group, group_port, RATE).complete == 1
-        assert only_file(tmp_path / "victim") == content
+def hello(**more: object) -> Hello:
+    fields = {"session": 5, "size": 1000, "segment_size": 100, "block_segments": 4, "suite": "xxh3"}
+    return Hello(**{**fields, "kind": "file", "name": "half", **more})  # type: ignore[arg-type]
 
 
-def test_a_sender_that_vanishes_leaves_nothing_behind(tmp_path: Path) -> None:
-    with receiving(tmp_path / "r") as running:
-        with socket.create_connection(running.receiver.address) as control:
-            group, port = random_group()
-            control.sendall(encode(Hello(5, "half", 1000, 100, group, port)))
-            assert control.recv(100) == encode(Ready(5))
-            assert len(list(running.directory.iterdir())) == 1
-        event = running.next_event()
-        assert isinstance(event, Failed)
-        assert "closed" in event.reason
-        assert list(running.directory.iterdir()) == []
+def test_two_senders_with_one_session_id(tmp_path: Path) -> None:
+    with agent(tmp_path / "r") as there:
+        control, ready = talk(there.address, hello())
+        assert isinstance(ready, Ready)
+        other, answer = talk(there.address, hello(name="other"))
+        assert isinstance(answer, Quit) and "another sender" in answer.reason
+        other.close()
+        control.close()
+        assert there.failed().name == "half"
+        assert there.server.refusals.totals.total() == 1
+
+
+def test_a_sender_that_vanishes_leaves_nothing_behind_but_what_can_be_gone_on_with(tmp_path: Path) -> None:
+    with agent(tmp_path / "r") as there:
+        for content, left in (("", []), ("c0ffee", [".blast", ".blast"])):
+            control, ready = talk(there.address, hello(content=content))
+            assert isinstance(ready, Ready)
+            assert len(there.files()) == 2
+            control.close()
+            assert "closed" in there.failed().reason
+            assert [name[:6] for name in there.files()] == left
 
 
 def test_a_silent_sender_is_given_up(tmp_path: Path) -> None:
-    with receiving(tmp_path / "r", timings=ReceiverTimings(silence=0.2)) as running:
-        with socket.create_connection(running.receiver.address) as control:
-            control.sendall(encode(Hello(5, "half", 1000, 100, *random_group())))
-            event = running.next_event()
-            assert isinstance(event, Failed)
-            assert "nothing heard" in event.reason
-        assert list(running.directory.iterdir()) == []
+    with agent(tmp_path / "r", timings=ReceiverTimings(silence=0.2)) as there:
+        control, _ = talk(there.address, hello())
+        assert "nothing heard" in there.failed().reason
+        control.close()
+        assert there.files() == {}
 
 
-@pytest.mark.parametrize("name", ["../escape", "/abs", "..", "a/b"])
-def test_names_from_the_wire_cannot_leave_the_directory(tmp_path: Path, name: str) -> None:
-    with receiving(tmp_path / "r") as running:
-        with socket.create_connection(running.receiver.address) as control:
-            control.sendall(encode(Hello(5, name, 0, 100, *random_group())))
-            event = running.next_event()
-        assert isinstance(event, Failed)
-        assert "plain file name" in event.reason
-        assert list(running.directory.iterdir()) == []
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"name": "../escape"}, "names no file"),
+        ({"name": "/abs"}, "absolute path"),
+        ({"name": ".."}, "names no file"),
+        ({"suite": "md5"}, "cannot be computed"),
+        ({"size": 1 << 37, "segment_size": 1456, "block_segments": 44}, "do not fit"),
+        ({"kind": "command"}, ""),
+        ({"kind": "memory", "size": 1 << 35}, "keeps in memory"),
+    ],
+)
+def test_what_cannot_be_received_is_refused_before_any_data(tmp_path: Path, more: dict[str, object], why: str) -> None:
+    with agent(tmp_path / "r") as there:
+        control, answer = talk(there.address, hello(**more))
+        control.close()
+        assert isinstance(answer, Quit) and why in answer.reason, answer
+        assert there.files() == {}
         assert [entry.name for entry in tmp_path.iterdir()] == ["r"]
 
 
 def test_control_garbage_does_not_disturb_a_running_transfer(tmp_path: Path, file: Path, content: bytes) -> None:
     chance = random.Random(9)
-    with receiving(tmp_path / "r") as running:
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
 
         def disturb() -> None:
-            for _ in range(100):
-                with socket.create_connection(running.receiver.address) as control:
+            for _ in range(50):
+                with socket.create_connection(there.address[1:]) as control:
                     control.sendall(chance.randbytes(chance.randrange(1, 300)))
 
         thread = threading.Thread(target=disturb)
         thread.start()
-        result = send([running], file)
+        result = sender.send_file(file, Route(light()))
         thread.join(PATIENCE)
         assert result.complete == 1
-        assert (running.directory / file.name).read_bytes() == content
+        assert there.files() == {file.name: content}
 
 
-def test_a_full_directory_is_that_receivers_reason(tmp_path: Path, file: Path) -> None:
-    with receiving(tmp_path / "ok") as fine, receiving(tmp_path / "gone") as gone:
+def test_a_receiver_that_cannot_write_is_its_own_reason(tmp_path: Path, file: Path) -> None:
+    with agents(tmp_path, 2) as (fine, gone), sender_to([fine, gone]) as sender:
         gone.directory.rmdir()
-        result = send([fine, gone], file)
+        result = sender.send_file(file, Route(light()))
         assert [outcome.complete for outcome in result.receivers] == [True, False]
-        assert "No such file" in result.receivers[1].reason
+        assert result.receivers[1].reason
 
 
-def test_unicast_to_three(tmp_path: Path, file: Path, content: bytes) -> None:
-    with ExitStack() as stack:
-        running = [stack.enter_context(receiving(tmp_path / f"r{index}")) for index in range(3)]
-        sender = stack.enter_context(Sender([one.address for one in running], interface_address=LOOPBACK))
-        for _ in range(2):
-            result = send_unicast(sender, file)
-            assert result.complete == 3
-            assert result.datagrams == 0
-            assert result.repaired_bytes == 0
-            assert all(only_file(one.directory) == content for one in running)
+def test_a_highest_rate_is_kept(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content[: 2 << 20])
+    with (
+        agent(tmp_path / "a") as fast,
+        agent(tmp_path / "b", highest_rate=60e6) as slower,
+        sender_to([fast, slower]) as sender,
+    ):
+        began = time.monotonic()
+        result = sender.send_file(path, Route(light(100e6)))
+        assert result.complete == 2 and not any(outcome.demoted for outcome in result.receivers)
+        assert time.monotonic() - began > (2 << 20) * 8 / 60e6
+        result = sender.send_file(path, Route(light(800e6)))
+        assert result.complete == 2 and result.receivers[1].demoted
+
+
+# ------------------------------------------------------------------------------------------------ errors of ours
 
 
 def test_a_file_that_shrinks_is_our_typed_error(tmp_path: Path, file: Path) -> None:
-    with receiving(tmp_path / "r") as running:
-        threading.Timer(0.2, os.truncate, [file, 1000]).start()
-        group, port = random_group()
-        with (
-            Sender([running.address], interface_address=LOOPBACK, mtu=MTU) as sender,
-            pytest.raises(SourceChangedError),
-        ):
-            sender.send(file, group, port, 100e6)
-        assert isinstance(running.next_event(), Failed)
-        assert list(running.directory.iterdir()) == []
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
+        timer = threading.Timer(0.2, os.truncate, [file, 1000])
+        timer.start()
+        with pytest.raises(SourceChangedError):
+            sender.send_file(file, Route(light(50e6)))
+        timer.join()
+        there.failed()
+        assert file.name not in there.files()
+        file.write_bytes(b"short")
+        assert sender.send_file(file, Route(light())).complete == 1
 
 
 def test_an_unpaced_sender_cannot_be_had(tmp_path: Path, file: Path) -> None:
-    with (
-        Sender([("a", LOOPBACK, 9)], interface_address=LOOPBACK) as sender,
-        pytest.raises(WrongInputError, match="rate"),
-    ):
-        sender.send(file, *random_group(), 0)
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
+        for rate in (0.0, -1.0, float("nan"), float("inf")):
+            with pytest.raises(WrongInputError, match="rate"):
+                sender.send_file(file, Route(light(rate)))
 
 
-def test_the_command_end_to_end(tmp_path: Path, file: Path, content: bytes) -> None:
-    group, group_port = random_group()
-    with receiver_process(tmp_path / "a") as (first, port), receiver_process(tmp_path / "b") as (second, other):
-        command = [sys.executable, "-m", "blast_transport", "send", str(file), "--interface-address", LOOPBACK]
-        command += ["--to", f"a={LOOPBACK}:{port},b={LOOPBACK}:{other}", "--group", group, "--port", str(group_port)]
-        done = subprocess.run(
-            [*command, "--rate-mbps", "400", "--mtu", "9000", "--repeat", "2"], capture_output=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+def test_light_without_an_interface_is_wrong_input(tmp_path: Path, file: Path) -> None:
+    with agent(tmp_path / "r") as there, sender_to([there], SenderSettings()) as sender:
+        with pytest.raises(WrongInputError, match="interface"):
+            sender.send_file(file, Route(light()))
+        assert sender.send_file(file, Route(Chain())).complete == 1
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_shared_secret_protects_every_way(tmp_path: Path, file: Path, content: bytes, sealed: bool) -> None:
+    secret, other = SharedSecret(b"s" * 32), SharedSecret(b"t" * 32)
+    with agents(tmp_path, 2, credentials=secret) as there:
+        settings = SenderSettings(LOOPBACK, MTU, sealed=sealed, dialer=dialer(secret), credentials=secret)
+        with sender_to(there, settings) as sender:
+            for way in ways():
+                result = sender.send_file(file, Route(way))
+                assert [outcome.reason for outcome in result.receivers] == ["", ""]
+                assert all(one.files() == {file.name: content} for one in there)
+        timings = SenderTimings(connect=0.2)
+        for wrong in (dial, dialer(other)):
+            with sender_to(there, SenderSettings(LOOPBACK, MTU, timings, dialer=wrong)) as sender:
+                result = sender.send_file(file, Route(light()))
+                assert result.complete == 0 and all(outcome.reason for outcome in result.receivers)
+
+
+# ------------------------------------------------------------------------------------------------- the commands
+
+
+def test_the_commands_end_to_end(tmp_path: Path, file: Path, content: bytes) -> None:
+    with receiver_process(tmp_path / "a") as first, receiver_process(tmp_path / "b") as second:
+        to = ",".join(f"{one.name}={LOOPBACK}:{one.port}" for one in (first, second))
+        command = [sys.executable, "-m", "blast_transport", "send", str(file), "--to", to]
+        way = light()
+        by_light = ["--interface-address", LOOPBACK, "--group", way.group, "--port", str(way.port)]
+        by_light += ["--rate-mbps", "400", "--mtu", "1500"]
+        done = subprocess.run([*command, *by_light, "--repeat", "2", "--progress"], capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        assert [sum(one["complete"] for one in line["receivers"]) for line in lines] == [2, 2]
-        assert only_file(tmp_path / "a") == only_file(tmp_path / "b") == content
-        assert first.stdout is not None
-        event = json.loads(first.stdout.readline())
-        assert (event["event"], event["bytes"], event["digest"]) == ("received", SIZE, lines[0]["digest"])
-        second.kill()
-        second.wait()
-        assert subprocess.run([*command, "--rate-mbps", "400"], capture_output=True, check=False).returncode == 3
-        first.terminate()
-        assert first.wait(PATIENCE) == 0
-
-
-# -------------------------------------------------------------------------------------------- light that pauses
-
-
-@contextmanager
-def transmitting(running: list[Running], file: Path, beam: Beam) -> Iterator[list[TransferResult]]:
-    """A transfer in a thread of its own; its result when the block has ended."""
-    results: list[TransferResult] = []
-
-    def transmit() -> None:
-        with Sender([one.address for one in running], interface_address=LOOPBACK, mtu=MTU) as sender:
-            results.append(sender.transmit(file, beam))
-
-    thread = threading.Thread(target=transmit)
-    thread.start()
-    try:
-        yield results
-    finally:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-
-
-def until_dark(beam: Beam) -> int:
-    """How far the transfer is when it has stopped."""
-    reached = -1
-    while reached != beam.reached:
-        reached = beam.reached
-        time.sleep(0.05)
-    return reached
-
-
-def test_it_stops_in_time_and_goes_on_at_another_group(tmp_path: Path, file: Path, content: bytes) -> None:
-    """Half a second of light in all, in three pieces, without a byte sent twice or repaired."""
-    with receiving(tmp_path / "a") as first, receiving(tmp_path / "b") as second:
-        beam = Beam(Light(*random_group(), 150e6, time.monotonic() + 0.15))
-        with transmitting([first, second], file, beam) as results:
-            time.sleep(0.2)
-            reached = until_dark(beam)
-            assert 0 < reached <= 0.16 * 150e6 / 8
-            beam.shine(Light(*random_group(), 150e6, time.monotonic() + 0.15))
-            time.sleep(0.2)
-            further = until_dark(beam)
-            assert reached < further <= reached + 0.16 * 150e6 / 8
-            beam.shine(Light(*random_group(), 400e6))
-        (result,) = results
-        assert (result.complete, result.repaired_bytes, beam.reached) == (2, 0, SIZE)
-        assert result.datagrams == -(-SIZE // 8956)
-        assert only_file(first.directory) == only_file(second.directory) == content
-
-
-def test_losses_before_and_after_a_pause_are_repaired(tmp_path: Path, file: Path, content: bytes) -> None:
-    lossy = Lossy(0.1, 5)
-    with receiving(tmp_path / "a", lossy) as running:
-        beam = Beam(Light(*random_group(), 150e6, time.monotonic() + 0.15))
-        with transmitting([running], file, beam) as results:
-            time.sleep(0.2)
-            beam.shine(Light(*random_group(), 400e6))
-        assert results[0].complete == 1 and results[0].repaired_bytes > 0
-        assert only_file(running.directory) == content
-
-
-def test_darkness_stops_it_at_once_and_giving_up_ends_it(tmp_path: Path, file: Path) -> None:
-    with receiving(tmp_path / "a") as running:
-        beam = Beam(Light(*random_group(), 50e6))
-        with transmitting([running], file, beam) as results:
-            time.sleep(0.1)
-            beam.darken()
-            time.sleep(0.05)
-            reached = beam.reached
-            time.sleep(0.2)
-            assert beam.reached == reached < SIZE
-            beam.give_up("the request was withdrawn")
-        assert results[0].receivers[0].reason == "the request was withdrawn"
-        assert isinstance(running.next_event(), Failed)
-        assert list(running.directory.iterdir()) == []
+        results = [line for line in lines if line.get("event") != "progress"]
+        assert len(results) == 2 < len(lines)
+        assert all(sum(one["complete"] for one in result["receivers"]) == 2 for result in results)
+        for one in (first, second):
+            assert (one.directory / file.name).read_bytes() == content
+            event = one.said()
+            assert (event["event"], event["bytes"], event["digest"]) == ("received", SIZE, results[0]["digest"])
+        second.process.kill()
+        second.process.wait()
+        for carrier in ("pipeline", "packets"):
+            some = subprocess.run([*command, "--carrier", carrier], capture_output=True, check=False)
+            assert some.returncode == 3
+        first.process.terminate()
+        assert first.process.wait(PATIENCE) == 0
+        none = subprocess.run([*command, "--carrier", "packets"], capture_output=True, check=False)
+        assert none.returncode == 1

@@ -1,0 +1,234 @@
+"""Receivers on the loopback interface, in threads and in processes, and light that loses and changes datagrams."""
+
+from __future__ import annotations
+
+import json
+import queue
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blast_transport.agent.connection import Admission, dialer
+from blast_transport.agent.credentials import Credentials
+from blast_transport.agent.endpoint import Endpoint
+from blast_transport.agent.permissions import Permissions
+from blast_transport.agent.reporting import Reporter
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import AgentSection, CommandSection, FolderSection, LimitsSection, Settings
+from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.optical.interface import open_group_socket
+from blast_transport.report import Failed, Received, ReceiverEvent
+from blast_transport.session.receiver_core import ReceiverTimings
+from blast_transport.session.receiver_session import GroupOpener, Surroundings
+from blast_transport.session.route import Light
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+from blast_transport.store.target import Target
+from blast_transport.wire.datagram import HEADER
+from blast_transport.wire.messages import Hello
+
+LOOPBACK = "127.0.0.1"
+MTU = 1500
+PATIENCE = 20.0
+
+
+def light(rate: float = 400e6, **more: float) -> Light:
+    """Light at a group of its own, which keeps tests apart that run beside each other."""
+    group = f"239.77.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
+    return Light(group, 20000 + secrets.randbelow(10000), rate, **more)  # type: ignore[arg-type]
+
+
+class FaultyLight:
+    """Opens group sockets that lose, double and change datagrams, super-packets or not."""
+
+    def __init__(self, loss: float = 0.0, doubled: float = 0.0, changed: float = 0.0, seed: int = 0) -> None:
+        self.lost = self.altered = 0
+        self.shares = (loss, doubled, changed)
+        self.chance = random.Random(seed)
+
+    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
+        sock = _FaultySocket(fileno=open_group_socket(interface_address, group, port).detach())
+        sock.faulty = self
+        return sock
+
+    def pass_on(self, datagrams: Sequence[bytes]) -> tuple[list[bytes], bool]:
+        """What is left of these, and whether it comes a second time."""
+        loss, doubled, changed = self.shares
+        kept = [datagram for datagram in datagrams if self.chance.random() >= loss]
+        self.lost += len(datagrams) - len(kept)
+        for index, datagram in enumerate(kept):
+            if self.chance.random() < changed:
+                self.altered += 1
+                kept[index] = datagram[:-1] + bytes([datagram[-1] ^ 1])
+        return kept, self.chance.random() < doubled
+
+
+class _FaultySocket(socket.socket):
+    faulty: FaultyLight
+    again: list[bytes] | None = None
+
+    def recvmsg_into(self, buffers: Sequence[memoryview], *_: int) -> tuple[int, list[object], int, object]:  # type: ignore[override]
+        size = len(buffers[0]) + len(buffers[1])
+        if self.again is not None:
+            kept, self.again = self.again, None
+            return _scatter(kept, buffers), [], 0, None
+        while True:
+            length, _ancillary, flags, address = super().recvmsg_into(buffers)
+            whole = b"".join(buffers)[:length]
+            kept, twice = self.faulty.pass_on([whole[begin : begin + size] for begin in range(0, length, size)])
+            self.again = kept if twice and kept else None
+            if kept:
+                return _scatter(kept, buffers), [], flags, address
+
+
+def _scatter(datagrams: Sequence[bytes], buffers: Sequence[memoryview]) -> int:
+    data = b"".join(datagrams)
+    begin = 0
+    for buffer in buffers:
+        piece = data[begin : begin + len(buffer)]
+        buffer[: len(piece)] = piece
+        begin += len(piece)
+    return len(data)
+
+
+@dataclass
+class Agent:
+    """An agent in a thread of its own. `targets` are those that it made, `data` is below `directory`."""
+
+    name: str
+    directory: Path
+    server: AgentServer
+    events: queue.Queue[ReceiverEvent]
+    targets: list[Target] = field(default_factory=list)
+
+    @property
+    def address(self) -> tuple[str, str, int]:
+        return (self.name, self.server.endpoint.host, self.server.endpoint.port)
+
+    def next_event(self) -> ReceiverEvent:
+        return self.events.get(timeout=PATIENCE)
+
+    def received(self) -> Received:
+        event = self.next_event()
+        assert isinstance(event, Received), event
+        return event
+
+    def failed(self) -> Failed:
+        event = self.next_event()
+        assert isinstance(event, Failed), event
+        return event
+
+    def files(self) -> dict[str, bytes]:
+        """What is there, by name."""
+        return {path.name: path.read_bytes() for path in self.directory.iterdir()}
+
+
+@contextmanager
+def agent(
+    directory: Path,
+    open_group: GroupOpener = open_group_socket,
+    *,
+    timings: ReceiverTimings | None = None,
+    commands: dict[str, tuple[str, ...]] | None = None,
+    memory_bytes: int = 1 << 30,
+    credentials: Credentials = None,
+    highest_rate: float | None = None,
+) -> Iterator[Agent]:
+    """One that takes files below `directory`, and data into memory and into `commands`."""
+    directory.mkdir(exist_ok=True)
+    settings = Settings(
+        AgentSection(Endpoint(LOOPBACK, 0), LOOPBACK),
+        folder=(FolderSection("files", directory),),
+        command=tuple(CommandSection(name, run, directory) for name, run in (commands or {}).items()),
+        limits=LimitsSection(memory_bytes=memory_bytes),
+    )
+    targets_of = Targets(Permissions(settings))
+    events: queue.Queue[ReceiverEvent] = queue.Queue()
+
+    def target_of(hello: Hello) -> Target:
+        running.targets.append(targets_of(hello))
+        return running.targets[-1]
+
+    surroundings = Surroundings(
+        target_of,
+        events.put,
+        LOOPBACK,
+        highest_rate=highest_rate,
+        timings=timings or ReceiverTimings(),
+        open_group=open_group,
+        connect=dialer(credentials),
+    )
+    server = AgentServer(settings, Admission(credentials), session_factory(surroundings), Reporter())
+    running = Agent(directory.name, directory, server, events)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield running
+    finally:
+        server.stop("the test is over")
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def agents(directory: Path, number: int, **options: object) -> Iterator[list[Agent]]:
+    """Several of them, below `directory`."""
+    with ExitStack() as stack:
+        make: Callable[..., object] = agent
+        yield [stack.enter_context(make(directory / f"r{index}", **options)) for index in range(number)]  # type: ignore[arg-type]
+
+
+@dataclass
+class Process:
+    """A receiver in a process of its own."""
+
+    name: str
+    directory: Path
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def address(self) -> tuple[str, str, int]:
+        return (self.name, LOOPBACK, self.port)
+
+    def said(self) -> dict[str, object]:
+        """Its next line."""
+        assert self.process.stdout is not None
+        found: dict[str, object] = json.loads(self.process.stdout.readline())
+        return found
+
+
+@contextmanager
+def receiver_process(directory: Path, port: int = 0) -> Iterator[Process]:
+    """`python -m blast_transport receive` into `directory`."""
+    directory.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "blast_transport", "receive", "--listen", f"{LOOPBACK}:{port}"]
+    command += ["--interface-address", LOOPBACK, "--directory", str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            running = Process(directory.name, directory, process, 0)
+            listening = running.said()
+            assert isinstance(listening["port"], int)
+            running.port = listening["port"]
+            yield running
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+
+
+def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | None = None) -> Sender:
+    """A sender to these, by light on loopback."""
+    return Sender([one.address for one in receivers], settings or SenderSettings(LOOPBACK, MTU))
+
+
+def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> bytes:
+    """As it travels by light."""
+    return HEADER.pack(session, flags, segment) + payload
