@@ -9,7 +9,8 @@ import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from blast_transport.report import Progress, TransferResult
 from blast_transport.session.links import Address
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.messages import COMMAND, FILE
 
@@ -68,6 +69,7 @@ class _Job:
         self.source = stack.enter_context(_opened(arguments.file))
         self._credentials = _credentials(arguments)
         self._suite = BEST
+        self._racks: dict[str, str] = {}
         self.addresses = {name: (name, host, port) for name, host, port in arguments.to}
         if arguments.ssh:
             self._start_agents(stack)
@@ -88,6 +90,9 @@ class _Job:
             way = Packets() if arguments.via == PACKETS else self._chain(order)
             return None, [await asyncio.to_thread(carry, tuple(self.addresses), Route(way))]
         async with _client(arguments) as client:
+            if len(self.addresses) > MOST_DIRECT:
+                with suppress(TException, ControllerUnreachable):
+                    await self._find_racks(client)
             if arguments.via == OPTICAL:
                 parts = await send(client, self._request(may_split=True), carry)
                 return None, [part.result for part in parts if part.result is not None]
@@ -110,7 +115,8 @@ class _Job:
             destination = Destination(arguments.name or _file_name(arguments.file), FILE, arguments.folder)
 
         def carry(receivers: Sequence[str], route: Route) -> TransferResult:
-            with Sender([self.addresses[name] for name in receivers], settings) as sender:
+            addresses = [self.addresses[name] for name in receivers]
+            with Sender(addresses, replace(settings, racks=self._racks)) as sender:
                 return sender.transmit(self.source, route, destination, report)
 
         return carry
@@ -136,17 +142,20 @@ class _Job:
         if wanted == NAMES or (client is None and wanted is None):
             return by_name(names)
         try:
-            fabric = await client.fabric() if client is not None else await self._fabric()
+            if client is not None:
+                await self._find_racks(client)
+            else:
+                async with _client(self.arguments) as asked:
+                    await self._find_racks(asked)
         except (TException, ControllerUnreachable, BadAddress, BadCredentials):
             if wanted == RACKS:
                 raise
             return by_name(names)
-        racks = {host: rack.name for rack in fabric.racks for host in rack.hosts}
-        return by_racks(self.arguments.sender or socket.gethostname(), names, racks)
+        return by_racks(self.arguments.sender or socket.gethostname(), names, self._racks)
 
-    async def _fabric(self) -> Any:
-        async with _client(self.arguments) as client:
-            return await client.fabric()
+    async def _find_racks(self, client: AsyncClient) -> None:
+        fabric = await client.fabric()
+        self._racks = {host: rack.name for rack in fabric.racks for host in rack.hosts}
 
     def _chain(self, order: list[str]) -> Chain:
         return Chain(tuple(order), self.arguments.slowest)

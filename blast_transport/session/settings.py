@@ -11,6 +11,9 @@ from blast_transport.session.dialling import Dialer, dial
 from blast_transport.session.sender_core import SenderTimings
 from blast_transport.wire.messages import FILE
 
+MOST_DIRECT = 100
+"""Receivers that a sender keeps a connection to each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -44,4 +47,4 @@ class SenderSettings:
     dialer: Dialer = dial
     credentials: Credentials = None
     racks: Mapping[str, str] = field(default_factory=dict)
-    most_direct: int = 100
+    most_direct: int = MOST_DIRECT
