@@ -218,7 +218,7 @@ class SourceCore:
             standing.say(SendDown(Quit(Why.DONE)))
             if standing.quit is None:
                 standing.tell(Drained(standing.stop or 0))
-            standing.end_as_it_stands()
+            standing.end_as_it_stands(Outcome.FAILED, "the report came before the end")
 
     def _below_passed(self, now: float) -> None:
         """`alone` says so."""

@@ -98,11 +98,12 @@ class Scouts:
     def cancel(self) -> None:
         """Nobody wants what is being handed over."""
         if self._wanted is not None:
-            self._forget(self._wanted[0])
-            self._wanted = None
+            (place, *_), self._wanted = self._wanted, None
+            self._forget(place)
 
     def recall(self) -> None:
         """None of them is needed."""
+        self._wanted = None
         for place in list(self._diallers):
             self._forget(place)
 

@@ -251,7 +251,7 @@ class Downstream:
     def _deliver_to_nobody(self, now: float) -> None:
         """The chain behind a gone range has no way to the source: who is before it reports us."""
         self.state = Down.PASSED
-        self._standing.end_as_it_stands()
+        self._standing.end_as_it_stands(Outcome.FORGOTTEN, "")
 
     def _report_passed(self, passed: Passed, now: float) -> None:
         self._standing.learn(passed.failed)

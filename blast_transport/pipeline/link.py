@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MOST_QUEUED = 64
-_DISCARD_BYTES = 1 << 16
+_RECEIVE_BYTES = 1 << 16
 
 
 class Outlet(Protocol):
@@ -68,7 +68,8 @@ class Link:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with suppress(OSError):  # Closed by the other side: reading will say so.
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
         self._decoder = Decoder()
         self._frame = bytearray()
@@ -175,7 +176,7 @@ class Link:
             with suppress(OSError):
                 self.socket.shutdown(socket.SHUT_WR)
         if self._parted:
-            self._receive(_DISCARD_BYTES)
+            self._receive(_RECEIVE_BYTES)
         return True
 
     def close(self) -> None:
@@ -184,7 +185,7 @@ class Link:
 
     def _receive(self, wanted: int) -> bytes | None:
         try:
-            data = self.socket.recv(wanted)
+            data = self.socket.recv(min(wanted, _RECEIVE_BYTES))
         except WOULD_BLOCK:
             return None
         except OSError as error:

@@ -112,7 +112,7 @@ class Runner(ABC):
             self._close()
             self._dialler.cancel()
             self._waker.close()
-        self._events(self._ended or Ended(Outcome.FAILED))
+            self._events(self._ended or Ended(Outcome.FAILED, "an error of the program; see its log"))
 
     def _turn(self) -> None:
         poll = select.poll()

@@ -25,7 +25,7 @@ _PIECES_PER_TURN = 4
 
 
 class PipelineSource(Runner):
-    """The source of one leg. `layout_block` bytes are a block: where the leg begins, and may be ended.
+    """The source of one leg. A block has `block_size` bytes: the leg begins, and may be ended, where one does.
 
     What a stream gave is released when the successor has it and some more has come, so that it may be sent again; a
     session that needs it for longer passes a source whose `release` waits for that. Call `wake` when more of a stream
@@ -67,14 +67,18 @@ class PipelineSource(Runner):
 
     def quit(self, reason: str) -> None:
         """The user ends it: everybody quits, and the report still comes. From any thread."""
-        self._waker.post(lambda: self._obey(self._core.interrupt(reason, time.monotonic())))
+        self._waker.post(lambda: self._quit(reason))
+
+    def _quit(self, reason: str) -> None:
+        if self._ended is None:
+            self._obey(self._core.interrupt(reason, time.monotonic()))
 
     def _joined(self, sock: socket.socket, name: str) -> None:
         known = self.leg.place(name) is not None
         if self._ended is not None or not known or len(self._fetchers) >= len(self.leg.chain):
             sock.close()
             return
-        self._fetchers.append(_Fetcher(Link(sock), self._outlet, self.leg.timings.orphan))
+        self._fetchers.append(_Fetcher(Link(sock), self._outlet, self._source, self.leg.timings.orphan))
 
     def _stop_at(self, block: int) -> None:
         if self._core.down.end_told or self._ended is not None:
@@ -123,7 +127,8 @@ class PipelineSource(Runner):
 class _Fetcher:
     """A node that fetches from the source."""
 
-    def __init__(self, link: Link, outlet: Outlet, patience: float) -> None:
+    def __init__(self, link: Link, outlet: Outlet, source: Source, patience: float) -> None:
+        self._source = source
         self._link = link
         self._outlet = outlet
         self._patience = patience
@@ -141,10 +146,10 @@ class _Fetcher:
         """Hear what is asked for and send it; False: it is over."""
         try:
             message = self._link.receive()
-            if isinstance(message, Pget):
+            if isinstance(message, Pget) and message.stop <= self._source.available:
                 self._offset, self._stop = message.offset, message.stop
             elif message is not None:
-                raise RemoteError(f"{type(message).__name__} where PGET was due")
+                raise RemoteError(f"{message} where a PGET for what is there was due")
             self._pour(now)
         except (RemoteError, LocalError):
             self.close()

@@ -68,12 +68,12 @@ class Standing:
             self.over = True
             self.tell(Ended(outcome, reason))
 
-    def end_as_it_stands(self) -> None:
-        """Our part is over as far as it came."""
+    def end_as_it_stands(self, otherwise: Outcome, reason: str) -> None:
+        """Our part is over as far as it came: `otherwise`, if that is neither to the end nor to a quit."""
         if self.quit is not None:
             gone = self.quit.why is Why.GONE
             self.end(Outcome.FORGOTTEN if gone else Outcome.QUIT, self.quit.text)
-        elif self.ended:
+        elif self.ended and self.stored:
             self.end(Outcome.COMPLETE)
         else:
-            self.end(Outcome.FAILED, f"no predecessor for {self.leg.timings.orphan:g} s")
+            self.end(otherwise, reason)

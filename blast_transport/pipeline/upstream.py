@@ -115,7 +115,8 @@ class Upstream:
         if self.state is Up.FETCHING:
             self._gone(f"bytes from {self._standing.position} on cannot be fetched: the source does not answer", now)
         else:
-            self._standing.end_as_it_stands()
+            orphaned = f"nothing heard from a predecessor for {self._timings.orphan:g} s"
+            self._standing.end_as_it_stands(Outcome.FAILED, orphaned)
 
     def _join(self, joined: Joined, now: float) -> None:
         if self.predecessor is not None and joined.place > self.predecessor:
@@ -174,14 +175,14 @@ class Upstream:
         """Who is skipped after its work was done has done it all the same."""
         if quit_.why is not Why.EXCLUDED:
             raise RemoteProtocolError(f"QUIT {quit_.why.name} after the end")
-        self._standing.end_as_it_stands()
+        self._standing.end_as_it_stands(Outcome.EXCLUDED, quit_.text)
 
     def _dismissed(self, quit_: Quit, now: float) -> None:
         if quit_.why is not Why.DONE:
             self._late_quit(quit_, now)
             return
         self._done()
-        self._standing.end_as_it_stands()
+        self._standing.end_as_it_stands(Outcome.FAILED, "dismissed before the end")
 
     def _report(self, report: Report, now: float) -> None:
         self._standing.learn(report.failed)
