@@ -30,8 +30,8 @@ class _Open:
 class Assembly:
     """Fills `store` with blocks out of segments, whatever carried them.
 
-    `duplicates` counts segments that were held, `refused` what cannot be part of the session, was not sealed so, or
-    came so early that there was no room for it.
+    `duplicates` counts segments that were held, `refused` what cannot be part of the session, or came so early that
+    there was no room for it. A block that was not sealed so is refused by the store.
     """
 
     def __init__(self, store: Store, sealer: Sealer | None = None) -> None:
@@ -161,7 +161,7 @@ class Assembly:
         try:
             self.store.put(block, self._sealer.open(block, wire))
         except SealError:
-            self.refused += 1
+            self.store.refuse(block)
 
 
 def _joined(ranges: list[Range]) -> list[Range]:

@@ -323,7 +323,9 @@ class SenderCore:
         peer = self.peers[name]
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
             return None
-        if peer.demoted and self._end is None and not self._by(PACKETS) and self._others(peer):
+        # Of a stream nothing may be left to be served later.
+        later = self.layout.known and not self._by(PACKETS) and self._end is None
+        if peer.demoted and later and self._others(peer):
             return None
         if peer.owed.blocks and now < self._gathered.get(next(iter(peer.owed.blocks)), -math.inf) + MOST_GATHER:
             return None
@@ -349,7 +351,7 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
-        if not isinstance(message, Credit):
+        if isinstance(message, OnLeg) or not (isinstance(message, Credit) or peer.state is PeerState.MOVING):
             peer.progressed = now
         match message:
             case Credit() if peer.state in LISTENING:
@@ -409,6 +411,9 @@ class SenderCore:
     def _tell_leg(self, name: str, peer: Peer, now: float) -> None:
         leg = self._leg_of(name)
         if leg is None:
+            if peer.state is PeerState.MOVING:
+                # It may stay where it is.
+                peer.move(PeerEvent.LISTENS)
             return
         if peer.state is PeerState.READY:
             peer.move(PeerEvent.LEG)
@@ -465,7 +470,8 @@ class SenderCore:
     def _credit(self, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
-        if moved or completing or not (self._outstanding(peer) or self._limit_of(peer)):
+        idle = not (self._outstanding(peer) or self._limit_of(peer))
+        if peer.state is not PeerState.MOVING and (moved or completing or idle):
             peer.progressed = now
         peer.handled = max(peer.handled, credit.handled)
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
@@ -534,8 +540,13 @@ class SenderCore:
         for name, peer in active:
             if 2 * peer.handled <= handled[0] + median:
                 peer.held_up += seconds
-                if peer.held_up > self._timings.hold_up and self._may_demote():
+                if peer.held_up > self._patience and self._may_demote():
                     self.demote(name, "slower than half of the others")
+
+    @property
+    def _patience(self) -> float:
+        """Who is left behind by a stream may have lost it."""
+        return self._timings.hold_up if self.layout.known else self._timings.freeze
 
     def _may_demote(self) -> bool:
         there = [peer for peer in self.peers.values() if not peer.over]

@@ -141,6 +141,11 @@ class Store:
                 del self._early[block]
             self.position = self.held.first_missing()
 
+    def refuse(self, block: int) -> None:
+        """What came as this block is not what was sent; it has to be asked for again."""
+        with self._lock:
+            self._refuse(block)
+
     def take_wrong(self) -> list[Range]:
         """Blocks that came with a wrong digest since the last call."""
         with self._lock:
