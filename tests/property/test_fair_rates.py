@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from blast_sim.fair import Solver, fair_rates
-from tests.support.fair_oracles import FairProblem, check_bottlenecks, fair_problems, lexicographic
-
-try:
-    import numba  # noqa: F401
-
-    SOLVERS: tuple[Solver, ...] = ("numba", "numpy")
-except ImportError:
-    SOLVERS = ("numpy",)
+from blast_sim.fair import fair_rates
+from tests.support.fair_oracles import SOLVERS, FairProblem, check_bottlenecks, fair_problems, lexicographic
 
 
 @given(fair_problems(flows=40, links=130, longest=123))

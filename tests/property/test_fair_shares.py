@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from blast_sim.fair import FairShares, Paths, fair_rates, finish_times
-from tests.property.test_fair_rates import SOLVERS
-from tests.support.fair_oracles import FairProblem
+from tests.support.fair_oracles import SOLVERS, FairProblem
 
 LINKS = 12
 paths = st.lists(st.integers(0, LINKS - 1), max_size=6)

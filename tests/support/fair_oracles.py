@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pulp
 from hypothesis import strategies as st
 
-from blast_sim.fair import Paths
+from blast_sim.fair import Paths, Solver
+
+SOLVERS: tuple[Solver, ...] = ("numba", "numpy") if find_spec("numba") else ("numpy",)
+"""Those that this environment has."""
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -47,7 +51,7 @@ def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[Fai
         path = st.lists(st.integers(0, count - 1), max_size=min(longest, 2 * count))
         several = {"min_size": total, "max_size": total}
         paths = draw(st.lists(path, **several))
-        caps = draw(st.lists(st.one_of(st.just(np.inf), st.floats(0.0, 20.0)), **several))
+        caps = draw(st.lists(st.one_of(st.sampled_from([np.inf, 0.0]), st.floats(1e-6, 20.0)), **several))
         return FairProblem(
             draw(st.lists(capacities, min_size=count, max_size=count)),
             paths,
