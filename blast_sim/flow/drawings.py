@@ -96,6 +96,7 @@ def against_load(figure: Figure, rows: Sequence[Row]) -> None:
         axes.plot(flows, stated, "X", color="black", markersize=8, label="" if flows else f"Blast, {IN_THE_PAPER}")
     _log_axes(axes, "flows of background of every server", "mean completion time, s", log_x=False)
     axes.set_xscale("symlog", linthresh=2)
+    axes.set_xlim(-0.3, 100)
     axes.set_xticks(sorted({2 * int(row["background"]) for row in rows}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_title("Completion time against load: 300 MB to 120 servers, 36 groups", loc="left")
