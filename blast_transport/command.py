@@ -76,6 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         default=OPTICAL,
         help="by light, along a chain over the packet network, or over it with a copy for each (default: by light)",
     )
+    send.add_argument("--slowest-mbps", type=float, default=0.0, metavar="RATE", help="exclude slower nodes of a chain")
+    send.add_argument("--as-given", action="store_true", help="a chain in the order of --to, not that of the names")
     send.add_argument("--sealed", action="store_true", help="encrypt what goes by light")
     send.add_argument("--progress", action="store_true", help="a JSON line some times a second")
     send.set_defaults(run=_send)
@@ -116,7 +118,10 @@ def _send(options: argparse.Namespace) -> int:
 def _way(options: argparse.Namespace) -> Way:
     if options.carrier == OPTICAL:
         return Light(options.group, options.port, options.rate_mbps * 1e6)
-    return Chain() if options.carrier == PIPELINE else Packets()
+    if options.carrier == PIPELINE:
+        order = tuple(name for name, _, _ in options.to) if options.as_given else None
+        return Chain(order, options.slowest_mbps * 1e6)
+    return Packets()
 
 
 def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:

@@ -92,6 +92,10 @@ class Owed:
             self.blocks.pop(block, None)
         return held & mask
 
+    def forget(self, first: int) -> None:
+        """Another carrier brings what comes from this block on."""
+        self.blocks = {block: mask for block, mask in self.blocks.items() if block < first}
+
     def next_block(self) -> tuple[int, int | None] | None:
         """The next block with its mask (None: all of it); it is not owed any more. None: nothing is owed."""
         if self.blocks:

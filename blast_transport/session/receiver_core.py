@@ -21,7 +21,7 @@ from blast_transport.blocks.block_map import Range
 from blast_transport.errors import LocalProtocolError
 from blast_transport.optical.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
-from blast_transport.wire.messages import OPTICAL, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
+from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 
 _CREDITS_PER_JUMP = 8
 """No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
@@ -123,6 +123,10 @@ class ReceiverCore:
             self._ended.append((now + self._timings.quiet, self._passed[-1], first))
         if leg.carrier == OPTICAL:
             self._passed.append([first, first])
+        if leg.carrier == PIPELINE:
+            # The chain brings it all from there on, also what the light lost.
+            for passed in self._passed:
+                passed[1] = max(passed[0], min(passed[1], first))
         self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
         # What lies before the new light keeps nobody waiting.

@@ -206,6 +206,9 @@ class SenderCore:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
         self.leg, self._leg_of, self._limit = leg, leg_of, 0
         self._gathered.clear()
+        if leg.carrier == PIPELINE:
+            for peer in self.peers.values():
+                peer.owed.forget(leg.first)
         for name, peer in self.peers.items():
             if peer.state in (PeerState.READY, PeerState.MOVING):
                 self._tell_leg(name, peer, now)

@@ -207,6 +207,8 @@ class Transfer:
             ordered = by_name(names)
         else:
             ordered = as_given(names, [name for name in chain.order if name in names])
+        if self.totals.carriers and self.totals.carriers[-1] == OPTICAL:
+            core.next_block = self._behind_light()
         # Who lags far behind would make the others wait: it goes last.
         ordered.sort(key=lambda name: core.peers[name].position < core.next_block - core.window)
         listener = socket.create_server((self._links.own_address(), 0))
@@ -226,6 +228,15 @@ class Transfer:
             self._reach,
             self._links.wake,
         )
+
+    def _behind_light(self) -> int:
+        """Where a chain begins that follows light: what nobody may have of the last window is brought by it too.
+
+        Each host gets that from its neighbour; as repairs all of it would leave by the sender's link once for each.
+        """
+        core = self._core
+        positions = [peer.position for peer in core.peers.values() if peer.active]
+        return max(core.next_block - core.window, min([core.next_block, *positions]))
 
     def _reach(self, position: int) -> None:
         self._route.reached = max(self._route.reached, position)
