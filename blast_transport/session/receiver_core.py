@@ -132,6 +132,11 @@ class ReceiverCore:
         # What lies before the new light keeps nobody waiting.
         self._credit(now)
 
+    def come_again(self, now: float) -> None:
+        """The sender has come again, and waits to hear how far we are."""
+        self._heard = now
+        self._credit(now)
+
     def arrived(self, segment: int, count: int, payload: memoryview, now: float) -> None:
         """Segments came by light. Raises StoreError."""
         if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):

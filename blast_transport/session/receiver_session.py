@@ -326,6 +326,7 @@ class ReceiverSession:
         """The sender has come again: say where we are, and what we have not been able to say."""
         self._link.change(sock)
         self._core.outbox.insert(0, self._ready())
+        self._core.come_again(time.monotonic())
 
     def _say(self, word: Callable[[], None]) -> None:
         self._words.put(word)

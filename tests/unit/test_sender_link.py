@@ -1,0 +1,157 @@
+"""A receiver's connection to its sender, lost and come again; and who may come again."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from blast_transport.errors import RemoteError, RemoteProtocolError
+from blast_transport.receiver import Receiver, ReceiverSettings
+from blast_transport.session.sender_link import SenderLink
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import PACKETS, Alive, Credit, Fin, Hello, Leg, Message, OnLeg, Quit, Ready, Repair
+
+HELLO = Hello(7, None, 1456, 44, "sha256", "file", "data", owner=b"o" * 16)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as made:
+        yield made
+
+
+def pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = stack.enter_context(socket.create_connection(listener.getsockname()))
+        far = stack.enter_context(listener.accept()[0])
+    far.settimeout(5)
+    return near, far
+
+
+def link_of(stack: ExitStack, patience: float) -> tuple[SenderLink, socket.socket, selectors.BaseSelector]:
+    selector = stack.enter_context(selectors.DefaultSelector())
+    near, far = pair(stack)
+    return SenderLink(near, selector, lambda: None, patience), far, selector
+
+
+def read(link: SenderLink, selector: selectors.BaseSelector) -> list[Message]:
+    assert selector.select(5)
+    return link.receive()
+
+
+def test_a_sender_that_comes_again_is_heard_and_told(stack):
+    link, far, selector = link_of(stack, 5.0)
+    far.sendall(encode(Alive(7, 1)))
+    assert read(link, selector) == [Alive(7, 1)]
+    far.close()
+    assert read(link, selector) == [] and link.awaited
+    assert not selector.select(0), "nothing of the lost connection is watched"
+    link.check(time.monotonic())
+    near, far = pair(stack)
+    link.change(near)
+    link.send([Credit(7, 1, 1, 1)])
+    assert not link.awaited and link.deadline() is None
+    assert Decoder().feed(far.recv(100)) == [Credit(7, 1, 1, 1)]
+    far.sendall(encode(Alive(7, 2)))
+    assert read(link, selector) == [Alive(7, 2)]
+
+
+def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_old_connection(stack):
+    link, old, _ = link_of(stack, 5.0)
+    near, far = pair(stack)
+    link.change(near)
+    assert old.recv(1) == b""
+    link.send([Alive(7, 3)])
+    assert Decoder().feed(far.recv(100)) == [Alive(7, 3)]
+
+
+def test_patience_ends(stack):
+    link, far, selector = link_of(stack, 5.0)
+    far.close()
+    read(link, selector)
+    deadline = link.deadline()
+    assert deadline is not None
+    link.check(deadline - 0.001)
+    with pytest.raises(RemoteError, match="closed by the other side"):
+        link.check(deadline)
+
+
+def test_nobody_is_awaited_without_patience_nor_after_nonsense(stack):
+    link, far, selector = link_of(stack, 0.0)
+    far.close()
+    with pytest.raises(RemoteError, match="closed by the other side"):
+        read(link, selector)
+    link, far, selector = link_of(stack, 5.0)
+    far.sendall(b"\xff" * 20)
+    with pytest.raises(RemoteProtocolError):
+        read(link, selector)
+    assert not link.awaited
+
+
+class Sender:
+    """A sender played by the test, over a connection of its own."""
+
+    def __init__(self, receiver: Receiver, hello: Hello, stack: ExitStack) -> None:
+        self.sock = stack.enter_context(socket.create_connection(receiver.address))
+        self.sock.settimeout(5)
+        self._decoder, self._waiting = Decoder(), list[Message]()
+        self.say(hello)
+
+    def say(self, *messages: Message) -> None:
+        self.sock.sendall(b"".join(map(encode, messages)))
+
+    def hear(self, kind: type[Message]) -> Message:
+        """The next message of this kind; others are passed over."""
+        while True:
+            while self._waiting:
+                if isinstance(message := self._waiting.pop(0), kind):
+                    return message
+            data = self.sock.recv(1 << 16)
+            assert data, "the receiver has closed"
+            self._waiting += self._decoder.feed(data)
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    made = Receiver(ReceiverSettings(("127.0.0.1", 0), tmp_path), lambda event: None)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    yield made
+    made.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_session_goes_on_where_it_was(stack, receiver):
+    first = Sender(receiver, HELLO, stack)
+    assert first.hear(Ready).leg == 0
+    first.say(Leg(7, 1, PACKETS, 0), Repair(7, 0, bytes(44 * 1456)))
+    first.hear(OnLeg)
+    while first.hear(Credit).written < 1:
+        continue
+    second = Sender(receiver, HELLO, stack)
+    ready = second.hear(Ready)
+    assert (ready.held, ready.leg) == (((0, 1),), 1)
+    assert second.hear(Credit).written == 1
+    second.say(Quit(7, "enough"))
+    assert second.hear(Fin).reason == "enough"
+    second.say(replace(HELLO, session=8))
+    assert second.hear(Ready).session == 8, "the connection can carry another session"
+
+
+def test_another_sender_does_not_come_in_so(stack, receiver):
+    first = Sender(receiver, HELLO, stack)
+    first.hear(Ready)
+    for owner in (b"", b"x" * 16):
+        refused = Sender(receiver, replace(HELLO, owner=owner), stack).hear(Quit)
+        assert refused.reason == "session 7 runs here already; another sender may be using its number"
+    first.say(Quit(7, "enough"))
+    assert first.hear(Fin).reason == "enough", "it is not disturbed"
