@@ -49,6 +49,12 @@ class PipelineSource(Runner):
         self._outlet = outlet
         self._successor = Successor(leg, core.down, outlet, self._tell, self._connections)
         self._fetchers: list[_Fetcher] = []
+        self._begun = self._core.standing.position
+
+    @property
+    def begun(self) -> int:
+        """Bytes before this one have begun to go, as of a moment ago."""
+        return self._begun
 
     def accept(self, sock: socket.socket, name: str) -> None:
         """The node `name` has connected and said Join, to fetch something; its socket is ours now. From any thread."""
@@ -105,13 +111,15 @@ class PipelineSource(Runner):
         self._see_source(now)
         self._successor.listen()
         self._successor.pour(self._limit)
+        self._begun = self._successor.promised
         self._fetchers = [fetcher for fetcher in self._fetchers if fetcher.work(now)]
 
     def _see_source(self, now: float) -> None:
         standing, size = self._core.standing, self._source.size
         if self._source.available != standing.position:
             self._obey(self._core.readable(self._source.available, now))
-        if size is not None and standing.stop is None:
+        # A stream may end before where it was to be left.
+        if size is not None and (standing.stop is None or standing.stop > size):
             self._obey(self._core.end_at(size, True, now))
         self._source.release(self._core.down.taken - REPLAY_BYTES)
 

@@ -91,10 +91,18 @@ class PipelineCarrier:
         if self._source is None or self.over:
             return False
         layout = core.layout
-        core.next_block = min(core.next_block + -(-_UNDER_WAY_BYTES // layout.block_size), layout.blocks)
+        core.next_block = min(-(-self._under_way(core) // layout.block_size), layout.blocks)
         self._source.stop_at(core.next_block)
         self._left = True
         return True
+
+    def _under_way(self, core: SenderCore) -> int:
+        """Bytes before this one may have begun to go along the chain before it hears that it is left."""
+        assert self._source is not None
+        source = self._reader.source
+        if source.descriptor is None:
+            return source.available
+        return max(self._source.begun, core.layout.offset(core.next_block)) + _UNDER_WAY_BYTES
 
     def drain(self, core: SenderCore) -> None:
         """Take what the chain tells while another carrier is at work."""
