@@ -9,7 +9,6 @@ refused is told to the other side where there are words for it, counted, and log
 from __future__ import annotations
 
 import errno
-import hmac
 import logging
 import os
 import selectors
@@ -205,9 +204,9 @@ class AgentServer:
     def _session(self, connection: Connection, hello: Hello) -> bool:
         if connection.role != SENDER:
             return self._refuse(Why.ROLE, connection, hello, "you may hand on data here, but start no sessions")
-        running = self._sessions.find(hello.session)
-        if hello.owner and running is not None and hmac.compare_digest(running.hello.owner, hello.owner):
-            return running.rejoin(connection)
+        begun = self._sessions.begun(hello)
+        if begun is not None:
+            return begun.rejoin(connection)
         if not self._sessions.reserve(hello.session):
             taken = f"session {hello.session} runs here already; another sender may be using its number"
             full = self._sessions.full()

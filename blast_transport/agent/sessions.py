@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import hmac
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from blast_transport.agent.connection import Connection
 from blast_transport.pipeline.messages import Join
-from blast_transport.wire.messages import Hello
+from blast_transport.wire.codec import encode
+from blast_transport.wire.messages import Hello, Message
+
+_FAREWELL_SECONDS = 2.0
+_MOST_VERDICTS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The last words of a session that is over, for its sender, if that has not heard them."""
+
+    owner: bytes
+    words: tuple[Message, ...]
+
+    def rejoin(self, connection: Connection) -> bool:
+        """Say them; whether the connection can carry a session."""
+        with suppress(OSError):
+            connection.sock.settimeout(_FAREWELL_SECONDS)
+            connection.sock.sendall(b"".join(map(encode, self.words)))
+            connection.sock.settimeout(None)
+            return True
+        return False
 
 
 class Session(Protocol):
@@ -37,6 +62,10 @@ class Session(Protocol):
         Any thread.
         """
 
+    @property
+    def verdict(self) -> Verdict:
+        """What is left of it when it is over."""
+
 
 SessionFactory = Callable[[Connection, Hello], Session]
 """Raises TransportError for what cannot be received here; the sender is told."""
@@ -49,6 +78,7 @@ class RunningSessions:
         self._most = most
         self._changed = threading.Condition()
         self._sessions: dict[int, Session | None] = {}
+        self._verdicts: OrderedDict[int, Verdict] = OrderedDict()
         self._ending = ""
 
     def __len__(self) -> int:
@@ -79,8 +109,21 @@ class RunningSessions:
     def remove(self, number: int) -> None:
         """The session is over."""
         with self._changed:
-            del self._sessions[number]
+            session = self._sessions.pop(number)
+            if session is not None and session.hello.owner:
+                self._verdicts[number] = session.verdict
+                if len(self._verdicts) > _MOST_VERDICTS:
+                    self._verdicts.popitem(last=False)
             self._changed.notify_all()
+
+    def begun(self, hello: Hello) -> Session | Verdict | None:
+        """What runs, or ran, by an earlier invitation of the same sender to the same session."""
+        session = self._sessions.get(hello.session)
+        earlier = self._verdicts.get(hello.session) if session is None else session
+        if earlier is None or not hello.owner:
+            return None
+        owner = earlier.owner if isinstance(earlier, Verdict) else earlier.hello.owner
+        return earlier if hmac.compare_digest(owner, hello.owner) else None
 
     def find(self, number: int) -> Session | None:
         """The session with this number, if it runs."""

@@ -43,7 +43,9 @@ _TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
     (PeerState.READY, PeerEvent.LEG): PeerState.MOVING,
     (PeerState.MOVING, PeerEvent.LISTENS): PeerState.READY,
     (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
+    # Who has come again may have been through when it was lost.
     (PeerState.READY, PeerEvent.STORED): PeerState.COMPLETE,
+    (PeerState.MOVING, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
 }
 for _state in (PeerState.INVITED, PeerState.MOVING, PeerState.READY, PeerState.ENDING):

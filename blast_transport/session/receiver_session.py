@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
+from blast_transport.agent.sessions import Verdict
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.errors import RemoteProtocolError, TransportError, WrongInputError, sentence
@@ -36,6 +37,7 @@ from blast_transport.wire.messages import (
     Demoted,
     Digests,
     EndOfData,
+    Fin,
     Hello,
     Leg,
     Message,
@@ -135,7 +137,15 @@ class ReceiverSession:
         """Go on over this connection; whether it can carry another session. Any thread."""
         self._say(lambda: self._go_on(connection.sock))
         self._done.wait()
-        return self._good and self._link.connection.socket is connection.sock
+        if self._link.connection.socket is not connection.sock:
+            return self.verdict.rejoin(connection)
+        return self._good
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is left of the session when it is over."""
+        fins = (message for message in self._core.outbox if isinstance(message, Fin))
+        return Verdict(self.hello.owner, (self._ready(), *fins))
 
     def stop(self, reason: str) -> None:
         """End soon, and tell the sender why. Any thread."""

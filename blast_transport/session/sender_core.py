@@ -500,7 +500,7 @@ class SenderCore:
         peer.fin = fin
         if fin.reason:
             self.lose(name, fin.reason)
-        elif peer.state not in (PeerState.READY, PeerState.ENDING) or self._end is None:
+        elif peer.state not in LISTENING or self._end is None:
             self.lose(name, "broke the protocol: claims to have all before the end of data")
         elif fin.digest != self._end.digest:
             self.lose(name, "stored data with another digest")

@@ -13,11 +13,26 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.blocks.digests import suite_named
 from blast_transport.errors import RemoteError, RemoteProtocolError
 from blast_transport.receiver import Receiver, ReceiverSettings
 from blast_transport.session.sender_link import SenderLink
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import PACKETS, Alive, Credit, Fin, Hello, Leg, Message, OnLeg, Quit, Ready, Repair
+from blast_transport.wire.messages import (
+    PACKETS,
+    Alive,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
 
 HELLO = Hello(7, None, 1456, 44, "sha256", "file", "data", owner=b"o" * 16)
 
@@ -155,3 +170,22 @@ def test_another_sender_does_not_come_in_so(stack, receiver):
         assert refused.reason == "session 7 runs here already; another sender may be using its number"
     first.say(Quit(7, "enough"))
     assert first.hear(Fin).reason == "enough", "it is not disturbed"
+
+
+def test_the_verdict_of_a_session_that_is_over_is_told_again(stack, receiver, tmp_path):
+    data = bytes(100)
+    first = Sender(receiver, HELLO, stack)
+    first.hear(Ready)
+    suite = suite_named(HELLO.suite)
+    block = bytes(suite.block(data))
+    digest = bytes(suite.whole(block))
+    end = EndOfData(7, len(data), digest)
+    first.say(Leg(7, 1, PACKETS, 0), Repair(7, 0, data), Digests(7, 0, block), end)
+    fin = first.hear(Fin)
+    assert (fin.reason, fin.digest) == ("", digest)
+    first.sock.close()
+    for _ in range(2):
+        again = Sender(receiver, HELLO, stack)
+        assert again.hear(Ready).leg == 1
+        assert again.hear(Fin) == fin
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [data], "nothing was received anew"
