@@ -150,6 +150,11 @@ class ReceiverCore:
             self._pass(passed, segment, segment + count, now)
         self.stored(now)
 
+    def caught_up(self, began: float, now: float) -> None:
+        """What came by light from `began` on is dealt with, which took a slow store until `now`."""
+        if self._last_new >= began:
+            self._heard = self._last_new = now
+
     def repaired_by(self, segment: int, data: bytes, now: float) -> None:
         """Segments of one block came over the control connection. Raises StoreError."""
         self._heard = now

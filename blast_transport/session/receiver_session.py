@@ -56,6 +56,7 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 
 _WAKES = 4096
 _FAREWELL_SECONDS = 2.0
+_LINGER_BYTES = 1 << 16
 _PATIENCE_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 
@@ -130,6 +131,8 @@ class ReceiverSession:
             self._core.fail("the receiver failed")
             self._end()
             self._good = self._farewell() and not lost
+            if lost:
+                self._linger()
             self._done.set()
         return self._good and self._link.connection.socket is self._first
 
@@ -200,6 +203,7 @@ class ReceiverSession:
             core, now = self._core, time.monotonic()
             self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
             self._assembly.refused += self._light.take_refused()
+            core.caught_up(now, time.monotonic())
 
     def _woken(self) -> None:
         with suppress(BlockingIOError):
@@ -307,6 +311,16 @@ class ReceiverSession:
         except (OSError, TransportError):
             return False
         return True
+
+    def _linger(self) -> None:
+        """Take what the sender still sends until it has heard us: unread, it would undo our last words (RFC 1122)."""
+        sock, give_up = self._link.connection.socket, time.monotonic() + _FAREWELL_SECONDS
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+            while (left := give_up - time.monotonic()) > 0:
+                sock.settimeout(left)
+                if not sock.recv(_LINGER_BYTES):
+                    return
 
     def _close_selector(self) -> None:
         self._selector.close()
