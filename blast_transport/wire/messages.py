@@ -41,10 +41,10 @@ class Hello:
     kind: str
     name: str
     folder: str = ""
-    file: str = ""
     content: str = ""
     key: bytes = b""
     owner: bytes = b""
+    file: str = ""
 
     @property
     def layout(self) -> Layout:
