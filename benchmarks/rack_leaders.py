@@ -2,8 +2,8 @@
 takes at most 1.1 times as long, and the end of a leader in its middle adds at most half a second for all others.
 
 Both ways alternate in one run, over loopback: the same file by light to the same receivers, of which each leader has a
-process of its own and the others of a rack share one. Messages and CPU are those of the sending process. The last
-transfer is the one in which a leader is killed. No root needed.
+process of its own and the others of a rack share one. Messages and CPU are those of the sending process. Transfers in
+which a leader is killed come last. No root needed.
 
     .venv/bin/python benchmarks/rack_leaders.py                     # a minute
 
@@ -54,19 +54,17 @@ def main() -> bool:
         folder = Path(directory)
         source = folder / "data"
         source.write_bytes(random.Random(1).randbytes(args.megabytes * 1_000_000))
-        with _receivers(folder, args.racks, args.per_rack) as (receivers, leader):
+        with _receivers(folder / "whole", args.racks, args.per_rack) as (receivers, _):
             rounds = [
                 {way: _measure(source, receivers, most_direct, args) for way, most_direct in WAYS.items()}
                 for _ in range(1 + args.repeats)
             ]
-            killing = threading.Timer(args.megabytes * 8 / args.rate_mbps / 2, leader.kill)
-            killing.start()
-            killed = _measure(source, receivers, WAYS["leaders"], args, lost=1)
+        killed = [_measure_killed(source, folder / str(number), args) for number in range(args.repeats)]
     # The first round warms up.
     found = {way: _median([round_[way] for round_ in rounds[1:]]) for way in WAYS}
     ratio = {key: found["leaders"][key] / found["direct"][key] for key in found["direct"] if found["direct"][key]}
-    found["leader killed"] = killed
-    added = killed["seconds"] - found["leaders"]["seconds"]
+    found["leader killed"] = _median(killed)
+    added = found["leader killed"]["seconds"] - found["leaders"]["seconds"]
     if args.json:
         print(json.dumps({"machine": machine.describe(), "settings": vars(args), **found, "ratio": ratio}, indent=2))
     else:
@@ -104,6 +102,16 @@ def _measure(
     return {"connections": connections, "seconds": seconds, "CPU seconds": cpu, **counts}
 
 
+def _measure_killed(source: Path, folder: Path, args: argparse.Namespace) -> dict[str, float]:
+    """As `_measure`; half-way the first leader is killed."""
+    with _receivers(folder, args.racks, args.per_rack) as (receivers, leader):
+        killing = threading.Timer(args.megabytes * 8 / args.rate_mbps / 2, leader.kill)
+        killing.start()
+        found = _measure(source, receivers, WAYS["leaders"], args, lost=1)
+        killing.join()
+        return found
+
+
 @contextmanager
 def _counted() -> Iterator[Counter[str]]:
     """What the connections of this process carry, as long as the block lasts."""
@@ -131,6 +139,7 @@ def _counted() -> Iterator[Counter[str]]:
 def _receivers(folder: Path, racks: int, per_rack: int) -> Iterator[tuple[list[tuple[str, str, int]], Child]]:
     """Their addresses, and the process of the first leader."""
     found: list[tuple[str, str, int]] = []
+    folder.mkdir()
     with ExitStack() as stack:
         children: list[tuple[str, Child]] = []
         for rack in range(racks):
