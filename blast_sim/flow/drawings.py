@@ -180,7 +180,8 @@ def break_even(figure: Figure, rows: Sequence[Row]) -> None:
     for delay, name in DELAYS:
         axes.axvline(delay, color=GREY, linestyle=":", linewidth=1)
         axes.annotate(name, (delay, 1.0), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      rotation=90, ha="left", va="top", fontsize=8, color=GREY)  # fmt: skip
+                      rotation=90, ha="left", va="top", fontsize=8, color=GREY,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
     _log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
     axes.set_title(
         "Below which size does light stop paying? (left out: always faster, or never, up to 1 GB)", loc="left"
