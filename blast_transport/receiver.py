@@ -11,6 +11,7 @@ from pathlib import Path
 
 from blast_transport.agent.connection import Admission
 from blast_transport.agent.endpoint import Endpoint
+from blast_transport.agent.errors import CannotListenError
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
@@ -64,7 +65,10 @@ class Receiver:
             open_group=settings.open_group,
         )
         self._emit = emit
-        self._server = AgentServer(agent, Admission(None), session_factory(surroundings), Reporter())
+        try:
+            self._server = AgentServer(agent, Admission(None), session_factory(surroundings), Reporter())
+        except CannotListenError as error:
+            raise WrongInputError(str(error).partition(";")[0]) from error
         self.address: tuple[str, int] = (self._server.endpoint.host, self._server.endpoint.port)
 
     def __enter__(self) -> Receiver:

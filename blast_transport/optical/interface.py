@@ -35,15 +35,20 @@ def interface_mtu(address: str) -> int:
     raise WrongInputError(f"no interface has the address {address}; give one that `ip address` shows")
 
 
+def check_group(group: str, port: int) -> None:
+    """Raises WrongInputError unless datagrams may be multicast there."""
+    if not ipaddress.IPv4Address(_packed(group)).is_multicast:
+        raise WrongInputError(f"{group} is not a multicast group; the range is 224.0.0.0/4")
+    if not 0 < port < 1 << 16:
+        raise WrongInputError(f"{port} is not a UDP port; the range is 1 to 65535")
+
+
 def open_sender_socket(interface_address: str, group: str, port: int) -> socket.socket:
     """A UDP socket connected to the group that sends by the interface with this address.
 
     Raises WrongInputError if the group is none or the interface cannot be used.
     """
-    if not ipaddress.IPv4Address(_packed(group)).is_multicast:
-        raise WrongInputError(f"{group} is not a multicast group; the range is 224.0.0.0/4")
-    if not 0 < port < 1 << 16:
-        raise WrongInputError(f"{port} is not a UDP port; the range is 1 to 65535")
+    check_group(group, port)
     interface = _packed(interface_address)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:

@@ -11,7 +11,7 @@ from blast_transport.agent.permissions import checked_parts
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.errors import UnsafeNameError, WrongInputError
-from blast_transport.optical.interface import interface_mtu
+from blast_transport.optical.interface import check_group, interface_mtu
 from blast_transport.optical.pacing import Pacer
 from blast_transport.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.session.links import Address, ControlLinks
@@ -138,6 +138,7 @@ class Sender:
         if isinstance(route.first, Light):
             if self._settings.interface_address is None:
                 raise WrongInputError("sending by light needs the address of our interface on the light path")
+            check_group(route.first.group, route.first.port)
             Pacer(route.first.rate, wire_bytes(self._segment_size), 0.0)
         if destination.kind == FILE:
             try:

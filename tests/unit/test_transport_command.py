@@ -6,8 +6,9 @@ import pytest
 
 from blast_transport.command import main
 from blast_transport.errors import WrongInputError
-from blast_transport.interface import interface_mtu, open_sender_socket
-from blast_transport.sender import Sender
+from blast_transport.optical.interface import interface_mtu, open_sender_socket
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
 
 TO = ["--to", "a=127.0.0.1:9"]
 LOOPBACK = ["--interface-address", "127.0.0.1"]
@@ -46,6 +47,8 @@ def file(tmp_path: Path) -> str:
         [*TO, *LOOPBACK, *LIGHT, "--mtu", "100"],
         [*TO, *LOOPBACK, *LIGHT, "--mtu", "100000"],
         [*TO, *LOOPBACK, *LIGHT, "--repeat", "0"],
+        [*TO, *LOOPBACK, *LIGHT, "--carrier", "pigeon"],
+        [*TO, *LIGHT],
         [*LOOPBACK, *LIGHT],
     ],
 )
@@ -92,4 +95,10 @@ def test_a_group_must_be_one() -> None:
 
 def test_a_sender_needs_receivers() -> None:
     with pytest.raises(WrongInputError):
-        Sender([], interface_address="127.0.0.1")
+        Sender([], SenderSettings("127.0.0.1"))
+
+
+@pytest.mark.parametrize("command", [[], ["send"], ["receive"]])
+def test_help_shows_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status([*command, "--help"]) == 0
+    assert "--" in capsys.readouterr().out
