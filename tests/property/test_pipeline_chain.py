@@ -17,6 +17,7 @@ kills = st.builds(Faults, killed=times)
 freezes = st.builds(Faults, frozen=times)
 losses = st.builds(Faults, vanished=times)
 sound = st.builds(Faults)
+chains = st.lists(st.one_of(sound, kills, freezes), min_size=2, max_size=7)
 
 
 def check(world: World) -> None:
@@ -90,16 +91,15 @@ def test_rings_that_are_large_enough_lose_nothing(content: bytes, nodes: int, da
 
 
 @settings(max_examples=100, deadline=None)
-@given(contents, st.integers(2, 7), st.data())
-def test_what_is_forgotten_is_fetched_from_the_source(content: bytes, nodes: int, data: st.DataObject) -> None:
-    faults = data.draw(st.lists(st.one_of(sound, kills, freezes), min_size=nodes, max_size=nodes))
-    check(World(content, faults, rings=dict.fromkeys(range(1, nodes + 1), 5_000)))
+@given(contents, chains)
+def test_what_is_forgotten_is_fetched_from_the_source(content: bytes, faults: list[Faults]) -> None:
+    check(World(content, faults, rings=dict.fromkeys(range(1, len(faults) + 1), 5_000)))
 
 
 @settings(max_examples=150, deadline=None)
-@given(contents, st.integers(2, 7), st.data())
-def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(content: bytes, nodes: int, data: st.DataObject) -> None:
-    faults = data.draw(st.lists(st.one_of(sound, kills, freezes), min_size=nodes, max_size=nodes))
+@given(contents, chains)
+def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(content: bytes, faults: list[Faults]) -> None:
+    nodes = len(faults)
     world = World(content, faults, rings=dict.fromkeys(range(nodes + 1), 5_000), source_rate=300_000.0)
     world.run()
     source = world.hosts[0]
