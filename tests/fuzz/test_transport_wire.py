@@ -15,11 +15,11 @@ from blast_transport.store.file_target import plain_name
 from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
 from blast_transport.wire.codec import Decoder as Frames
 from blast_transport.wire.fields import from_json, to_json
-from blast_transport.wire.messages import Broken, Fin, Hello, Leg, Message, OnLeg, Quit, Ready
+from blast_transport.wire.messages import Broken, Demoted, Fin, Hello, Leg, Message, OnLeg, Quit, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.transport_messages import SAMPLES, messages
 
-JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Broken)
+JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Broken, Demoted)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -48,7 +48,7 @@ def invented(rng: random.Random) -> bytes:
     """A frame of the right form with nonsense in it, or nonsense."""
     if rng.random() < 0.2:
         return rng.randbytes(rng.randrange(60))
-    number = rng.randint(1, 13)
+    number = rng.randint(1, 14)
     body = rng.randbytes(rng.randrange(80))
     if rng.random() < 0.5:
         fields = ["session", "size", "held", "chain", "carrier", "number", "first", "reason", "leg", "key"]

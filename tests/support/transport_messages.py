@@ -13,6 +13,7 @@ from blast_transport.wire.messages import (
     Alive,
     Broken,
     Credit,
+    Demoted,
     Digests,
     EndOfData,
     Fin,
@@ -46,6 +47,7 @@ SAMPLES: list[Message] = [
     Quit(17, "the user interrupted it"),
     Broken(18, 2, "h3", "no sign of life for 1 s"),
     Broken(19, 2, over=True, failed={"h3": "killed"}),
+    Demoted(20),
 ]
 
 sessions = st.integers(0, 2**32 - 1)
@@ -110,6 +112,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(EndOfData, sessions, numbers, digest),
     st.builds(Fin, sessions, st.binary(max_size=32), texts, st.none() | floats, counts, counts, counts),
     st.builds(Alive, sessions, numbers),
+    st.builds(Demoted, sessions),
     st.builds(Quit, sessions, texts),
     st.builds(Broken, sessions, counts, texts, texts, st.booleans(), st.dictionaries(texts, texts, max_size=3)),
 )
