@@ -129,11 +129,12 @@ class DirectLine(Line):
 
 
 class LeaderLine(Line):
-    """To the members that a leader relays to; the first of them is the leader itself."""
+    """To the members that a leader relays to; the first of them is the leader itself. `spoke`: it is no mere socket."""
 
     def __init__(self, members: Sequence[Address], sock: socket.socket) -> None:
         self._leader = LeaderConnection(sock)
         super().__init__([name for name, _, _ in members], self._leader)
+        self.spoke = False
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._present: set[str] = set()
         self._under_way = [0] * len(members)
@@ -165,7 +166,7 @@ class LeaderLine(Line):
 
     def receive(self) -> list[Event]:
         """What the leader and the members have said. Raises RemoteError."""
-        self.heard = time.monotonic()
+        self.heard, self.spoke = time.monotonic(), True
         try:
             return [event for message in self._leader.receive() for event in self._events(message)]
         except IndexError:

@@ -95,8 +95,9 @@ class ControlLinks:
         give_up = time.monotonic() + timeout
         self._dial(set(self._units.values()), timeout)
         while self._awaited() and (left := give_up - time.monotonic()) > 0:
-            for key, _ in self._selector.select(left):
+            for key, _ in self._selector.select(min(left, _SILENT_SECONDS)):
                 self._attend(key.data)
+            self._drop_silent()
             self._take_dialled(timeout)
             # Those whom their leader does not reach, or who have lost it.
             self._dial({self._units[name] for name in self._unreached if name not in tried}, timeout)
@@ -309,13 +310,15 @@ class ControlLinks:
         time.sleep(min(left, _SELECTOR_TICK_SECONDS))
         return self._selector.select(0)
 
-    def _drop_silent(self, core: SenderCore) -> None:
+    def _drop_silent(self, core: SenderCore | None = None) -> None:
         """A leader that has stopped keeps its connections: nothing but its silence shows it."""
         now = time.monotonic()
         for line in [line for line in self._lines.values() if isinstance(line, LeaderLine)]:
             if now < line.heard + _SILENT_SECONDS:
                 continue
-            if any(core.peers[name].state in LISTENING for name in line.names if self._open.get(name) is line):
+            served = [name for name in line.names if self._open.get(name) is line]
+            at_work = core is not None and any(core.peers[name].state in LISTENING for name in served)
+            if at_work or not line.spoke:
                 self._lose(line, f"nothing heard of it for {_SILENT_SECONDS:g} s", core)
 
     def _drop_closed(self) -> None:

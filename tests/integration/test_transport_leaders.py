@@ -121,7 +121,8 @@ def test_every_way_goes_through_leaders_and_their_connections_serve_again(tmp_pa
         for number, way in enumerate(ways):
             result = sender.send_file(file, Route(way), Destination(f"copy{number}"))
             assert complete(result) == NAMES
-        assert sender.connections == RACKS
+        # On a busy machine one of them may have been silent for too long.
+        assert RACKS <= sender.connections < RECEIVERS
         for host in made.values():
             for number in range(len(ways)):
                 assert (host.directory / f"copy{number}").read_bytes() == file.read_bytes()
@@ -180,14 +181,19 @@ def send_slowly(sender: Sender, file: Path, route: Route) -> TransferResult:
         thread.join(10)
 
 
-def test_leaders_that_are_not_there_cost_their_members_a_moment(tmp_path: Path, file: Path) -> None:
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_leaders_that_are_not_there_cost_their_members_a_moment(
+    tmp_path: Path, file: Path, blow: signal.Signals
+) -> None:
     with hosts(tmp_path, tuple(LEADERS)) as made, sender_to(made) as sender:
         for name in LEADERS:
             process = made[name].process
             assert process is not None
-            process.kill()
-            process.wait()
-        assert set(sender.connect()) == set(LEADERS)
+            process.send_signal(blow)
+            if blow == signal.SIGKILL:
+                process.wait()
+        # The kernel of a process that is stopped still takes connections.
+        assert set(sender.connect()) == (set(LEADERS) if blow == signal.SIGKILL else set())
         result = sender.send_file(file, Route(light(200e6)))
         assert complete(result) == [name for name in NAMES if name not in LEADERS]
 
