@@ -37,7 +37,7 @@ class PipelineTimings:
     orphan: float = 30.0
     fetch: float = 5.0
     linger: float = 15.0
-    slow: float = 3.0
+    slow: float = 1.5
     farewell: float = 0.5
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transport_bed.tools.bit_torrent import BitTorrent
-from transport_bed.tools.blast import BlastOptical, BlastPackets, BlastPipeline
+from transport_bed.tools.blast import BlastOptical, BlastPackets, BlastPipeline, BlastSealed
 from transport_bed.tools.floor import Floor
 from transport_bed.tools.naive_tcp import NaiveTcp
 from transport_bed.tools.open_mpi import OpenMpi
@@ -19,6 +19,7 @@ TOOLS: dict[str, type[Tool]] = {
         BlastOptical,
         BlastPipeline,
         BlastPackets,
+        BlastSealed,
         NaiveTcp,
         Udpcast,
         Uftp,

@@ -87,11 +87,27 @@ class BlastOptical(Blast):
 
 
 class BlastPipeline(Blast):
-    """From host to host, over packets."""
+    """From host to host, over packets; where the links have a rate, without nodes that take less than a quarter of it."""
 
     name = "pipeline"
     title = "Blast, pipeline"
     carrier = "pipeline"
+
+    def carrier_options(self, run: Run) -> list[str]:
+        """A threshold as well."""
+        rate = run.bed.plan.shape.rate_mbps
+        return [*super().carrier_options(run), *(["--slowest-mbps", f"{rate / 4:g}"] if rate else [])]
+
+
+class BlastSealed(BlastOptical):
+    """By light, encrypted: what that costs."""
+
+    name = "sealed"
+    title = "Blast, optical and sealed"
+
+    def carrier_options(self, run: Run) -> list[str]:
+        """Encrypted as well."""
+        return [*super().carrier_options(run), "--sealed"]
 
 
 class BlastPackets(Blast):
