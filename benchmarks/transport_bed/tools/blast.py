@@ -87,7 +87,7 @@ class BlastOptical(Blast):
 
 
 class BlastPipeline(Blast):
-    """From host to host, over packets; where the links have a rate, without nodes that take less than a quarter of it."""
+    """From host to host, over packets; where links have a rate, without nodes that take less than a quarter of it."""
 
     name = "pipeline"
     title = "Blast, pipeline"
