@@ -92,7 +92,7 @@ class ReceiverCore:
         # What light has passed over: in each (first, stop) every segment is here or has been asked for.
         self._passed: list[list[int]] = []
         # Where the last of these will end, once nothing more comes of it.
-        self._tail = 0
+        self._tail, self._tail_at = 0, now
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
@@ -187,8 +187,10 @@ class ReceiverCore:
     def heard(self, sent: int, now: float) -> None:
         """The sender lives, and all blocks before `sent` have left."""
         self._heard = now
-        if self._lit and sent * self.hello.block_segments > self._passed[-1][1]:
-            self._tail = sent * self.hello.block_segments
+        tail = sent * self.hello.block_segments
+        if self._lit and tail > max(self._tail, self._passed[-1][1]):
+            # Light may be slower than the word of it.
+            self._tail, self._tail_at = tail, now
 
     def end_of_data(self, end: EndOfData, now: float) -> None:
         """The sender has sent everything once. Raises LocalProtocolError if it said so before; StoreError."""
@@ -221,7 +223,7 @@ class ReceiverCore:
         if self._passed:
             waits.append(self._repeat_at)
         if self._open_end:
-            waits.append(self._last_new + self._timings.quiet)
+            waits.append(max(self._last_new, self._tail_at) + self._timings.quiet)
         waits += [due for due, _, _ in self._ended]
         return min(waits)
 
@@ -242,7 +244,7 @@ class ReceiverCore:
             _, passed, stop = self._ended.pop(0)
             self._ask(passed[1], stop, now)
             passed[1] = max(passed[1], stop)
-        if self._open_end and now >= self._last_new + self._timings.quiet:
+        if self._open_end and now >= max(self._last_new, self._tail_at) + self._timings.quiet:
             self._ask_end(now)
 
     @property

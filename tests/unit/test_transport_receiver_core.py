@@ -1,0 +1,270 @@
+"""What a receiver says, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.errors import LocalProtocolError
+from blast_transport.optical.assembly import Assembly
+from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PIPELINE,
+    Credit,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+)
+from tests.support.transport_data import SUITE, data_of
+
+DATA = data_of(395)
+BLOCKS, COUNT = 10, 4
+LAST = 4 * 9 + 3
+END = EndOfData(7, 395, DATA.whole)
+TIMINGS = ReceiverTimings(quiet=0.02, repeat=0.5, silence=10.0, report=1.0)
+HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
+
+
+def begun(*, carrier: str = OPTICAL, credit: int = 4, told: bool = True) -> ReceiverCore:
+    store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
+    core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
+    if told:
+        store.expect(0, DATA.digests())
+    chain = (("", "h", 1), ("a", "h", 2)) if carrier == PIPELINE else ()
+    core.leg(Leg(7, 1, carrier, 0, "239.0.0.1", 80, credit, chain, 1), 0.0)
+    assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 0)]
+    return core
+
+
+def said(core: ReceiverCore, *kinds: type[Message]) -> list[Message]:
+    messages = [message for message in core.outbox if not kinds or isinstance(message, kinds)]
+    core.outbox.clear()
+    return messages
+
+
+def piece(segment: int, count: int = 1) -> memoryview:
+    return memoryview(DATA.content[segment * 10 : (segment + count) * 10])
+
+
+def light(core: ReceiverCore, *segments: int, now: float = 0.0) -> None:
+    for segment in segments:
+        core.arrived(segment, 1, piece(segment), now)
+
+
+def test_in_order_without_loss_says_only_how_far_it_is() -> None:
+    core = begun()
+    light(core, *range(40), now=0.1)
+    assert said(core) == [Credit(7, 4, 4, 4), Credit(7, 8, 8, 8)]
+    core.end_of_data(END, 0.2)
+    assert core.state is ReceiverState.COMMITTING and core.due
+    assert said(core) == [Credit(7, 10, 10, 10)]
+    core.committed()
+    assert said(core) == [Fin(7, DATA.whole, "", 0.1)]
+    assert core.over and core.deadline() is None
+
+
+def test_a_jump_is_asked_for_at_once() -> None:
+    core = begun()
+    light(core, 0, 3)
+    assert said(core) == [Nack(7, ((1, 2),))]
+    core.arrived(4, 2, piece(4, 2), 0.0)
+    core.arrived(7, 4, piece(7, 4), 0.0)
+    assert said(core, Nack) == [Nack(7, ((6, 1),))]
+
+
+def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
+    core = begun(credit=1)
+    core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
+    core.arrived(30_000, 1, memoryview(bytes(10)), 0.0)
+    assert said(core) == []
+    light(core, 0, 2)
+    assert said(core) == [Nack(7, ((1, 1),))]
+
+
+def test_the_tail_is_asked_for_after_a_quiet_moment() -> None:
+    core = begun()
+    light(core, *range(5), now=1.0)
+    core.end_of_data(END, 1.01)
+    said(core)
+    core.tick(1.029)
+    assert said(core, Nack) == []
+    core.tick(1.03)
+    assert said(core, Nack) == [Nack(7, ((5, 35),))]
+
+
+def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
+    core = begun()
+    light(core, *range(4), now=0.1)
+    said(core)
+    core.heard(1, 0.11)
+    core.tick(0.2)
+    assert said(core, Nack) == []
+    core.heard(3, 0.3)
+    core.tick(0.319)
+    assert said(core, Nack) == []
+    core.tick(0.32)
+    assert said(core, Nack) == [Nack(7, ((4, 8),))]
+    assert core.deadline() == pytest.approx(0.82)
+
+
+def test_a_store_that_took_long_had_no_quiet_moment() -> None:
+    core = begun()
+    light(core, *range(4), now=0.1)
+    core.heard(3, 0.1)
+    core.caught_up(0.1, 0.5)
+    core.tick(0.51)
+    assert said(core, Nack) == []
+
+
+def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> None:
+    core = begun()
+    light(core, 0, 1)
+    said(core)
+    core.leg(Leg(7, 2, OPTICAL, 2, "239.0.0.2", 80), 1.0)
+    assert said(core, OnLeg) == [OnLeg(7, 2)]
+    light(core, *range(8, 24), now=1.015)
+    core.tick(1.02)
+    assert said(core, Nack) == [Nack(7, ((2, 6),))]
+
+
+def test_light_after_light_on_the_same_block() -> None:
+    core = begun()
+    for number in (2, 3, 4):
+        core.leg(Leg(7, number, OPTICAL, 0, "239.0.0.2", 80), 1.0)
+    core.tick(5.0)
+    assert said(core, Nack) == []
+
+
+def test_a_pipeline_is_not_asked_but_when_all_has_ended() -> None:
+    core = begun(carrier=PIPELINE)
+    core.assembly.store.put(5, DATA.block(5))
+    core.progressed(1.0)
+    core.heard(9, 1.0)
+    core.tick(5.0)
+    assert said(core, Nack) == []
+    core.end_of_data(END, 5.0)
+    core.tick(5.02)
+    assert said(core, Nack) == [Nack(7, ((0, 20), (24, 16)))]
+
+
+def test_who_waits_for_light_sleeps() -> None:
+    core = begun()
+    for _ in range(50):
+        now = core.deadline()
+        assert now is not None
+        core.tick(now)
+        if core.over:
+            break
+        assert core.deadline() > now  # type: ignore[operator]
+    assert core.over and "nothing heard" in core.reason
+
+
+def test_unanswered_questions_are_repeated_until_repaired() -> None:
+    core = begun()
+    light(core, 0, 2)
+    said(core)
+    core.tick(0.49)
+    assert said(core, Nack) == []
+    core.tick(0.5)
+    assert said(core, Nack) == [Nack(7, ((1, 1),))]
+    core.repaired_by(1, bytes(piece(1)), 0.6)
+    assert core.repaired == 10
+    core.tick(1.2)
+    assert said(core, Nack) == []
+
+
+def test_a_running_repair_puts_the_repetition_off() -> None:
+    core = begun()
+    light(core, 0, 4)
+    said(core)
+    core.repaired_by(1, bytes(piece(1)), 0.45)
+    core.tick(0.6)
+    assert said(core, Nack) == []
+
+
+def test_a_wrong_block_is_asked_for_again_at_once() -> None:
+    core = begun()
+    core.arrived(0, 4, memoryview(bytes(40)), 0.1)
+    assert said(core, Nack) == [Nack(7, ((0, 4),))]
+    core = begun(told=False)
+    core.arrived(0, 4, memoryview(bytes(40)), 0.1)
+    core.assembly.store.expect(0, DATA.digests())
+    core.stored(0.2)
+    assert said(core, Nack) == [Nack(7, ((0, 4),))]
+
+
+def test_replayed_datagrams_neither_put_the_question_off_nor_keep_a_session_alive() -> None:
+    core = begun()
+    light(core, 0, 1)
+    core.end_of_data(END, 0.0)
+    said(core)
+    light(core, 0, 1, now=0.019)
+    core.tick(0.02)
+    assert said(core, Nack) == [Nack(7, ((2, 38),))]
+    light(core, 0, now=9.9)
+    core.tick(10.0)
+    assert core.state is ReceiverState.FAILED
+    assert "10 blocks were not repaired" in core.reason
+
+
+def test_words_alone_do_not_keep_a_transfer_alive_that_gets_nothing_new() -> None:
+    core = begun()
+    core.end_of_data(END, 1.0)
+    for second in range(2, 12):
+        core.heard(10, float(second))
+        core.tick(float(second))
+    assert core.state is ReceiverState.FAILED
+
+
+def test_signs_of_life_come_by_the_clock() -> None:
+    core = begun()
+    core.tick(0.9)
+    assert said(core) == []
+    core.tick(1.0)
+    core.tick(1.5)
+    assert said(core) == [Credit(7, 0, 0, 0)]
+
+
+def test_an_empty_file_is_complete_at_the_end_of_data() -> None:
+    hello = Hello(7, 0, 10, COUNT, SUITE.name, "memory", "m")
+    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 10))), 0.0, TIMINGS)
+    core.end_of_data(EndOfData(7, 0, SUITE.whole(b"")), 0.0)
+    assert core.state is ReceiverState.COMMITTING
+
+
+def test_after_the_end_everything_is_ignored() -> None:
+    core = begun()
+    core.fail("disk full")
+    assert said(core, Fin) == [Fin(7, b"", "disk full")]
+    core.fail("again")
+    light(core, 0)
+    core.repaired_by(1, bytes(piece(1)), 1.0)
+    core.tick(100.0)
+    assert said(core) == [] and core.reason == "disk full"
+
+
+def test_end_of_data_twice_is_a_typed_error() -> None:
+    core = begun()
+    core.end_of_data(END, 0.0)
+    with pytest.raises(LocalProtocolError):
+        core.end_of_data(END, 0.0)
+
+
+def test_many_gaps_are_split_over_several_questions() -> None:
+    data = data_of(50_000)
+    hello = Hello(7, 50_000, 10, COUNT, SUITE.name, "memory", "m")
+    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
+    for segment in range(0, 5000, 2):
+        core.repaired_by(segment, data.content[segment * 10 : segment * 10 + 10], 0.0)
+    said(core)
+    core.end_of_data(EndOfData(7, 50_000, bytes(32)), 0.0)
+    core.tick(0.5)
+    nacks = [message for message in said(core, Nack) if isinstance(message, Nack)]
+    assert max(len(nack.ranges) for nack in nacks) <= 1024
+    assert sorted({asked for nack in nacks for asked in nack.ranges}) == [(s, 1) for s in range(1, 5000, 2)]
