@@ -1,0 +1,368 @@
+"""What a sender says to whom, whom it waits for, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.errors import LocalProtocolError
+from blast_transport.session.peer import Peer, PeerEvent, PeerState
+from blast_transport.session.sender_core import SenderCore, SenderTimings
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PACKETS,
+    PIPELINE,
+    Alive,
+    Credit,
+    Digests,
+    EndOfData,
+    Fin,
+    Hello,
+    Leg,
+    Message,
+    Nack,
+    OnLeg,
+    Quit,
+    Ready,
+    Repair,
+)
+
+HELLO = Hello(7, 395, 10, 4, "xxh3", "memory", "m")
+STREAM = Hello(7, None, 10, 4, "xxh3", "memory", "m")
+BLOCKS = 10
+DIGEST = bytes(range(32))
+TIMINGS = SenderTimings(connect=2.0, ready=3.0, stall=5.0, heartbeat=1.0, freeze=1.0, hold_up=0.2)
+
+
+def said(core: SenderCore, *kinds: type[Message]) -> list[tuple[str, Message]]:
+    messages = [(name, message) for name, message in core.outbox if not kinds or isinstance(message, kinds)]
+    core.outbox.clear()
+    return messages
+
+
+def invited(*names: str, hello: Hello = HELLO) -> SenderCore:
+    core = SenderCore(hello, names, 0.0, TIMINGS)
+    for name in names:
+        core.connected(name, 0.0)
+    assert said(core) == [(name, hello) for name in names]
+    return core
+
+
+def on_leg(*names: str, carrier: str = OPTICAL, hello: Hello = HELLO, window: int = 4) -> SenderCore:
+    core = invited(*names, hello=hello)
+    core.window = window
+    for name in names:
+        core.receive(name, Ready(7), 0.1)
+    core.settle_held()
+    leg = Leg(7, 1, carrier, 0)
+    core.begin_leg(leg, lambda _: leg, 0.1)
+    assert [message for _, message in said(core)] == [leg] * len(names)
+    assert not core.sending
+    for name in names:
+        core.receive(name, OnLeg(7, 1), 0.2)
+    assert core.sending
+    return core
+
+
+def send(core: SenderCore, count: int, now: float = 0.3) -> None:
+    for _ in range(count):
+        assert core.may_send(now)
+        core.digest(bytes(16))
+        core.sent(core.next_block)
+
+
+def at_end(*names: str) -> SenderCore:
+    core = on_leg(*names, window=BLOCKS)
+    send(core, BLOCKS)
+    core.end_of_data(395, DIGEST, 1.0)
+    return core
+
+
+def repairs(core: SenderCore, name: str, now: float = 1.0) -> list[tuple[int, list[tuple[int, int]]]]:
+    taken = []
+    while (repair := core.take_repair(name, now)) is not None:
+        taken.append(repair)
+    return taken
+
+
+def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
+    return Fin(7, digest, reason, 1.0)
+
+
+def test_data_waits_for_every_answer_and_for_no_latecomer() -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    assert core.settling
+    core.tick(2.9)
+    assert core.settling
+    core.tick(3.0)
+    assert not core.settling and "invitation" in core.peers["b"].reason
+    core = on_leg("a", "b")
+    core.gone("b", "lost", 0.4)
+    core.connected("b", 0.5)
+    assert not core.settling and core.sending
+
+
+def test_the_whole_way() -> None:
+    core = at_end("a")
+    assert repairs(core, "a") == []
+    assert said(core, EndOfData) == [("a", EndOfData(7, 395, DIGEST))]
+    core.receive("a", fin(), 1.1)
+    assert core.peers["a"].state is PeerState.COMPLETE
+    assert core.over and core.deadline() is None
+
+
+def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
+    core = on_leg("a")
+    send(core, 3)
+    core.tell_digests()
+    assert said(core, Digests) == [("a", Digests(7, 0, bytes(48)))]
+    send(core, 1)
+    core.tell_digests()
+    assert said(core, Digests) == [("a", Digests(7, 3, bytes(16)))]
+    core.gone("a", "lost", 0.4)
+    core.connected("a", 0.5)
+    core.receive("a", Ready(7, ((0, 1),)), 0.6)
+    assert said(core, Digests, Leg) == [("a", Digests(7, 0, bytes(64))), ("a", Leg(7, 1, OPTICAL, 4))]
+    core.receive("a", OnLeg(7, 1), 0.7)
+    assert repairs(core, "a") == [(1, [(0, 4)]), (2, [(0, 4)]), (3, [(0, 4)])]
+
+
+def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
+    core = on_leg("a", "b", window=4)
+    send(core, 4)
+    assert not core.may_send(0.3)
+    core.receive("a", Credit(7, 4, 4, 4), 0.3)
+    assert not core.may_send(0.3)
+    core.receive("b", Credit(7, 1, 1, 1), 0.3)
+    send(core, 1)
+    assert not core.may_send(0.3)
+    core.lose("b", "gone")
+    send(core, 3)
+    assert not core.may_send(0.3)
+
+
+def test_a_light_that_waits_says_how_far_it_is() -> None:
+    core = on_leg("a", window=2)
+    send(core, 2)
+    said(core)
+    assert not core.may_send(0.35)
+    assert said(core, Alive) == []
+    for now in (0.41, 0.45, 0.52):
+        assert not core.may_send(now)
+    assert said(core, Alive) == [("a", Alive(7, 2))] * 2
+
+
+def test_who_alone_keeps_the_others_waiting_is_demoted() -> None:
+    core = on_leg("a", "b", window=4)
+    send(core, 4)
+    core.receive("a", Credit(7, 4, 4, 4), 0.3)
+    for step in range(30):
+        core.receive("b", Alive(7, 0), 0.3 + step * 0.01)
+        if core.may_send(0.3 + step * 0.01):
+            break
+    assert "slower" in core.peers["b"].demoted and not core.peers["a"].demoted
+    assert 0.2 <= step * 0.01 < 0.25
+
+
+def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> None:
+    core = on_leg("a", "b", window=4)
+    send(core, 4)
+    core.receive("a", Credit(7, 4, 4, 4), 0.4)
+    core.receive("b", Nack(7, ((0, 16),)), 0.4)
+    core.receive("b", Credit(7, 0, 0, 0), 1.3)
+    core.tick(1.4)
+    assert "no progress" in core.peers["b"].demoted
+    assert repairs(core, "b", 2.0) == []
+    core.receive("a", Credit(7, 8, 8, 8), 1.4)
+    for _ in range(6):
+        core.receive("a", Credit(7, core.next_block, core.next_block, core.next_block), 1.4)
+        send(core, 1, 1.4)
+    core.end_of_data(395, DIGEST, 1.5)
+    assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
+
+
+def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
+    core = at_end("a", "b")
+    core.receive("a", Nack(7, ((39, 1), (21, 2), (4, 1))), 1.1)
+    said(core)
+    assert core.take_repair("a", 2.0) == (9, [(3, 1)])
+    assert said(core) == []
+    assert repairs(core, "a", 2.0) == [(5, [(1, 2)]), (1, [(0, 1)])]
+    assert said(core) == [("a", EndOfData(7, 395, DIGEST))]
+    assert core.peers["a"].repaired_bytes == 10 + 20 + 10
+    assert repairs(core, "b") == []
+
+
+def test_what_two_miss_goes_by_light_and_the_rest_alone() -> None:
+    core = on_leg("a", "b", window=BLOCKS)
+    send(core, 8)
+    core.receive("a", Nack(7, ((4, 3), (20, 1))), 1.0)
+    core.receive("b", Nack(7, ((5, 3),)), 1.01)
+    assert repairs(core, "a", 1.02) == [], "others may miss the same"
+    assert core.take_shared_repair(1.005, 0.02) is None
+    assert core.take_shared_repair(1.03, 0.02) == (1, 0b0110)
+    assert core.take_shared_repair(1.03, 0.02) is None
+    assert repairs(core, "a", 1.03) == [(1, [(0, 1)]), (5, [(0, 1)])]
+    assert repairs(core, "b", 1.03) == [(1, [(3, 1)])]
+    assert core.shared_repairs == 2
+
+
+def test_repairs_that_might_be_shared_do_not_wait_for_light_that_is_gone() -> None:
+    core = on_leg("a", "b", window=BLOCKS)
+    send(core, 8)
+    core.receive("a", Nack(7, ((4, 3),)), 1.0)
+    assert repairs(core, "a", 1.05) == []
+    assert repairs(core, "a", 1.2) == [(1, [(0, 3)])]
+
+
+def test_what_was_not_sent_cannot_be_lost() -> None:
+    core = on_leg("a", window=BLOCKS)
+    send(core, 2)
+    core.receive("a", Nack(7, ((0, 1 << 33),)), 1.0)
+    assert [block for block, _ in repairs(core, "a", 2.0)] == [0, 1, 2], "the third may be on its way"
+    core.receive("a", Nack(7, ((1 << 40, 1 << 40),)), 2.0)
+    assert repairs(core, "a", 3.0) == []
+
+
+def test_endless_questions_have_an_end() -> None:
+    core = at_end("a")
+    for _ in range(10):
+        core.receive("a", Nack(7, ((0, 40),)), 1.0)
+        repairs(core, "a", 2.0)
+    assert "4 times" in core.peers["a"].reason
+
+
+def test_a_stalled_receiver_fails_and_the_other_does_not() -> None:
+    core = at_end("a", "b")
+    repairs(core, "a")
+    repairs(core, "b")
+    core.receive("b", Credit(7, 5, 5, 5), 5.5)
+    core.tick(6.0)
+    assert "did not confirm" in core.peers["a"].reason
+    core.receive("b", fin(), 6.1)
+    assert core.peers["b"].state is PeerState.COMPLETE and core.over
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Ready(7),
+        Repair(7, 1, b""),
+        EndOfData(7, 395, DIGEST),
+        HELLO,
+        Leg(7, 2, OPTICAL, 0),
+        Digests(7, 0, bytes(16)),
+        fin(digest=bytes(32)),
+        fin(reason="disk full"),
+        Quit(7, "stopped"),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_what_a_receiver_must_not_say_costs_only_that_receiver(message: Message) -> None:
+    core = at_end("a", "b")
+    repairs(core, "a")
+    core.receive("a", message, 1.0)
+    assert core.peers["a"].state is PeerState.FAILED and core.peers["a"].reason
+    assert core.peers["b"].state is PeerState.READY
+
+
+def test_done_before_the_end_is_a_lie_and_holding_what_there_is_not_as_well() -> None:
+    core = on_leg("a")
+    core.receive("a", fin(), 0.3)
+    assert "broke the protocol" in core.peers["a"].reason
+    core = invited("a")
+    core.receive("a", Ready(7, ((5, 6),)), 0.3)
+    assert "holds blocks that there are not" in core.peers["a"].reason
+
+
+def test_late_messages_of_another_session_are_ignored() -> None:
+    core = invited("a")
+    core.receive("a", Fin(6, DIGEST, "old"), 0.1)
+    assert core.peers["a"].state is PeerState.INVITED
+
+
+def test_what_everybody_holds_is_not_wanted() -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7, ((0, 5),)), 0.1)
+    core.receive("b", Ready(7, ((2, 1), (4, 5))), 0.1)
+    core.settle_held()
+    assert [block for block in range(BLOCKS) if not core.wanted(block)] == [2, 4]
+
+
+def test_packets_are_owed_as_they_are_digested() -> None:
+    core = on_leg("a", "b", carrier=PACKETS, hello=STREAM)
+    core.owe(3)
+    assert [block for block, _ in repairs(core, "a")] == [0, 1, 2]
+    core.owe(3)
+    core.owe(5)
+    assert [block for block, _ in repairs(core, "a")] == [3, 4]
+    assert [block for block, _ in repairs(core, "b")] == [0, 1, 2, 3, 4]
+
+
+def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
+    core = on_leg("a", "b", hello=STREAM, window=8)
+    send(core, 6)
+    core.receive("a", Credit(7, 6, 5, 5), 0.4)
+    core.receive("b", Credit(7, 6, 2, 2), 0.4)
+    assert core.needed == 2
+    core.demote("b", "slow")
+    assert core.needed == 5
+    core.lose("a", "gone")
+    assert core.needed == 2, "nobody else is left"
+
+
+def test_who_does_not_follow_to_a_leg_is_left_behind_and_may_still_come() -> None:
+    core = on_leg("a", "b")
+    leg = Leg(7, 2, OPTICAL, 0, "239.0.0.9", 1)
+    core.begin_leg(leg, lambda _: leg, 1.0)
+    core.receive("a", OnLeg(7, 2), 1.1)
+    assert not core.sending
+    core.tick(1.9)
+    assert not core.sending
+    core.tick(2.0)
+    assert core.sending and core.peers["b"].demoted
+    core.receive("b", OnLeg(7, 2), 2.5)
+    assert core.peers["b"].state is PeerState.READY
+    core.begin_leg(leg, lambda _: leg, 3.0)
+    core.tick(10.0)
+    assert core.peers["b"].state is PeerState.FAILED
+
+
+def test_who_is_moving_when_a_chain_begins_without_it_is_not_waited_for() -> None:
+    core = on_leg("a", "b")
+    light, chain = Leg(7, 2, OPTICAL, 0), Leg(7, 3, PIPELINE, 0)
+    core.begin_leg(light, lambda _: light, 1.0)
+    core.begin_leg(chain, {"a": chain}.get, 1.0)
+    core.receive("a", OnLeg(7, 3), 1.1)
+    assert core.sending and core.peers["b"].state is PeerState.READY
+
+
+def test_a_receiver_that_closes_at_every_invitation_is_given_up() -> None:
+    core = invited("a")
+    for second in range(3):
+        core.gone("a", "closed", float(second))
+        core.connected("a", second + 0.5)
+    assert core.peers["a"].state is PeerState.FAILED
+
+
+def test_a_pause_is_as_long_as_it_likes() -> None:
+    core = on_leg("a")
+    send(core, 2)
+    core.receive("a", Credit(7, 2, 2, 2), 0.3)
+    for second in range(1, 100):
+        core.tick(float(second))
+        assert said(core) == [("a", Alive(7, 2))]
+    assert core.sending
+
+
+def test_the_end_of_all_is_said_to_everybody() -> None:
+    core = on_leg("a", "b")
+    core.gone("b", "lost", 0.3)
+    core.quit("enough")
+    assert said(core, Quit) == [("a", Quit(7, "enough"))]
+    assert [peer.reason for peer in core.peers.values()] == ["enough", "enough"] and core.over
+
+
+def test_states_change_as_the_table_says() -> None:
+    with pytest.raises(LocalProtocolError):
+        Peer(0.0).move(PeerEvent.STORED)
