@@ -8,15 +8,8 @@ from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
+from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, Receiver
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
-
-AUTO, OPTICAL, PIPELINE, PACKETS = "auto", "optical", "pipeline", "packets"
-RACKS, NAMES, GIVEN = "racks", "names", "given"
-STREAM = "-"
-AGENT_PORT = 9095
-
-Receiver = tuple[str, str, int]
-"""(name, address, port) of an agent."""
 
 _DESCRIPTION = """\
 Bring a file, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over SSH).

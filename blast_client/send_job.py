@@ -23,8 +23,8 @@ from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import Delivered, deliver
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
 from blast_client.options import tls_settings
-from blast_client.send_command import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
 from blast_client.send_progress import ProgressLines, ProgressView, bar
+from blast_client.send_words import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, read_token
 from blast_transport.agent.connection import dialer

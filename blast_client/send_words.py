@@ -1,0 +1,11 @@
+"""What may be said to `blast send`: ways, orders, where agents are."""
+
+from __future__ import annotations
+
+AUTO, OPTICAL, PIPELINE, PACKETS = "auto", "optical", "pipeline", "packets"
+RACKS, NAMES, GIVEN = "racks", "names", "given"
+STREAM = "-"
+AGENT_PORT = 9095
+
+Receiver = tuple[str, str, int]
+"""(name, address, port) of an agent."""
