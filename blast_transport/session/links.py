@@ -137,10 +137,15 @@ class ControlLinks:
         self._drop_silent(core)
 
     def drop_failed(self, core: SenderCore) -> None:
-        """A failed receiver's connection carries no further transfer: what is still in it belongs to this one."""
+        """A failed receiver's connection carries no further transfer: what is still in it belongs to this one.
+
+        Nor does one with repairs in it that somebody else was quicker to bring.
+        """
         for name, peer in core.peers.items():
-            if peer.over and peer.reason and name in self._open:
-                line = self._open[name]
+            if not peer.over or name not in self._open:
+                continue
+            line = self._open[name]
+            if peer.reason or (peer.overserved and isinstance(line, DirectLine)):
                 if line.let_go(name):
                     self._close(line)
                 self._open.pop(name, None)

@@ -147,6 +147,11 @@ class Peer:
         return self.state in (PeerState.COMPLETE, PeerState.FAILED)
 
     @property
+    def overserved(self) -> bool:
+        """It was sent more repairs than it had use for, and ended without reading them, maybe."""
+        return self.fin is not None and self.repaired_bytes != self.fin.repaired
+
+    @property
     def active(self) -> bool:
         """It keeps up with the others."""
         return self.state is PeerState.READY and not self.demoted

@@ -22,10 +22,11 @@ from blast_transport.report import TransferResult
 from blast_transport.session.links import dial
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.sender import Sender
 from blast_transport.session.sender_core import SenderTimings
 from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import Hello, Message, Quit, Ready
+from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
@@ -388,3 +389,43 @@ def test_the_commands_end_to_end(tmp_path: Path, file: Path, content: bytes) -> 
         assert first.process.wait(PATIENCE) == 0
         none = subprocess.run([*command, "--carrier", "packets"], capture_output=True, check=False)
         assert none.returncode == 1
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
+    tmp_path: Path, file: Path, used: bool
+) -> None:
+    """A receiver by hand, which asks for a segment at the end, and may say that it had no use for it."""
+    left_open: list[bool] = []
+
+    def receive(listening: socket.socket) -> None:
+        control, _ = listening.accept()
+        with control:
+            session, digest, done = 0, b"", False
+            while not done:
+                match hear(control):
+                    case Hello() as hello:
+                        session = hello.session
+                        control.sendall(encode(Ready(session)))
+                    case Leg(number=number):
+                        control.sendall(encode(OnLeg(session, number)))
+                    case EndOfData() as end:
+                        digest = end.digest
+                        control.sendall(encode(Nack(session, ((0, 1),))))
+                    case Repair(data=data):
+                        control.sendall(encode(Fin(session, digest, repaired=len(data) if used else 0)))
+                        done = True
+            control.settimeout(0.5)
+            try:
+                left_open.append(control.recv(1) != b"")
+            except TimeoutError:
+                left_open.append(True)
+
+    file.write_bytes(bytes(50_000))
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        thread = threading.Thread(target=receive, args=(listening,))
+        thread.start()
+        with Sender([("r", *listening.getsockname())], SenderSettings(LOOPBACK, MTU)) as sender:
+            assert sender.send_file(file, Route(light())).complete == 1
+            thread.join(PATIENCE)
+    assert left_open == [used]
