@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from blast_transport.session.peer import LISTENING, PeerState
 from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Nack
 from tests.support.transport_data import Data, data_of
-from tests.support.transport_world import FOREVER, SPACING, Faults, Host, Spans, World
+from tests.support.transport_world import SPACING, World
+from tests.support.transport_world_hosts import FOREVER, Faults, Host, Spans
 
 BLOCK = 40
 shares = st.sampled_from([0.0, 0.01, 0.1, 0.5])

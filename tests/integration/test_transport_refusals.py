@@ -1,0 +1,250 @@
+"""What a receiver refuses, what a sender is told, and what is wrong with what we give it; on loopback."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret
+from blast_transport.errors import SourceChangedError, WrongInputError
+from blast_transport.session.links import dial
+from blast_transport.session.receiver_core import ReceiverTimings
+from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.sender import Sender
+from blast_transport.session.sender_core import SenderTimings
+from blast_transport.session.settings import SenderSettings
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
+from tests.support.transport_hosts import (
+    LOOPBACK,
+    MTU,
+    PATIENCE,
+    agent,
+    agents,
+    light,
+    sender_to,
+)
+
+SIZE = 6 << 20
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return random.Random(77).randbytes(SIZE)
+
+
+@pytest.fixture
+def file(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "content.bin"
+    path.write_bytes(content)
+    return path
+
+
+def ways() -> list[Way]:
+    return [light(), Chain(), Packets()]
+
+
+def talk(address: tuple[str, str, int], hello: Hello) -> tuple[socket.socket, Message]:
+    """Invite a receiver by hand; its answer."""
+    control = socket.create_connection(address[1:], PATIENCE)
+    control.sendall(encode(hello))
+    return control, hear(control)
+
+
+def hear(control: socket.socket) -> Message:
+    decoder = Decoder()
+    while True:
+        for message in decoder.feed(control.recv(1)):
+            return message
+
+
+def hello(**more: object) -> Hello:
+    fields = {"session": 5, "size": 1000, "segment_size": 100, "block_segments": 4, "suite": "xxh3"}
+    return Hello(**{**fields, "kind": "file", "name": "half", **more})  # type: ignore[arg-type]
+
+
+def test_two_senders_with_one_session_id(tmp_path: Path) -> None:
+    with agent(tmp_path / "r") as there:
+        control, ready = talk(there.address, hello())
+        assert isinstance(ready, Ready)
+        other, answer = talk(there.address, hello(name="other"))
+        assert isinstance(answer, Quit) and "another sender" in answer.reason
+        other.close()
+        control.close()
+        assert there.failed().name == "half"
+        assert there.server.refusals.totals.total() == 1
+
+
+def test_a_sender_that_vanishes_leaves_nothing_behind_but_what_can_be_gone_on_with(tmp_path: Path) -> None:
+    with agent(tmp_path / "r") as there:
+        for content, left in (("", []), ("c0ffee", [".blast", ".blast"])):
+            control, ready = talk(there.address, hello(content=content))
+            assert isinstance(ready, Ready)
+            assert len(there.files()) == 2
+            control.close()
+            assert "closed" in there.failed().reason
+            assert [name[:6] for name in there.files()] == left
+
+
+def test_a_silent_sender_is_given_up(tmp_path: Path) -> None:
+    with agent(tmp_path / "r", timings=ReceiverTimings(silence=0.2)) as there:
+        control, _ = talk(there.address, hello())
+        assert "nothing heard" in there.failed().reason
+        control.close()
+        assert there.files() == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"name": "../escape"}, "names no file"),
+        ({"name": "/abs"}, "absolute path"),
+        ({"name": ".."}, "names no file"),
+        ({"suite": "md5"}, "cannot be computed"),
+        ({"size": 1 << 37, "segment_size": 1456, "block_segments": 44}, "do not fit"),
+        ({"kind": "command"}, ""),
+        ({"kind": "memory", "size": 1 << 35}, "keeps in memory"),
+    ],
+)
+def test_what_cannot_be_received_is_refused_before_any_data(tmp_path: Path, more: dict[str, object], why: str) -> None:
+    with agent(tmp_path / "r") as there:
+        control, answer = talk(there.address, hello(**more))
+        control.close()
+        assert isinstance(answer, Quit) and why in answer.reason, answer
+        assert there.files() == {}
+        assert [entry.name for entry in tmp_path.iterdir()] == ["r"]
+
+
+def test_control_garbage_does_not_disturb_a_running_transfer(tmp_path: Path, file: Path, content: bytes) -> None:
+    chance = random.Random(9)
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
+
+        def disturb() -> None:
+            for _ in range(50):
+                with socket.create_connection(there.address[1:]) as control:
+                    control.sendall(chance.randbytes(chance.randrange(1, 300)))
+
+        thread = threading.Thread(target=disturb)
+        thread.start()
+        result = sender.send_file(file, Route(light()))
+        thread.join(PATIENCE)
+        assert result.complete == 1
+        assert there.files() == {file.name: content}
+
+
+def test_a_receiver_that_cannot_write_is_its_own_reason(tmp_path: Path, file: Path) -> None:
+    with agents(tmp_path, 2) as (fine, gone), sender_to([fine, gone]) as sender:
+        gone.directory.rmdir()
+        result = sender.send_file(file, Route(light()))
+        assert [outcome.complete for outcome in result.receivers] == [True, False]
+        assert result.receivers[1].reason
+
+
+def test_a_highest_rate_is_kept(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content[: 2 << 20])
+    with (
+        agent(tmp_path / "a") as fast,
+        agent(tmp_path / "b", highest_rate=60e6) as slower,
+        sender_to([fast, slower]) as sender,
+    ):
+        began = time.monotonic()
+        result = sender.send_file(path, Route(light(100e6)))
+        assert result.complete == 2 and not any(outcome.demoted for outcome in result.receivers)
+        assert time.monotonic() - began > (2 << 20) * 8 / 60e6
+        result = sender.send_file(path, Route(light(800e6)))
+        assert result.complete == 2 and result.receivers[1].demoted
+
+
+# ------------------------------------------------------------------------------------------------ errors of ours
+
+
+def test_a_file_that_shrinks_is_our_typed_error(tmp_path: Path, file: Path) -> None:
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
+        timer = threading.Timer(0.2, os.truncate, [file, 1000])
+        timer.start()
+        with pytest.raises(SourceChangedError):
+            sender.send_file(file, Route(light(50e6)))
+        timer.join()
+        there.failed()
+        assert file.name not in there.files()
+        file.write_bytes(b"short")
+        assert sender.send_file(file, Route(light())).complete == 1
+
+
+def test_an_unpaced_sender_cannot_be_had(tmp_path: Path, file: Path) -> None:
+    with agent(tmp_path / "r") as there, sender_to([there]) as sender:
+        for rate in (0.0, -1.0, float("nan"), float("inf")):
+            with pytest.raises(WrongInputError, match="rate"):
+                sender.send_file(file, Route(light(rate)))
+
+
+def test_light_without_an_interface_is_wrong_input(tmp_path: Path, file: Path) -> None:
+    with agent(tmp_path / "r") as there, sender_to([there], SenderSettings()) as sender:
+        with pytest.raises(WrongInputError, match="interface"):
+            sender.send_file(file, Route(light()))
+        assert sender.send_file(file, Route(Chain())).complete == 1
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_shared_secret_protects_every_way(tmp_path: Path, file: Path, content: bytes, sealed: bool) -> None:
+    secret, other = SharedSecret(b"s" * 32), SharedSecret(b"t" * 32)
+    with agents(tmp_path, 2, credentials=secret) as there:
+        settings = SenderSettings(LOOPBACK, MTU, sealed=sealed, dialer=dialer(secret), credentials=secret)
+        with sender_to(there, settings) as sender:
+            for way in ways():
+                result = sender.send_file(file, Route(way))
+                assert [outcome.reason for outcome in result.receivers] == ["", ""]
+                assert all(one.files() == {file.name: content} for one in there)
+        timings = SenderTimings(connect=0.2)
+        for wrong in (dial, dialer(other)):
+            with sender_to(there, SenderSettings(LOOPBACK, MTU, timings, dialer=wrong)) as sender:
+                result = sender.send_file(file, Route(light()))
+                assert result.complete == 0 and all(outcome.reason for outcome in result.receivers)
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
+    tmp_path: Path, file: Path, used: bool
+) -> None:
+    """A receiver by hand, which asks for a segment at the end, and may say that it had no use for it."""
+    left_open: list[bool] = []
+
+    def receive(listening: socket.socket) -> None:
+        control, _ = listening.accept()
+        with control:
+            session, digest, done = 0, b"", False
+            while not done:
+                match hear(control):
+                    case Hello() as hello:
+                        session = hello.session
+                        control.sendall(encode(Ready(session)))
+                    case Leg(number=number):
+                        control.sendall(encode(OnLeg(session, number)))
+                    case EndOfData() as end:
+                        digest = end.digest
+                        control.sendall(encode(Nack(session, ((0, 1),))))
+                    case Repair(data=data):
+                        control.sendall(encode(Fin(session, digest, repaired=len(data) if used else 0)))
+                        done = True
+            control.settimeout(0.5)
+            try:
+                left_open.append(control.recv(1) != b"")
+            except TimeoutError:
+                left_open.append(True)
+
+    file.write_bytes(bytes(50_000))
+    with socket.create_server((LOOPBACK, 0)) as listening:
+        thread = threading.Thread(target=receive, args=(listening,))
+        thread.start()
+        with Sender([("r", *listening.getsockname())], SenderSettings(LOOPBACK, MTU)) as sender:
+            assert sender.send_file(file, Route(light())).complete == 1
+            thread.join(PATIENCE)
+    assert left_open == [used]
