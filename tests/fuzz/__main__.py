@@ -25,6 +25,8 @@ MODULES = (
     "blast_controller/rpc/frames.py",
     "blast_controller/rpc/messages.py",
     "blast_controller/rpc/convert.py",
+    "blast_transport/wire/codec.py",
+    "blast_transport/wire/fields.py",
     "tl1_driver/codec.py",
     "tl1_driver/scanner.py",
     "tl1_driver/messages.py",
@@ -33,6 +35,8 @@ MODULES = (
     "tl1_driver/dialects/*.py",
 )
 DECODING = {
+    "blast_transport/wire/codec.py": ("_checked", "_decode_digests", "_decode_nack", "_decode_repair"),
+    "blast_transport/wire/fields.py": ("from_json", "_value", "_finite", "_tuple"),
     "blast_controller/rpc/convert.py": ("to_request", "to_extension", "to_page_query", "_optional_float"),
     "blast_controller/rpc/messages.py": (
         "ServiceCodec.read_header",
@@ -96,10 +100,11 @@ def run_all(count: int, only: str) -> None:
     from tests.fuzz.test_config_fuzz import CONFIG
     from tests.fuzz.test_rpc_messages import BODY, STREAM
     from tests.fuzz.test_tl1_fuzz import TRANSCRIPTS
+    from tests.fuzz.test_transport_wire import STREAM as CONTROL
     from tests.support.fuzzing import fuzz
 
     print(f"{'decoder':<16}{'inputs':>10}{'mutations':>11}{'seeds found':>13}{'CPU seconds':>13}  outcomes")
-    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG):
+    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL):
         if only not in decoder.name:
             continue
         print(f"fuzzing {decoder.name} with {count} inputs", file=sys.stderr, flush=True)

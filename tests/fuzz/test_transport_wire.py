@@ -52,8 +52,11 @@ def invented(rng: random.Random) -> bytes:
     body = rng.randbytes(rng.randrange(80))
     if rng.random() < 0.5:
         fields = ["session", "size", "held", "chain", "carrier", "number", "first", "reason", "leg", "key"]
+        fields += ["highest_rate", "first_datagram"]
         values = [0, 1, -1, 1.5, True, None, "", "ab", "optical", [], [[1, 2]], {}, 1 << 70]
-        body = json.dumps({name: rng.choice(values) for name in rng.sample(fields, rng.randrange(9))}).encode()
+        values += [10**400, float("inf"), [[1]], [["", "h"]], [["", "h", 1], ["a", "h", 2]]]
+        always = {"session": rng.choice([1, 1, 1, 1 << 40])} if rng.random() < 0.8 else {}
+        body = json.dumps(always | {name: rng.choice(values) for name in rng.sample(fields, rng.randrange(6))}).encode()
     return FRAME.pack(len(body), number, VERSION) + body
 
 
