@@ -57,6 +57,7 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 _WAKES = 4096
 _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
+_ALIVE_SECONDS = 0.5
 _PATIENCE_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 
@@ -96,9 +97,10 @@ class ReceiverSession:
         self._link = SenderLink(sock, self._selector, self._hear, _PATIENCE_SECONDS if hello.owner else 0.0)
         key = self._link.connection.hidden(hello.session, hello.key)
         sealer = Sealer(key) if key else None
-        self._store = Store(hello.layout, suite, surroundings.target_of(hello))
+        self._alive_at = now + _ALIVE_SECONDS
+        self._store = Store(hello.layout, suite, surroundings.target_of(hello), self._sign_of_life)
         self._assembly = Assembly(self._store, sealer)
-        self._core = ReceiverCore(hello, self._assembly, now, surroundings.timings)
+        self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
         self._started, self._resumed = now, self._store.held.held
         self._light: LightSocket | None = None
         # One that light has followed may still bring what was under way.
@@ -111,6 +113,12 @@ class ReceiverSession:
         self._good = False
         self._done = Event()
         self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+
+    def _sign_of_life(self) -> None:
+        """To check what an earlier session has left may take longer than an invitation may wait."""
+        if time.monotonic() >= self._alive_at:
+            self._alive_at = time.monotonic() + _ALIVE_SECONDS
+            self._link.send([Alive(self.hello.session, 0)])
 
     def run(self) -> bool:
         """Receive to the end; whether the connection can carry another session."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
@@ -25,10 +26,13 @@ class Store:
     """One session's data at one receiver.
 
     Attributes to read: `layout`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that came
-    with a wrong digest). `take_wrong` gives the blocks that have to be asked for again because of that.
+    with a wrong digest). `take_wrong` gives the blocks that have to be asked for again because of that. `checked` is
+    called for every block that an earlier session has left.
     """
 
-    def __init__(self, layout: Layout, suite: Suite, target: Target) -> None:
+    def __init__(
+        self, layout: Layout, suite: Suite, target: Target, checked: Callable[[], None] = lambda: None
+    ) -> None:
         self.layout = layout
         self.target = target
         self.held = BlockMap()
@@ -43,7 +47,7 @@ class Store:
         self._early: dict[int, bytes] = {}
         self._lock = threading.RLock()
         if isinstance(target, FileTarget):
-            self._resume(target)
+            self._resume(target, checked)
 
     @property
     def descriptor(self) -> int | None:
@@ -171,8 +175,9 @@ class Store:
         with self._lock:
             self.target.discard(resumable=resumable)
 
-    def _resume(self, target: FileTarget) -> None:
+    def _resume(self, target: FileTarget, checked: Callable[[], None]) -> None:
         for block, digest in target.blocks_on_disk(self.layout, self._suite):
+            checked()
             self._own.set(block, digest)
             self.held.add(block)
         self.position = self.held.first_missing()

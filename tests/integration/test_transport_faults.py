@@ -15,7 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.blocks.digests import Suite
+from blast_transport.blocks.layout import Layout
 from blast_transport.report import Received, TransferResult
+from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.sender_core import SenderTimings
@@ -298,3 +301,29 @@ def test_a_full_disk_is_that_receivers_reason(tmp_path: Path, file: Path, conten
             assert good.files() == {file.name: content}
     finally:
         subprocess.run(["umount", "--lazy", str(small)], check=True)
+
+
+def test_checking_what_is_there_may_take_longer_than_an_invitation_waits(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content[: 4 << 20])
+    with agent(tmp_path / "r", timings=ReceiverTimings(silence=1.0)) as there:
+        with sender_to([there]) as sender:
+            route = Route(light(50e6))
+            with sending(sender, path, route):
+                until(lambda: has_begun(there.directory, path.name, 2 << 20))
+                route.give_up("enough for today")
+            there.failed()
+        on_disk = FileTarget.blocks_on_disk
+
+        def slowly(target: FileTarget, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
+            for found in on_disk(target, layout, suite):
+                time.sleep(0.06)
+                yield found
+
+        monkeypatch.setattr(FileTarget, "blocks_on_disk", slowly)
+        with sender_to([there], SenderSettings(LOOPBACK, MTU, SenderTimings(ready=1.0))) as sender:
+            result = sender.send_file(path, Route(light()))
+        assert result.receivers[0].reason == ""
+        assert there.received().resumed_blocks > 20
