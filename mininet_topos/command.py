@@ -1,4 +1,4 @@
-"""`blast lab up|down|demo` on the command line."""
+"""`blast lab up|down|demo|replay` on the command line."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from mininet_topos.errors import LabError, PlanError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
+from mininet_topos.replay.options import register as register_replay
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -35,6 +36,7 @@ _LAB_EXAMPLE = """\
 examples:
   blast lab demo                        play everything once, measured
   blast lab up --preset small           a lab to type at
+  blast lab replay sample --first 24    a trace, scaled down, with real data
   blast lab down b3f2                   remove a lab"""
 
 Subparsers = Any
@@ -54,6 +56,7 @@ def register(subparsers: Subparsers) -> None:
     _register_up(commands)
     _register_down(commands)
     register_demo(commands)
+    register_replay(commands)
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:

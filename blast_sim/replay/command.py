@@ -10,74 +10,46 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from algorithms.scheduling import POLICIES
 from blast_sim.compute import compute_of
 from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.flow.report import as_table
+from blast_sim.replay.reading import policies_from, workload_from
 from blast_sim.replay.result import Row, result
 from blast_sim.replay.runs import Ran, Run, play_all
 from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection
-from blast_sim.traces.deriving import Volume
-from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.workload import Workload
 from blast_sim.wrong_input import WrongInput
 
 DONE = 0
-ALL = "all"
+MADE_BY = "flow simulator"
 RACKS_A_SPLITTER = 3
 """Racks for each splitter, unless the number of splitters is given."""
 
 COLUMNS = ("policy", "mean_seconds", "median_seconds", "p95_seconds", "p99_seconds", "longest_seconds", "without_light")
+"""Those of a policy's row that are for a table."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay and print; the exit status. Raises WrongInput, OSError."""
-    workload = load_workload(arguments.trace, arguments.format, _derivation(arguments))
+    workload = workload_from(arguments)
     if not arguments.shuffles:
         workload = replace(workload, shuffles=())
     setting = _setting(arguments, workload)
-    runs = [Run(workload, setting, policy) for policy in _policies(arguments.policy)]
+    runs = [Run(workload, setting, policy) for policy in policies_from(arguments.policy)]
     ends = len(runs) * (len(workload.multicasts) + len(workload.shuffles))
     bar = tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
     with bar:
         ran = play_all(runs, arguments.processes, bar.update)
     rows = [one.row for one in ran]
     if arguments.figure is not None:
-        _draw(arguments.figure, rows)
+        draw(arguments.figure, rows)
     if arguments.json:
         told = {**setting.told, "shuffles": arguments.shuffles}
-        sys.stdout.write(json.dumps(result(arguments.trace, workload.rules, told, rows), indent=1) + "\n")
+        sys.stdout.write(json.dumps(result(MADE_BY, arguments.trace, workload.rules, told, rows), indent=1) + "\n")
     else:
         sys.stdout.write(as_table([_shown(one) for one in ran]))
     return DONE
-
-
-def _derivation(arguments: argparse.Namespace) -> Derivation:
-    return Derivation(
-        rule=arguments.rule,
-        volume=_volume(arguments.volume),
-        seed=arguments.seed,
-        iterations=arguments.iterations,
-        period=arguments.period,
-        first=arguments.first,
-        machines_per_rack=arguments.machines_per_rack,
-        placement=arguments.placement,
-    )
-
-
-def _volume(text: str) -> Volume:
-    if text == "maximum":
-        return Volume(measure="maximum")
-    if text == "median":
-        return Volume(measure="median")
-    try:
-        megabytes = float(text)
-    except ValueError:
-        megabytes = 0.0
-    if not 0 < megabytes <= 1e9:
-        raise WrongInput(f"--volume {text!r} is neither maximum, nor median, nor a number of megabytes above 0")
-    return Volume(megabytes)
 
 
 def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
@@ -88,6 +60,7 @@ def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
         raise WrongInput(f"--switch {arguments.switch!r} is not known: there are {', '.join(SWITCHING_SECONDS)}")
     splitters = racks // RACKS_A_SPLITTER if arguments.splitters is None else arguments.splitters
     light = LightSection(
+        rate_gbps=arguments.light_gbps,
         ports_per_rack=arguments.ports,
         directional=arguments.directional,
         splitters=splitters,
@@ -105,24 +78,15 @@ def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
     )
 
 
-def _policies(text: str) -> list[str]:
-    names = list(POLICIES) if text == ALL else list(dict.fromkeys(filter(None, text.split(","))))
-    for name in names:
-        if name not in POLICIES:
-            raise WrongInput(f"--policy {name!r} is none: there are {', '.join(POLICIES)}, and {ALL}")
-    if not names:
-        raise WrongInput(f"--policy names none: there are {', '.join(POLICIES)}, and {ALL}")
-    return names
-
-
 def _shown(ran: Ran) -> Row:
     shuffles = ran.row["mean_shuffle_seconds"]
     extra = {} if shuffles is None else {"mean_shuffle_seconds": shuffles}
     return {**{column: ran.row[column] for column in COLUMNS}, **extra, "cpu_seconds": ran.cpu_seconds}
 
 
-def _draw(folder: Path, rows: list[Row]) -> None:
-    """Pictures need a library that takes a second to load."""
+def draw(folder: Path, rows: list[Row]) -> None:
+    """Mean and tail by policy, as a picture and its CSV in `folder`. Raises OSError."""
+    # Pictures need a library that takes a second to load.
     from blast_sim.figures import save
     from blast_sim.replay.picture import by_policy
 

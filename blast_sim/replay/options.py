@@ -44,13 +44,16 @@ def register_replay(kinds: Any) -> None:
     replay.add_argument(
         "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
     )
-    _register_trace(replay.add_argument_group("the trace"))
+    trace = replay.add_argument_group("the trace")
+    register_trace(trace)
+    trace.add_argument("--shuffles", action="store_true", help="with the coflows' shuffles on the packet network")
     _register_network(replay.add_argument_group("the network"))
     _register_light(replay.add_argument_group("the light"))
     replay.set_defaults(run=_replay)
 
 
-def _register_trace(trace: Any) -> None:
+def register_trace(trace: Any) -> None:
+    """Add what `reading.workload_from` reads."""
     trace.add_argument("--format", choices=("coflow", "philly", "alibaba"), default="coflow", help="(default: coflow)")
     trace.add_argument(
         "--rule", choices=("job-broadcast", "one-to-many"), default="job-broadcast", help="(default: job-broadcast)"
@@ -64,7 +67,6 @@ def _register_trace(trace: Any) -> None:
         "--machines-per-rack", metavar="N", type=whole_number(1, 100_000), default=40, help="default: 40"
     )
     trace.add_argument("--placement", choices=("sorted", "hash"), default="sorted", help="(default: sorted)")
-    trace.add_argument("--shuffles", action="store_true", help="with the coflows' shuffles on the packet network")
 
 
 def _register_network(network: Any) -> None:
@@ -83,6 +85,9 @@ def _register_network(network: Any) -> None:
 def _register_light(light: Any) -> None:
     light.add_argument(
         "--splitters", metavar="N", type=whole_number(0, 100_000), help="(default: a third of the racks)"
+    )
+    light.add_argument(
+        "--light-gbps", metavar="G", type=positive, default=10.0, help="of an optical port (default: 10)"
     )
     light.add_argument("--ways", metavar="N", type=whole_number(2, 1024), default=4, help="of a splitter (default: 4)")
     light.add_argument("--ports", metavar="N", type=whole_number(1, 64), default=1, help="of a rack (default: 1)")

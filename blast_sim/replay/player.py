@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,6 +21,7 @@ from blast_sim.methods.method import Multicast, Phased, World
 from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
+from blast_sim.replay.result import Outcome, Played
 from blast_sim.replay.setting import Setting
 from blast_sim.traces.workload import Multicast as Request
 from blast_sim.traces.workload import Shuffle, Workload
@@ -29,25 +29,6 @@ from blast_sim.traces.workload import Shuffle, Workload
 FALLBACKS = {"naive": naive, "pipeline": pipeline, "overlay": overlay, "hdfs": hdfs}
 RACK_LINKS = slice(1, 3)
 """Where the racks' links stand in a path between servers of two racks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What became of a multicast: seconds from its arrival to the last receiver, with those of the controller's own
-    computation, and whether it had light at any time."""
-
-    request: Request
-    seconds: float
-    compute_seconds: float
-    light: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of all multicasts in order of arrival, of shuffles by name (seconds from their beginning)."""
-
-    multicasts: list[Played]
-    shuffles: dict[str, float]
 
 
 class Player:

@@ -1,6 +1,7 @@
 """Results of a replay: one JSON object, the same from the simulator and from a lab.
 
-    {"format": 1, "made_by": "flow simulator", "trace": "…", "rules": {…}, "setting": {…}, "shuffles": true,
+    {"format": 1, "made_by": "flow simulator" or "lab", "trace": "…", "rules": {…},
+     "network": {…}, "light": {…}, "compute": "…", "shuffles": true,
      "policies": [{"policy": "…", "multicasts": 523, "without_light": 0, "mean_seconds": …, "median_seconds": …,
                    "p95_seconds": …, "p99_seconds": …, "longest_seconds": …, "mean_slowdown": …,
                    "mean_compute_seconds": …, "mean_shuffle_seconds": … or null,
@@ -17,20 +18,42 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from blast_sim.replay.player import Outcome, Played
+from blast_sim.traces.workload import Multicast
 
 FORMAT = 1
-MADE_BY = "flow simulator"
 Row = dict[str, Any]
 
 
-def result(trace: str, rules: Mapping[str, object], told: Mapping[str, object], policies: Sequence[Row]) -> Row:
-    """The whole: the trace's name, the rules it was derived by, what was `told` of the setting, a row a policy."""
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of a multicast: seconds from its arrival to the last receiver, with those of the controller's own
+    computation, and whether it had light at any time."""
+
+    request: Multicast
+    seconds: float
+    compute_seconds: float
+    light: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of all multicasts in order of arrival, of shuffles by name (seconds from their beginning)."""
+
+    multicasts: list[Played]
+    shuffles: dict[str, float]
+
+
+def result(
+    made_by: str, trace: str, rules: Mapping[str, object], told: Mapping[str, object], policies: Sequence[Row]
+) -> Row:
+    """The whole: by what it was played, the trace's name, the rules it was derived by, what was `told` of the setting,
+    a row a policy."""
     return {
         "format": FORMAT,
-        "made_by": MADE_BY,
+        "made_by": made_by,
         "trace": trace,
         "rules": dict(rules),
         **told,

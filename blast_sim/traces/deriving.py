@@ -39,7 +39,8 @@ class Volume:
                 megabytes = statistics.median(sizes)
             case None:
                 megabytes = self.megabytes
-        return max(1, math.ceil(megabytes * MEGABYTE))
+        # 1.1 million is a little more than that in binary: a byte begins at its first thousandth.
+        return max(1, math.ceil(round(megabytes * MEGABYTE, 3)))
 
     def __str__(self) -> str:
         return self.measure or f"{self.megabytes:g} MB"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from blast_api.ttypes import MulticastRequest
+from blast_api.ttypes import Event, EventKind, MulticastRequest
 from blast_client import AsyncClient
 from blast_client.part_sending import PartSent
 from blast_client.sending import send
@@ -35,6 +35,8 @@ LEAST_SECONDS, MOST_SECONDS = 0.15, 5.0
 """The smallest and the largest transfer, in seconds of light."""
 
 MOST_RECEIVERS = 4
+_PREPARATION_SECONDS = 1.0
+"""Before its arrival a request's file is written."""
 _CHANCE_TO_PAUSE, _CHANCE_TO_SPLIT = 0.7, 0.5
 
 
@@ -53,12 +55,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What became of it: `seconds` from its arrival to the last receiver's confirmation; `intact`: by SHA-256."""
+    """What became of it: `seconds` from its arrival to the last receiver's confirmation; `intact`: by SHA-256;
+    `compute_seconds` the controller's, for the first light."""
 
     asked: Asked
     seconds: float
     parts: tuple[PartSent, ...]
     intact: bool
+    compute_seconds: float = 0.0
 
     @property
     def pauses(self) -> int:
@@ -129,26 +133,41 @@ def _seconds(chance: random.Random) -> float:
 
 def serve(stage: Stage, asked: Sequence[Asked], policy: str, done: Callable[[Served], None]) -> Outcome:
     """Send the whole mix in the stage's lab; `done` hears of each request. Raises what sending raises."""
-    paths = {one: _file(stage.lab.directory, one) for one in asked}
     with Receivers(stage, stage.first_hosts()) as receivers:
-        mix = _Mix(stage, receivers, paths, done)
-        served = asyncio.run(mix.run())
+        served = asyncio.run(_Mix(stage, receivers, done).run(asked))
     return Outcome(policy, tuple(served))
 
 
+class _Client(AsyncClient):
+    """Notes how long the decision for a request's first light took, in seconds by key."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.computes: dict[str, float] = {}
+
+    async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
+        event = await super().await_event(key, after_sequence, timeout)
+        if event.kind == EventKind.GRANTED and event.grant.timings is not None:
+            self.computes.setdefault(key, (event.grant.timings.computeMs or 0.0) / 1000)
+        return event
+
+
 class _Mix:
-    def __init__(
-        self, stage: Stage, receivers: Receivers, paths: dict[Asked, Path], done: Callable[[Served], None]
-    ) -> None:
-        self._stage, self._receivers, self._paths, self._done = stage, receivers, paths, done
+    def __init__(self, stage: Stage, receivers: Receivers, done: Callable[[Served], None]) -> None:
+        self._stage, self._receivers, self._done = stage, receivers, done
 
-    async def run(self) -> list[Served]:
-        async with AsyncClient(self._stage.lab.thrift) as client:
-            began = time.monotonic()
-            return list(await asyncio.gather(*(self._one(client, asked, began) for asked in self._paths)))
+    async def run(self, mix: Sequence[Asked]) -> list[Served]:
+        client = _Client(self._stage.lab.thrift)
+        async with client:
+            began = time.monotonic() + _PREPARATION_SECONDS
+            return list(await asyncio.gather(*(self._one(client, asked, began + asked.at) for asked in mix)))
 
-    async def _one(self, client: AsyncClient, asked: Asked, began: float) -> Served:
-        await asyncio.sleep(max(0.0, began + asked.at - time.monotonic()))
+    async def _one(self, client: _Client, asked: Asked, arrival: float) -> Served:
+        """Its file is there for its own time only: those of all together may be more than fits."""
+        await _until(arrival - _PREPARATION_SECONDS)
+        path = self._path(asked)
+        await asyncio.to_thread(lambda: path.write_bytes(os.urandom(asked.size)))
+        await _until(arrival)
         arrived = time.monotonic()
         request = MulticastRequest(
             key=asked.name,
@@ -160,8 +179,9 @@ class _Mix:
         )
         parts = await send(client, request, lambda receivers, route: self._carry(asked, receivers, route))
         seconds = time.monotonic() - arrived
-        intact = await asyncio.to_thread(self._receivers.hashes_equal, self._paths[asked], asked.receivers)
-        served = Served(asked, seconds, tuple(parts), intact)
+        intact = await asyncio.to_thread(self._receivers.hashes_equal, path, asked.receivers)
+        path.unlink()
+        served = Served(asked, seconds, tuple(parts), intact, client.computes.get(asked.name, 0.0))
         self._done(served)
         return served
 
@@ -169,12 +189,13 @@ class _Mix:
         def carry() -> TransferResult:
             ours = self._stage.address(asked.sender)
             with Sender(self._receivers.addresses(receivers), SenderSettings(ours)) as sender:
-                return sender.send_file(self._paths[asked], route)
+                return sender.send_file(self._path(asked), route)
 
         return run_in_network_of(self._stage.lab.host(asked.sender).pid, carry)
 
+    def _path(self, asked: Asked) -> Path:
+        return self._stage.lab.directory / f"{asked.name}.data"
 
-def _file(directory: Path, asked: Asked) -> Path:
-    path = directory / f"{asked.name}.data"
-    path.write_bytes(os.urandom(asked.size))
-    return path
+
+async def _until(moment: float) -> None:
+    await asyncio.sleep(max(0.0, moment - time.monotonic()))

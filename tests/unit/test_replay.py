@@ -11,8 +11,8 @@ import pytest
 from blast_client.command import main
 from blast_controller.core.requests import RequestKey
 from blast_sim.methods.optical import Blast
-from blast_sim.replay.player import Outcome, Player
-from blast_sim.replay.result import percentile, policy_row
+from blast_sim.replay.player import Player
+from blast_sim.replay.result import Outcome, percentile, policy_row
 from blast_sim.replay.runs import Run, play, play_all
 from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection

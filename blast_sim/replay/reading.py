@@ -1,0 +1,53 @@
+"""What is to be replayed, from the options that `blast sim replay` and `blast lab replay` share."""
+
+from __future__ import annotations
+
+import argparse
+
+from algorithms.scheduling import POLICIES
+from blast_sim.traces.deriving import Volume
+from blast_sim.traces.loading import Derivation, load_workload
+from blast_sim.traces.workload import Workload
+from blast_sim.wrong_input import WrongInput
+
+ALL = "all"
+
+
+def workload_from(arguments: argparse.Namespace) -> Workload:
+    """What happens in the trace. Raises WrongInput, OSError."""
+    how = Derivation(
+        rule=arguments.rule,
+        volume=_volume(arguments.volume),
+        seed=arguments.seed,
+        iterations=arguments.iterations,
+        period=arguments.period,
+        first=arguments.first,
+        machines_per_rack=arguments.machines_per_rack,
+        placement=arguments.placement,
+    )
+    return load_workload(arguments.trace, arguments.format, how)
+
+
+def policies_from(text: str) -> list[str]:
+    """The policies that `--policy` names. Raises WrongInput."""
+    names = list(POLICIES) if text == ALL else list(dict.fromkeys(filter(None, text.split(","))))
+    for name in names:
+        if name not in POLICIES:
+            raise WrongInput(f"--policy {name!r} is none: there are {', '.join(POLICIES)}, and {ALL}")
+    if not names:
+        raise WrongInput(f"--policy names none: there are {', '.join(POLICIES)}, and {ALL}")
+    return names
+
+
+def _volume(text: str) -> Volume:
+    if text == "maximum":
+        return Volume(measure="maximum")
+    if text == "median":
+        return Volume(measure="median")
+    try:
+        megabytes = float(text)
+    except ValueError:
+        megabytes = 0.0
+    if not 0 < megabytes <= 1e9:
+        raise WrongInput(f"--volume {text!r} is neither maximum, nor median, nor a number of megabytes above 0")
+    return Volume(megabytes)

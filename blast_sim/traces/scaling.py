@@ -1,0 +1,49 @@
+"""A trace made small enough for a lab: racks folded onto fewer, less to send, sooner.
+
+Rack r becomes rack r mod N. A group that is then within one rack needs no light, and is dropped and counted. A scaled
+trace is written in the coflow format, one mapper a coflow, so that `--volume maximum` reads it as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from blast_sim.traces.coflow_file import Coflow, CoflowTrace
+from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
+from blast_sim.wrong_input import WrongInput
+
+
+def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Workload:
+    """The multicasts on so many racks, bytes divided by `scale` and arrivals (to the millisecond) by `speed`.
+
+    Shuffles are left out. Raises WrongInput where no group is left.
+    """
+    folded = [_folded(one, racks) for one in workload.multicasts]
+    kept = tuple(_shrunk(one, scale, speed) for one in folded if one.receivers)
+    if not kept:
+        raise WrongInput(f"every group of the trace is within one of {racks} racks: fold it onto more")
+    told = {"folded_onto": racks, "scale": scale, "speed": speed, "within_a_rack": len(folded) - len(kept)}
+    return Workload(racks, kept, (), {**workload.rules, **told})
+
+
+def as_coflows(workload: Workload) -> CoflowTrace:
+    """The multicasts as coflows of one mapper, to be written."""
+    return CoflowTrace(workload.racks, tuple(_coflows(workload.multicasts)))
+
+
+def _folded(one: Multicast, racks: int) -> Multicast:
+    sender = one.sender % racks
+    receivers = {receiver % racks for receiver in one.receivers} - {sender}
+    return replace(one, sender=sender, receivers=tuple(sorted(receivers)))
+
+
+def _shrunk(one: Multicast, scale: float, speed: float) -> Multicast:
+    return replace(one, arrival=round(one.arrival / speed, 3), bytes=max(1, math.ceil(one.bytes / scale)))
+
+
+def _coflows(multicasts: Iterable[Multicast]) -> Iterable[Coflow]:
+    for one in multicasts:
+        sizes = (one.bytes / MEGABYTE,) * len(one.receivers)
+        yield Coflow(one.name, round(one.arrival * 1000), (one.sender,), one.receivers, sizes)

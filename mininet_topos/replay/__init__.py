@@ -1,0 +1,1 @@
+"""Traces in the lab: scaled down, with real controller, devices and data."""

@@ -1,0 +1,66 @@
+"""A small trace replayed in the lab: the simulator's format, data intact; and a killed replay is removed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.cleanup import down
+from mininet_topos.registry import labs_built_by
+
+pytestmark = pytest.mark.lab
+
+BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
+TRACE = """\
+12 5
+1 0 1 0 2 1:200 2:100
+2 100 2 3 11 2 4:300 9:50
+3 150 1 5 1 9:10
+4 300 1 0 4 4:400 5:1 6:1 7:1
+5 900 1 6 2 9:100 3:100
+"""
+"""Folded onto four racks, coflow 3 is within rack 1."""
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    trace = tmp_path / "trace"
+    trace.write_text(TRACE)
+    return [BLAST, "lab", "replay", str(trace), "--racks", "4", "--volume", "maximum", "--scale", "250", "--json"]
+
+
+def test_a_trace_is_replayed_with_real_data(command: list[str]) -> None:
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    told = json.loads(ran.stdout)
+    assert (told["format"], told["made_by"], told["intact"]) == (1, "lab", 4)
+    assert told["rules"]["within_a_rack"] == 1
+    (row,) = told["policies"]
+    assert (row["policy"], row["multicasts"], row["without_light"]) == ("srpt-lease", 4, 0)
+    assert [one["name"] for one in row["completions"]] == ["1", "2", "4", "5"]
+    for one in row["completions"]:
+        assert one["seconds"] > one["bytes"] * 8 / 40e6
+        assert 0 < one["compute_seconds"] < one["seconds"]
+    assert row["mean_slowdown"] > 1
+
+
+def test_a_killed_replay_is_removed(command: list[str]) -> None:
+    replay = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 20
+        while not (labs := labs_built_by(replay.pid)):
+            assert replay.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(3)
+    finally:
+        replay.send_signal(signal.SIGKILL)
+        replay.wait()
+    (lab,) = labs
+    assert down(lab).processes > 0
+    assert labs_built_by(replay.pid) == []

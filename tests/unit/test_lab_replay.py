@@ -1,0 +1,137 @@
+"""Traces made small for the lab: what folding and scaling keep, and results in the simulator's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_client.command import main
+from blast_sim.replay.result import policy_row
+from blast_sim.traces.coflow_file import parse_coflows, written
+from blast_sim.traces.deriving import Volume, derived
+from blast_sim.traces.scaling import as_coflows, scaled
+from blast_sim.traces.workload import Multicast, Shuffle, Workload
+from blast_sim.wrong_input import WrongInput
+from mininet_topos.demo.mix import Asked, Served
+from mininet_topos.plan import LabPlan
+from mininet_topos.replay.translating import outcome_of, payload_gbps, requests_of
+
+SHUFFLE = Shuffle("s", 0.0, (0,), (1,), (1,))
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    """Always with one group that no folding onto two racks or more can bring into one rack: racks 0 and 1."""
+    racks = draw(st.integers(2, 40))
+    arrivals = sorted(draw(st.lists(st.integers(0, 10**6), min_size=1, max_size=8)))
+    multicasts = [Multicast("wide", 0.0, 0, (1,), draw(st.integers(1, 10**12)))]
+    for place, arrival in enumerate(arrivals):
+        sender, *receivers = draw(st.lists(st.integers(0, racks - 1), min_size=2, max_size=racks, unique=True))
+        size = draw(st.integers(1, 10**12))
+        multicasts.append(Multicast(str(place), arrival / 1000, sender, tuple(sorted(receivers)), size))
+    return Workload(racks, tuple(multicasts), (SHUFFLE,), {"rule": "x"})
+
+
+factors = st.floats(0.1, 1000)
+few_racks = st.integers(2, 8)
+
+
+@given(workloads(), few_racks, factors, factors)
+def test_groups_are_folded_and_those_within_a_rack_dropped_and_counted(
+    workload: Workload, racks: int, scale: float, speed: float
+) -> None:
+    small = scaled(workload, racks, scale, speed)
+    kept = {one.name: one for one in small.multicasts}
+    for one in workload.multicasts:
+        members = {rack % racks for rack in (one.sender, *one.receivers)}
+        assert (one.name in kept) == (len(members) > 1)
+        if one.name in kept:
+            folded = kept[one.name]
+            assert folded.sender == one.sender % racks
+            assert {folded.sender, *folded.receivers} == members
+            assert list(folded.receivers) == sorted(members - {folded.sender})
+    assert small.rules["within_a_rack"] == len(workload.multicasts) - len(kept)
+    assert (small.racks, small.shuffles, small.rules["rule"]) == (racks, (), "x")
+
+
+@given(workloads(), few_racks, factors, factors)
+def test_bytes_are_kept_up_to_the_scale_and_arrivals_in_their_order(
+    workload: Workload, racks: int, scale: float, speed: float
+) -> None:
+    before = {one.name: one for one in workload.multicasts}
+    small = scaled(workload, racks, scale, speed).multicasts
+    for one in small:
+        assert 0 <= one.bytes - before[one.name].bytes / scale <= 1 + 1e-6
+        assert one.arrival == pytest.approx(before[one.name].arrival / speed, abs=0.00051)
+    names = [one.name for one in workload.multicasts]
+    assert [names.index(one.name) for one in small] == sorted(names.index(one.name) for one in small)
+    assert [one.arrival for one in small] == sorted(one.arrival for one in small)
+
+
+@given(workloads(), few_racks, factors, factors)
+def test_a_scaled_trace_that_is_written_reads_as_it_was(
+    workload: Workload, racks: int, scale: float, speed: float
+) -> None:
+    small = scaled(workload, racks, scale, speed)
+    trace = parse_coflows(written(as_coflows(small)).encode(), "again")
+    again = derived(trace, "job-broadcast", Volume(measure="maximum"), 0)
+    assert (again.racks, again.multicasts) == (small.racks, small.multicasts)
+    assert scaled(again, racks, 1.0, 1.0).multicasts == small.multicasts
+
+
+def test_a_trace_that_folds_into_one_rack_each_is_refused() -> None:
+    work = Workload(8, (Multicast("a", 0.0, 1, (3, 5), 9),), (), {})
+    with pytest.raises(WrongInput, match="within one of 2 racks: fold it onto more"):
+        scaled(work, 2, 1.0, 1.0)
+
+
+def test_the_first_hosts_of_racks_stand_for_them() -> None:
+    plan = LabPlan(racks=4, hosts_per_rack=1)
+    work = Workload(4, (Multicast("job/1 of 2", 1.5, 2, (0, 3), 77),), (), {})
+    assert requests_of(work, plan, may_pause=True, may_split=False) == [
+        Asked("replay-0", 1.5, "r3h1", ("r1h1", "r4h1"), 77, True, False)
+    ]
+
+
+def test_results_have_the_simulators_format() -> None:
+    work = Workload(4, (Multicast("a", 1.0, 2, (0,), 5_000_000), Multicast("b", 2.0, 0, (1,), 5_000_000)), (), {})
+    asked = requests_of(work, LabPlan(racks=4), may_pause=True, may_split=True)
+    served = [Served(one, seconds, (), True, 0.001) for one, seconds in zip(asked, (1.0, 2.0), strict=True)]
+    row = policy_row("paper", outcome_of(work, served), 40e6)
+    assert (row["mean_seconds"], row["mean_slowdown"], row["without_light"]) == (1.5, 1.5, 2)
+    assert [one["name"] for one in row["completions"]] == ["a", "b"]
+
+
+def test_data_takes_a_little_less_than_the_rate_of_light() -> None:
+    assert 0.97 < payload_gbps(LabPlan(light_rate_mbps=1000.0)) < 0.98
+    assert payload_gbps(LabPlan(mtu=1500)) < payload_gbps(LabPlan())
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+def test_a_scaled_trace_is_written_without_a_lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scaled"
+    assert main(["lab", "replay", "sample", "--first", "5", "--racks", "4", "--write-scaled", str(file)]) == 0
+    assert "5 multicasts on 4 racks, bytes 1:250, arrivals 1 times as fast" in capsys.readouterr().err
+    assert main(["sim", "replay", str(file), "--volume", "maximum", "--light-gbps", "0.04"]) == 0
+    assert "srpt-lease" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["sample", "--policy", "best"], "--policy 'best' is none"),
+        (["sample", "--splitters", "4"], "'4' is no number of splitters"),
+        (["sample", "--light-rate", "20000"], "light_rate_mbps is 20000"),
+        (["nowhere"], "nowhere: No such file"),
+    ],
+)
+def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+    assert main(["lab", "replay", *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
