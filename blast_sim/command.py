@@ -67,7 +67,7 @@ the allocator, and what the paper leaves out: completion time against load, spli
 switching delays with the size below which light stops paying, and iterative jobs. What the paper states is marked.
 
 Cells that were simulated before are taken from `cells` in the --out folder, so that what was ended goes on; results of
-the benchmarks are kept there, too. All of it takes some ten minutes on two cores.
+the benchmarks are kept there, too. All of it takes some five minutes on two cores.
 """
 _BLAST_EXAMPLE = """\
 examples:
