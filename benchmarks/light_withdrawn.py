@@ -30,7 +30,7 @@ from transport_bed.shape import Shape
 from transport_bed.struck import Struck, nothing, struck_transfer
 from transport_bed.tools.blast import GROUP, GROUP_PORT, Blast, BlastOptical, granted_mbps
 
-from blast_transport.session.light_carrier import WINDOW_BYTES
+from blast_transport.session.light_carrier import QUEUE_BYTES
 
 if TYPE_CHECKING:
     from transport_bed.program import Program
@@ -85,7 +85,7 @@ def main() -> bool:
     else:
         print(machine.describe())
         print(f"{RECEIVERS} receivers, {SHAPE.name}, {args.megabytes} MB, {args.repeats} repeats, medians (min-max)")
-        print(f"a window is {WINDOW_BYTES} bytes")
+        print(f"a window is {QUEUE_BYTES} bytes")
         print("\n".join(map(_line, rows)))
     return all(row["kept"] for row in rows)
 
@@ -106,7 +106,7 @@ def _measure(bed: Bed, source: Path, first: str, *, changes: bool) -> tuple[Stru
     if changes and len(carriers) < 2:
         struck = replace(struck, wrong=(*struck.wrong, f"only one carrier was used: {carriers}"))
     sent = struck.report.get("datagrams", 0) * SEGMENT + bed.packet_bytes(SENDER) - before
-    return struck, (sent - source.stat().st_size) / WINDOW_BYTES
+    return struck, (sent - source.stat().st_size) / QUEUE_BYTES
 
 
 def _withdraw(first: str, tool: Blast, run: Run) -> None:

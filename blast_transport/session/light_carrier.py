@@ -17,8 +17,8 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.datagram import HEADER, wire_bytes
 from blast_transport.wire.messages import OPTICAL, Leg
 
-WINDOW_BYTES = 1 << 20
-"""The smallest queue on a path of which nobody said more: the window is never larger."""
+QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.0005
+"""The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones."""
 
 _DARK_SECONDS = 1.0
 _BLOCKED_SECONDS = 0.02
@@ -28,6 +28,11 @@ _BURSTS_PER_STEP = 8
 _BURST_SECONDS = 0.001
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
 _DIGESTS_TOLD = 512
+
+
+def queue_bytes(light: Light) -> int:
+    """The smallest queue on this light's path, as far as is known."""
+    return light.queue_bytes or max(QUEUE_BYTES, int(light.rate / 8 * QUEUE_SECONDS))
 
 
 class LightCarrier:

@@ -12,7 +12,7 @@ from blast_transport.errors import WrongInputError
 from blast_transport.pipeline.order import as_given, by_name
 from blast_transport.report import Progress
 from blast_transport.session.carrier import Carrier
-from blast_transport.session.light_carrier import WINDOW_BYTES, LightCarrier
+from blast_transport.session.light_carrier import LightCarrier, queue_bytes
 from blast_transport.session.links import ControlLinks
 from blast_transport.session.packet_carrier import PacketCarrier
 from blast_transport.session.peer import PeerState
@@ -27,7 +27,7 @@ _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
 # Each one costs both sides as much as a block does; half a window covers the time that it travels.
-_CREDITS_PER_WINDOW = 2
+_CREDITS_PER_WINDOW = 3
 
 
 @dataclass(slots=True)
@@ -187,7 +187,7 @@ class Transfer:
     def _begin_light(self, light: Light) -> None:
         core = self._core
         buffers = [peer.ready.receive_buffer // 2 for peer in core.peers.values() if peer.active and peer.ready]
-        window = min([light.queue_bytes or WINDOW_BYTES, *(size for size in buffers if size)])
+        window = min([queue_bytes(light), *(size for size in buffers if size)])
         core.window = max(1, window // (core.layout.segment_size * core.layout.block_segments))
         credit = max(1, core.window // _CREDITS_PER_WINDOW)
         leg = Leg(core.hello.session, self._legs, OPTICAL, core.next_block, light.group, light.port, credit=credit)
