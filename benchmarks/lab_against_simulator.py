@@ -90,8 +90,11 @@ def reading(policy: str) -> Sequence[str]:
 
 
 def blast(*words: str) -> str:
-    """What a command prints. Raises CalledProcessError."""
-    return subprocess.run([BLAST, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
+    """What a command prints. Raises CalledProcessError where that is nothing."""
+    done = subprocess.run([BLAST, *words], check=False, stdout=subprocess.PIPE, text=True)
+    if not done.stdout:
+        done.check_returncode()
+    return done.stdout
 
 
 def cost_of_a_transfer(lab: Any, simulated: Any) -> float:

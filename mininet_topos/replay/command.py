@@ -30,7 +30,7 @@ from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import LabPlan, parse_splitters
-from mininet_topos.replay.translating import outcome_of, payload_gbps, requests_of
+from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
 
 DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 MADE_BY = "lab"
@@ -140,12 +140,11 @@ def _summary(workload: Workload, plan: LabPlan) -> str:
 
 
 def _status(served: Sequence[Served]) -> int:
-    broken = [one.asked.name for one in served if not one.complete]
+    broken = [one for one in served if not one.complete]
     if not broken:
         return DONE
-    return _failed(
-        f"not byte-identical at every receiver: {', '.join(broken)}", SOME if len(broken) < len(served) else FAILED
-    )
+    sentences = "; ".join(f"{one.asked.name}: {failure_of(one)}" for one in broken)
+    return _failed(f"not byte-identical at every receiver: {sentences}", SOME if len(broken) < len(served) else FAILED)
 
 
 def _failed(sentence: str, status: int) -> int:

@@ -32,6 +32,16 @@ def outcome_of(workload: Workload, served: Sequence[Served]) -> Outcome:
     return Outcome([Played(one, came.seconds, came.compute_seconds, bool(came.parts)) for one, came in pairs], {})
 
 
+def failure_of(served: Served) -> str:
+    """Why a request is not complete: what its parts and their receivers say."""
+    reasons = [part.reason for part in served.parts if not part.complete and part.reason]
+    results = [part.result for part in served.parts if part.result is not None]
+    reasons += [f"{one.name}: {one.reason}" for result in results for one in result.receivers if not one.complete]
+    if not reasons and not served.intact:
+        return "a copy differs"
+    return ", ".join(reasons) or "some receivers never had light"
+
+
 def payload_gbps(plan: LabPlan) -> float:
     """What of the rate of light carries data: senders keep below it, and datagrams have headers."""
     segment = segment_size_for(plan.mtu)

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_api.ttypes import PartState
 from blast_client.command import main
+from blast_client.part_sending import PartSent
 from blast_sim.replay.result import policy_row
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Multicast, Shuffle, Workload
 from blast_sim.wrong_input import WrongInput
+from blast_transport.report import ReceiverOutcome, TransferResult
 from mininet_topos.demo.mix import Asked, Served
 from mininet_topos.plan import LabPlan
-from mininet_topos.replay.translating import outcome_of, payload_gbps, requests_of
+from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
 
 SHUFFLE = Shuffle("s", 0.0, (0,), (1,), (1,))
 
@@ -103,6 +106,19 @@ def test_results_have_the_simulators_format() -> None:
     row = policy_row("paper", outcome_of(work, served), 40e6)
     assert (row["mean_seconds"], row["mean_slowdown"], row["without_light"]) == (1.5, 1.5, 2)
     assert [one["name"] for one in row["completions"]] == ["a", "b"]
+
+
+def test_a_failure_has_its_reason() -> None:
+    asked = Asked("a", 0.0, "r1h1", ("r2h1", "r3h1"), 1, True, True)
+    outcomes = (
+        ReceiverOutcome("r2h1", True, "", 0, None),
+        ReceiverOutcome("r3h1", False, "its store is full", 0, None),
+    )
+    sent = TransferResult("a", 1, 1, "", 0.1, 1, 0, outcomes)
+    part = PartSent(0, asked.receivers, PartState.DONE, "", 0, sent)
+    assert failure_of(Served(asked, 1.0, (part,), intact=False)) == "r3h1: its store is full"
+    assert failure_of(Served(asked, 1.0, (), intact=True)) == "some receivers never had light"
+    assert failure_of(Served(asked, 1.0, (), intact=False)) == "a copy differs"
 
 
 def test_data_takes_a_little_less_than_the_rate_of_light() -> None:
