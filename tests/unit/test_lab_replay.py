@@ -17,6 +17,7 @@ from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Multicast, Shuffle, Workload
 from blast_sim.wrong_input import WrongInput
+from blast_transport.optical.pacing import SHARE
 from blast_transport.report import ReceiverOutcome, TransferResult
 from mininet_topos.demo.mix import Asked, Served
 from mininet_topos.plan import LabPlan
@@ -122,7 +123,7 @@ def test_a_failure_has_its_reason() -> None:
 
 
 def test_data_takes_a_little_less_than_the_rate_of_light() -> None:
-    assert 0.97 < payload_gbps(LabPlan(light_rate_mbps=1000.0)) < 0.98
+    assert 0.99 * SHARE < payload_gbps(LabPlan(light_rate_mbps=1000.0)) < SHARE
     assert payload_gbps(LabPlan(mtu=1500)) < payload_gbps(LabPlan())
 
 
