@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from blast_transport.errors import WrongInputError
 
-SHARE = 0.98
+SHARE = 0.99
 """Part of the granted rate that is used in the long run: clocks differ, and a queue must be able to drain."""
 
 _BURST_SECONDS = 0.001

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,8 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 """(interface address, group, port) -> a non-blocking socket that has joined."""
 
 _WAKES = 4096
+_MOST_RANGES = 10_000
+"""What is held beyond these ranges is received once more: Ready has to stay short."""
 _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
 _ALIVE_SECONDS = 0.5
@@ -347,7 +350,7 @@ class ReceiverSession:
     def _ready(self) -> Ready:
         return Ready(
             session=self.hello.session,
-            held=tuple(self._store.held.ranges()),
+            held=tuple(islice(self._store.held.ranges(), _MOST_RANGES)),
             receive_buffer=receive_buffer(),
             highest_rate=self._around.highest_rate,
             early=self._store.target.in_order,

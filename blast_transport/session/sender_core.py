@@ -18,14 +18,15 @@ Messages collect in `outbox`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
-from blast_transport.blocks.digests import DIGEST_BYTES
+from blast_transport.session.hold_ups import HoldUps
 from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState, runs
-from blast_transport.wire.codec import DIGESTS_PER_MESSAGE
+from blast_transport.session.sent_digests import SentDigests
+from blast_transport.session.shared_repairs import SharedRepairs
+from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import (
     OPTICAL,
     PACKETS,
@@ -34,7 +35,6 @@ from blast_transport.wire.messages import (
     Broken,
     Credit,
     Demoted,
-    Digests,
     EndOfData,
     Fin,
     Hello,
@@ -52,9 +52,6 @@ _MOST_REPAIRS = 4
 _MOST_UNANSWERED = 3
 """Invitations that a receiver may answer by closing the connection: whoever does so again will not take part."""
 
-MOST_GATHER = 0.1
-"""Seconds after which a repair that might be shared goes to one receiver after all: the light may be gone."""
-
 _HINT_SECONDS = 0.1
 """How long the light waits for receivers before they are told how far it is, and from then on how often."""
 
@@ -63,23 +60,6 @@ _SLOWEST_SHARE = 0.5
 
 _MOST_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
-
-
-@dataclass(frozen=True, slots=True)
-class SenderTimings:
-    """Seconds that a sender waits.
-
-    `connect`: for control connections. `ready`: for the answer to an invitation or a leg. `stall`: without progress of
-    a receiver that owes us an answer or is owed data. `heartbeat`: between two signs of life. `freeze`: without
-    progress of a receiver that the light waits for; `hold_up`: for which one alone may keep the others waiting.
-    """
-
-    connect: float = 2.0
-    ready: float = 3.0
-    stall: float = 5.0
-    heartbeat: float = 1.0
-    freeze: float = 1.0
-    hold_up: float = 0.2
 
 
 class SenderCore:
@@ -99,20 +79,17 @@ class SenderCore:
         self.next_block = 0
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
-        self.shared_repairs = 0
         self.early = False
         self._leg_of: Callable[[str], Leg | None] = lambda _: None
         self._everywhere: BlockMap | None = None
-        self._digests = bytearray()
-        self._told = 0
+        self._digests = SentDigests(hello.session)
+        self._shared = SharedRepairs()
+        self._hold_ups = HoldUps(now)
         self._end: EndOfData | None = None
         self._limit = 0
-        self._gathered: dict[int, float] = {}
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
-        self._judged = self._ticked = now
-        self._blocked = False
-        self._hinted = now
+        self._ticked = self._hinted = now
 
     # ------------------------------------------------------------------------------------------ who is there
 
@@ -205,7 +182,7 @@ class SenderCore:
     def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
         self.leg, self._leg_of, self._limit = leg, leg_of, 0
-        self._gathered.clear()
+        self._shared.clear()
         if leg.carrier == PIPELINE:
             for peer in self.peers.values():
                 peer.owed.forget(leg.first)
@@ -231,9 +208,11 @@ class SenderCore:
 
     def may_send(self, now: float) -> bool:
         """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
-        self._judge(now)
+        for name, peer in self._hold_ups.judge(self.peers, self.window, now):
+            if peer.held_up > self._patience and self._may_demote():
+                self.demote(name, "slower than half of the others")
         fits = self.next_block < self._limit or self.next_block < self._renew_limit()
-        self._blocked = not fits
+        self._hold_ups.blocked = not fits
         if fits:
             self._hinted = now
         elif now >= self._hinted + _HINT_SECONDS:
@@ -267,25 +246,25 @@ class SenderCore:
 
     def digest(self, digest: bytes) -> None:
         """The digest of the next block, in order."""
-        self._digests += digest
+        self._digests.add(digest)
 
     @property
     def digests(self) -> int:
         """Number of blocks whose digests were told to `digest`."""
-        return len(self._digests) // DIGEST_BYTES
+        return self._digests.count
 
     def table(self) -> bytes:
         """All digests so far."""
-        return bytes(self._digests)
+        return self._digests.table()
 
     @property
     def untold(self) -> int:
         """Number of digests that the receivers have not been told yet."""
-        return self.digests - self._told
+        return self._digests.count - self._digests.told
 
     def tell_digests(self) -> None:
         """Tell everybody who listens the digests that are new."""
-        first, self._told = self._told, self.digests
+        first, self._digests.told = self._digests.told, self._digests.count
         for name, peer in self.peers.items():
             if peer.state in LISTENING:
                 self._tell_digests(name, first)
@@ -294,7 +273,7 @@ class SenderCore:
         """All was sent once: `size` bytes with this digest of the whole."""
         self.tell_digests()
         self._end = EndOfData(self.hello.session, size, digest)
-        self._gathered.clear()
+        self._shared.clear()
         self.layout = self.layout.closed(size)
         for name, peer in self.peers.items():
             peer.progressed = now
@@ -309,17 +288,12 @@ class SenderCore:
 
         They are not owed any more. None: there is nothing such yet.
         """
-        while self._gathered:
-            block, asked = next(iter(self._gathered.items()))
-            if now < asked + gather:
-                break
-            del self._gathered[block]
-            if shared := self._shared(block):
-                for peer in self.peers.values():
-                    peer.owed.take(block, shared)
-                self.shared_repairs += shared.bit_count()
-                return block, shared
-        return None
+        return self._shared.take(self.peers.values(), now, gather)
+
+    @property
+    def shared_repairs(self) -> int:
+        """Number of segments that were repaired by light for several."""
+        return self._shared.count
 
     def take_repair(self, name: str, now: float) -> tuple[int, list[Range]] | None:
         """(block, runs of its segments) owed to this receiver alone. None: nothing is due to it now."""
@@ -330,7 +304,7 @@ class SenderCore:
         later = self.layout.known and not self._by(PACKETS) and self._end is None
         if peer.demoted and later and self._others(peer):
             return None
-        if peer.owed.blocks and now < self._gathered.get(next(iter(peer.owed.blocks)), -math.inf) + MOST_GATHER:
+        if peer.owed.blocks and self._shared.waits(next(iter(peer.owed.blocks)), now):
             return None
         repair = peer.owed.next_block()
         if repair is not None:
@@ -491,7 +465,7 @@ class SenderCore:
                 part = min(count - index, end - position)
                 peer.owed.add(block, ((1 << part) - 1) << index)
                 if self._end is None and self._by(OPTICAL) and not peer.demoted:
-                    self._gathered.setdefault(block, now)
+                    self._shared.note(block, now)
                 position += part
         if peer.repairs + len(peer.owed.blocks) > _MOST_REPAIRS * sent:
             self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
@@ -508,18 +482,7 @@ class SenderCore:
             peer.move(PeerEvent.STORED)
 
     def _tell_digests(self, name: str, first: int) -> None:
-        for block in range(first, self.digests, DIGESTS_PER_MESSAGE):
-            stop = min(block + DIGESTS_PER_MESSAGE, self.digests)
-            digests = bytes(self._digests[block * DIGEST_BYTES : stop * DIGEST_BYTES])
-            self.outbox.append((name, Digests(self.hello.session, block, digests)))
-
-    def _shared(self, block: int) -> int:
-        once = shared = 0
-        for peer in self.peers.values():
-            mask = peer.owed.blocks.get(block, 0)
-            shared |= once & mask
-            once |= mask
-        return shared
+        self.outbox += [(name, message) for message in self._digests.messages(first)]
 
     # ------------------------------------------------------------------------------------- window and slow ones
 
@@ -527,24 +490,6 @@ class SenderCore:
         handled = [peer.handled for peer in self.peers.values() if peer.active]
         self._limit = min(handled) + self.window if handled else self.layout.blocks
         return self._limit
-
-    def _judge(self, now: float) -> None:
-        """Since the last time the light waited for receivers, or did not: note who alone was the cause."""
-        seconds, self._judged = now - self._judged, now
-        if not self._blocked:
-            for peer in self.peers.values():
-                if peer.held_up:
-                    peer.held_up = max(0.0, peer.held_up - seconds)
-            return
-        active = [(name, peer) for name, peer in self.peers.items() if peer.active]
-        handled = sorted(peer.handled for _, peer in active)
-        if len(active) < 2 or (median := handled[len(handled) // 2]) - handled[0] < self.window // 2:
-            return
-        for name, peer in active:
-            if 2 * peer.handled <= handled[0] + median:
-                peer.held_up += seconds
-                if peer.held_up > self._patience and self._may_demote():
-                    self.demote(name, "slower than half of the others")
 
     @property
     def _patience(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from blast_transport.agent.credentials import Credentials
 from blast_transport.blocks.digests import BEST
 from blast_transport.session.dialling import Dialer, dial
-from blast_transport.session.sender_core import SenderTimings
+from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import FILE
 
 MOST_DIRECT = 100

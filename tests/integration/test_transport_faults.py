@@ -21,8 +21,8 @@ from blast_transport.report import Received, TransferResult
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
-from blast_transport.session.sender_core import SenderTimings
 from blast_transport.session.settings import SenderSettings
+from blast_transport.session.timings import SenderTimings
 from blast_transport.store.file_target import FileTarget
 from tests.support.transport_hosts import (
     LOOPBACK,

@@ -18,8 +18,8 @@ from blast_transport.session.links import dial
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
-from blast_transport.session.sender_core import SenderTimings
 from blast_transport.session.settings import SenderSettings
+from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
 from tests.support.transport_hosts import (

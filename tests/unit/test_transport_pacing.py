@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from blast_transport.errors import WrongInputError
-from blast_transport.optical.pacing import Pacer
+from blast_transport.optical.pacing import SHARE, Pacer
 
 FULL = 9014
 RATE = 100e6
@@ -23,13 +23,13 @@ def burst_at(pacer: Pacer, now: float) -> int:
     return count
 
 
-def test_a_sender_that_wakes_in_time_reaches_98_percent() -> None:
+def test_a_sender_that_wakes_in_time_reaches_its_share() -> None:
     pacer, now, count = Pacer(RATE, FULL, 0.0), 0.0, 0
     while now < 1.0:
         now += pacer.delay(now)
         pacer.sent(FULL, now)
         count += 1
-    assert count * FULL * 8 / now == pytest.approx(0.98 * RATE, rel=0.002)
+    assert count * FULL * 8 / now == pytest.approx(SHARE * RATE, rel=0.002)
 
 
 def test_bursts_after_any_sleep_are_two_datagrams_at_100_mbit() -> None:
@@ -52,7 +52,7 @@ def test_time_lost_to_a_late_wake_up_is_made_up_at_no_more_than_the_rate() -> No
         bits += burst_at(pacer, now) * FULL * 8
         now += max(pacer.delay(now), 1e-6)
     assert bits <= RATE * (now - began) + 2 * FULL * 8
-    assert bits > 0.98 * RATE * (now - began)
+    assert bits > SHARE * RATE * (now - began)
 
 
 def test_a_long_pause_is_forgotten() -> None:
@@ -60,7 +60,7 @@ def test_a_long_pause_is_forgotten() -> None:
     while now < 15.0:
         bits += burst_at(pacer, now) * FULL * 8
         now += max(pacer.delay(now), 1e-6)
-    assert bits == pytest.approx(0.98 * RATE * 5.0, rel=0.012)
+    assert bits == pytest.approx(SHARE * RATE * 5.0, rel=0.012)
 
 
 def test_a_slow_rate_may_still_catch_up_one_datagram() -> None:

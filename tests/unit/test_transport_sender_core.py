@@ -6,7 +6,8 @@ import pytest
 
 from blast_transport.errors import LocalProtocolError
 from blast_transport.session.peer import Peer, PeerEvent, PeerState
-from blast_transport.session.sender_core import SenderCore, SenderTimings
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import (
     OPTICAL,
     PACKETS,

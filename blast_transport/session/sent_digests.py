@@ -1,0 +1,37 @@
+"""The sender's table of digests as it grows, and how far the receivers know it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blast_transport.blocks.digests import DIGEST_BYTES
+from blast_transport.wire.codec import DIGESTS_PER_MESSAGE
+from blast_transport.wire.messages import Digests
+
+
+class SentDigests:
+    """The digests of the first `count` blocks, of which those before `told` were sent to everybody who listens."""
+
+    def __init__(self, session: int) -> None:
+        self.told = 0
+        self._session = session
+        self._table = bytearray()
+
+    @property
+    def count(self) -> int:
+        """Number of blocks whose digests are known."""
+        return len(self._table) // DIGEST_BYTES
+
+    def add(self, digest: bytes) -> None:
+        """The digest of the next block."""
+        self._table += digest
+
+    def table(self) -> bytes:
+        """All of them, one after the other."""
+        return bytes(self._table)
+
+    def messages(self, first: int) -> Iterator[Digests]:
+        """Those from block `first` on."""
+        for block in range(first, self.count, DIGESTS_PER_MESSAGE):
+            stop = min(block + DIGESTS_PER_MESSAGE, self.count)
+            yield Digests(self._session, block, bytes(self._table[block * DIGEST_BYTES : stop * DIGEST_BYTES]))
