@@ -116,25 +116,31 @@ class ControlLinks:
         absent = {self._units[name] for name, peer in core.peers.items() if not peer.over and name not in self._open}
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
-    def exchange(self, core: SenderCore, image: Image, timeout: float) -> None:
-        """Send what `core` wants sent, then wait up to `timeout` seconds for its receivers and hand over their words.
+    def repair(self, core: SenderCore, image: Image) -> bool:
+        """Queue what is owed, and let go who has failed; True: there is more, and room for it.
 
         `image` gives a block for repairs. Raises what it raises.
         """
         filled = [name for name in list(self._open) if self._fill(name, core, image)]
+        self._say(core)
+        self.drop_failed(core)
+        return any(name in self._open and self._has_room(name) for name in filled)
+
+    def exchange(self, core: SenderCore, timeout: float) -> None:
+        """Send what `core` wants said, wait up to `timeout` seconds for its receivers, and hand over their words."""
+        self._say(core)
+        for key, events in self._wait(timeout):
+            if events & selectors.EVENT_READ:
+                self._attend(key.data, core)
+        self._drop_silent(core)
+
+    def _say(self, core: SenderCore) -> None:
         for name, message in core.outbox:
             if name in self._open:
                 self._open[name].send(name, message)
         core.outbox.clear()
         for line in list(self._lines.values()):
             self._flush(line, core)
-        self.drop_failed(core)
-        if any(name in self._open and self._has_room(name) for name in filled):
-            timeout = 0
-        for key, events in self._wait(timeout):
-            if events & selectors.EVENT_READ:
-                self._attend(key.data, core)
-        self._drop_silent(core)
 
     def drop_failed(self, core: SenderCore) -> None:
         """A failed receiver's connection carries no further transfer: what is still in it belongs to this one.

@@ -26,6 +26,7 @@ from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Leg
 _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
+_CARE_SECONDS = 0.005
 # Each one costs both sides as much as a block does; half a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
 
@@ -62,6 +63,7 @@ class Transfer:
         self._legs = 0
         self._settled = False
         self._nobody_since: float | None = None
+        self._care_at = 0.0
 
     def run(self, report: Callable[[Progress], None] | None = None) -> None:
         """See it through, with a `report` some times a second. Raises as `Sender.transmit` does."""
@@ -73,18 +75,32 @@ class Transfer:
         try:
             while not core.over:
                 self._obey()
-                wait = self._step(time.monotonic())
                 now = time.monotonic()
-                if (deadline := core.deadline()) is not None:
-                    wait = min(wait, max(0.0, deadline - now))
-                self._links.exchange(core, self._reader.image, wait)
-                core.tick(time.monotonic())
-                self._release(source)
-                self._tell()
-            self._links.exchange(core, self._reader.image, 0)
+                if now < self._care_at and isinstance(self._carrier, LightCarrier) and not self._carrier.over:
+                    wait = self._carrier.step(core, now)
+                    self._links.exchange(core, min(wait, self._care_at - now))
+                else:
+                    self._care(now, source)
+            self._links.repair(core, self._reader.image)
+            self._links.exchange(core, 0)
         finally:
             for carrier in self._carriers():
                 self._put_away(carrier)
+
+    def _care(self, now: float, source: Source) -> None:
+        """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
+        core = self._core
+        wait = self._step(now)
+        if (deadline := core.deadline()) is not None:
+            wait = min(wait, max(0.0, deadline - time.monotonic()))
+        if self._links.repair(core, self._reader.image):
+            wait = 0
+        flowing = self._carrier is not None and core.sending and not self._carrier.over
+        self._care_at = time.monotonic() + (_CARE_SECONDS if flowing else 0.0)
+        self._links.exchange(core, wait)
+        core.tick(time.monotonic())
+        self._release(source)
+        self._tell()
 
     def repaired_bytes(self) -> int:
         """What was sent again to single receivers; with packets as the carrier, nothing is sent again."""
