@@ -27,7 +27,8 @@ _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
 _REPORT_SECONDS = 0.2
 _CARE_SECONDS = 0.005
-# Each one costs both sides as much as a block does; half a window covers the time that it travels.
+"""Between two looks at every receiver while light flows."""
+# Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
 
 
