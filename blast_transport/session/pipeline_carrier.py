@@ -13,7 +13,6 @@ from blast_transport.pipeline import (
     Ended,
     Lost,
     Member,
-    Outcome,
     PipelineEvent,
     PipelineLeg,
     PipelineSource,
@@ -62,13 +61,12 @@ class PipelineCarrier:
         self._events: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
         self._source: PipelineSource | None = None
         self._left = False
-        self.ended: Ended | None = None
-        self.failed: dict[str, str] = {}
+        self._over = False
 
     @property
     def over(self) -> bool:
         """The chain has ended, well or badly."""
-        return self.ended is not None
+        return self._over
 
     def leg(self, name: str) -> Leg | None:
         """Each node hears its own place; who is not in the chain gets nothing."""
@@ -153,13 +151,11 @@ class PipelineCarrier:
                 case Reported(failed):
                     for name, reason in failed.items():
                         self._lose(core, name, reason)
-                case Ended() as ended:
-                    self.ended = ended
-                    if ended.outcome is not Outcome.COMPLETE and not self.failed:
-                        self.failed[""] = ended.reason
+                case Ended():
+                    # What it did not bring is asked for in the end.
+                    self._over = True
 
     def _lose(self, core: SenderCore, name: str, reason: str) -> None:
-        self.failed[name] = reason
         # A chain that another carrier follows may be cut off; what is then missing is asked for in the end.
         if name in core.peers and not self._left:
             core.demote(name, reason)
