@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     from algorithms.b_matching.exact import SolverFailed
     from blast_sim.plan_command import run
 
-    try:
-        run(arguments)
-    except SolverFailed as error:
-        sys.stderr.write(f"blast: {error}: try --optimize 1000 instead\n")
-        return FAILED
-    return DONE
+    return _run(run, arguments, (SolverFailed,), ": try --optimize 1000 instead")
 
 
 @telling
@@ -188,24 +184,14 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
     from blast_sim.fabric_plan_command import run
     from blast_sim.pool_programme import SolverFault as NoPool
 
-    try:
-        run(arguments)
-    except (NoTree, NoPool) as error:
-        sys.stderr.write(f"blast: {error}: try fewer --groups or --samples\n")
-        return FAILED
-    return DONE
+    return _run(run, arguments, (NoTree, NoPool), ": try fewer --groups or --samples")
 
 
 @telling
 def _figures(arguments: argparse.Namespace) -> int:
     from blast_sim.figures import MeasurementFailed, run
 
-    try:
-        run(arguments)
-    except MeasurementFailed as error:
-        sys.stderr.write(f"blast: {error}\n")
-        return FAILED
-    return DONE
+    return _run(run, arguments, (MeasurementFailed,))
 
 
 @telling
@@ -213,21 +199,26 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
     from blast_sim.flow.figures import NoResult, run
     from blast_sim.measurements import MeasurementFailed
 
-    try:
-        run(arguments)
-    except (MeasurementFailed, NoResult) as error:
-        sys.stderr.write(f"blast: {error}\n")
-        return FAILED
-    return DONE
+    return _run(run, arguments, (MeasurementFailed, NoResult))
 
 
 @telling
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
     from blast_sim.pipeline_figures import MeasurementFailed, run
 
+    return _run(run, arguments, (MeasurementFailed,))
+
+
+def _run(
+    run: Callable[[argparse.Namespace], object],
+    arguments: argparse.Namespace,
+    failures: tuple[type[Exception], ...],
+    advice: str = "",
+) -> int:
+    """Run a command; what fails for no fault of the caller's becomes a sentence, with `advice` behind it."""
     try:
         run(arguments)
-    except MeasurementFailed as error:
-        sys.stderr.write(f"blast: {error}\n")
+    except failures as error:
+        sys.stderr.write(f"blast: {error}{advice}\n")
         return FAILED
     return DONE
