@@ -7,17 +7,15 @@ import random
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.report import Received, TransferResult
+from blast_transport.report import Received
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
@@ -35,6 +33,7 @@ from tests.support.transport_hosts import (
     light,
     receiver_process,
     sender_to,
+    sending,
 )
 
 SIZE = 16 << 20
@@ -53,19 +52,6 @@ def file(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "content.bin"
     path.write_bytes(content)
     return path
-
-
-@contextmanager
-def sending(sender: Sender, file: Path, route: Route) -> Iterator[list[TransferResult]]:
-    """A transfer in a thread of its own; its result when the block has ended."""
-    results: list[TransferResult] = []
-    thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route)))
-    thread.start()
-    try:
-        yield results
-    finally:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
 
 
 def partial(directory: Path, name: str) -> Path | None:

@@ -13,14 +13,24 @@ from typing import cast
 
 import pytest
 
-from blast_transport.report import Progress, TransferResult
+from blast_transport.report import Progress
 from blast_transport.session.route import Chain, GiveUp, Light, Packets, Route, Way
-from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
 from blast_transport.wire.messages import COMMAND, FILE, MEMORY
-from tests.support.transport_hosts import LOOPBACK, MTU, PATIENCE, Agent, FaultyLight, agent, agents, light, sender_to
+from tests.support.transport_hosts import (
+    LOOPBACK,
+    MTU,
+    PATIENCE,
+    Agent,
+    FaultyLight,
+    agent,
+    agents,
+    light,
+    sender_to,
+    sending,
+)
 
 SIZE = 12 << 20
 SLOW = 100e6
@@ -36,19 +46,6 @@ def file(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "content.bin"
     path.write_bytes(content)
     return path
-
-
-@contextmanager
-def sending(sender: Sender, file: Path, route: Route) -> Iterator[list[TransferResult]]:
-    """A transfer in a thread of its own; its result when the block has ended."""
-    results: list[TransferResult] = []
-    thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route)))
-    thread.start()
-    try:
-        yield results
-    finally:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
 
 
 def until(true: Callable[[], bool]) -> None:

@@ -25,10 +25,10 @@ from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, CommandSection, FolderSection, LimitsSection, Settings
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.optical.interface import open_group_socket
-from blast_transport.report import Failed, Received, ReceiverEvent
+from blast_transport.report import Failed, Received, ReceiverEvent, TransferResult
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import GroupOpener, Surroundings
-from blast_transport.session.route import Light
+from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.target import Target
@@ -232,3 +232,16 @@ def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | N
 def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> bytes:
     """As it travels by light."""
     return HEADER.pack(session, flags, segment) + payload
+
+
+@contextmanager
+def sending(sender: Sender, file: Path, route: Route) -> Iterator[list[TransferResult]]:
+    """A transfer in a thread of its own; its result when the block has ended."""
+    results: list[TransferResult] = []
+    thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route)))
+    thread.start()
+    try:
+        yield results
+    finally:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
