@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic
 
+from blast_transport.agent.authentication import REFUSED
 from blast_transport.errors import RemoteError
 from blast_transport.wire.codec import Decoder, FrameDecoder, M, encode
 from blast_transport.wire.messages import Message
@@ -61,6 +62,8 @@ class FramedConnection(Generic[M]):
             raise RemoteError(f"control connection lost: {error.strerror}") from error
         if not data:
             raise RemoteError("control connection closed by the other side")
+        if data.startswith(REFUSED):
+            raise RemoteError("the agent wants a proof of who we are: give the secret that it knows, or a certificate")
         return self._decoder.feed(data)
 
     def send(self, message: M) -> None:
