@@ -1,7 +1,7 @@
 """Data to many hosts by whatever brings it earlier: light when it is granted, a pipeline while it is not.
 
 The transfer begins at once. It goes along a pipeline as long as the request waits; over to light when that comes, if
-it is then done earlier; and back to the pipeline when the light is withdrawn or paused.
+it is then done earlier; and back to the pipeline when the light is withdrawn or paused, or our own side of it fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def light_is_earlier(remaining: int, light_rate: float, chain_rate: float | None
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of it. `refused` is why there was no controller's light to be had, empty if there was or could be."""
+    """What became of it. `refused` is why there was no light to be had, or none any more, empty if there could be."""
 
     sent: PartSent
     refused: str = ""
@@ -69,7 +69,7 @@ class _Delivery:
                 controller, refused = None, explain_failure(error)[1]
         if controller is None:
             return Delivered(await self._alone(), refused)
-        return Delivered(await self._with(controller))
+        return await self._with(controller)
 
     async def _alone(self) -> PartSent:
         receivers = tuple(self._request.receivers)
@@ -77,7 +77,7 @@ class _Delivery:
         result = await loop.run_in_executor(None, self._carry, receivers, Route(self._chain))
         return PartSent(0, receivers, PartState.WITHDRAWN, "", 0, result)
 
-    async def _with(self, controller: Controller) -> PartSent:
+    async def _with(self, controller: Controller) -> Delivered:
         first = await self._first(controller)
         way: Way = self._chain
         if first is not None and first.kind == EventKind.GRANTED:
@@ -93,7 +93,7 @@ class _Delivery:
             listening.cancel()
             with suppress(asyncio.CancelledError):
                 await listening
-        return part.outcome()
+        return Delivered(part.outcome(), part.route.broken)
 
     async def _first(self, controller: Controller) -> Event | None:
         """The first event, if it comes soon."""
@@ -129,17 +129,22 @@ class _Part(PartSending):
     """All receivers; where there is no light, the chain goes on."""
 
     def __init__(self, controller: Controller, request: MulticastRequest, chain: Chain, first: Way) -> None:
-        super().__init__(controller, request, 0, request.receivers, Route(first))
+        super().__init__(controller, request, 0, request.receivers, Route(first, chain))
         self._chain = chain
         self._begun: tuple[float, int] | None = (time.monotonic(), 0) if isinstance(first, Chain) else None
 
     async def shine(self, light: Light) -> None:
         """Go over to light, or stay with it, unless the chain is done earlier."""
-        if self._begun is None or light_is_earlier(self._remaining(), light.rate, self._chain_rate(*self._begun)):
+        if not self.route.broken and self._is_worth(light):
             self._begun = None
             self.route.shine(light)
         else:
             await self.decline()
+
+    async def light_broke(self) -> None:
+        """Go on along the chain."""
+        self._go_by_chain()
+        await super().light_broke()
 
     def darken(self) -> None:
         """Go on along the chain until another grant."""
@@ -159,6 +164,9 @@ class _Part(PartSending):
         if self._begun is None:
             self._begun = time.monotonic(), self.route.reached
             self.route.go(self._chain)
+
+    def _is_worth(self, light: Light) -> bool:
+        return self._begun is None or light_is_earlier(self._remaining(), light.rate, self._chain_rate(*self._begun))
 
     def _remaining(self) -> int:
         remaining: int = self._request.bytes - self.route.reached

@@ -74,8 +74,13 @@ class PartSent:
         return self.result is not None and self.result.complete == len(self.receivers)
 
 
+@dataclass(frozen=True, slots=True)
+class LightBroke:
+    """Our own side cannot send by light any more; the transfer goes on without."""
+
+
 class PartSending:
-    """One part, to its end. `inbox` takes its events, and None when the transfer has ended."""
+    """One part, to its end. `inbox` takes its events, LightBroke, and None when the transfer has ended."""
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class PartSending:
         receivers: Sequence[str],
         route: Route,
     ) -> None:
-        self.inbox: asyncio.Queue[Event | None] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Event | LightBroke | None] = asyncio.Queue()
         self.route = route
         self._controller, self._request = controller, request
         self._number, self._receivers = number, tuple(receivers)
@@ -103,7 +108,9 @@ class PartSending:
         """Serve the part until the controller says that it has ended and the data has arrived."""
         # The loop's own executor has few threads, and a paused transfer keeps its thread.
         thread = ThreadPoolExecutor(1, f"{self._request.key}-{self._number}")
-        carrying = asyncio.get_running_loop().run_in_executor(thread, carry, self._receivers, self.route)
+        loop = asyncio.get_running_loop()
+        self.route.on_broken = lambda: loop.call_soon_threadsafe(self.inbox.put_nowait, LightBroke())
+        carrying = loop.run_in_executor(thread, carry, self._receivers, self.route)
         carrying.add_done_callback(lambda _: self.inbox.put_nowait(None))
         try:
             while self._state not in FINAL:
@@ -112,6 +119,7 @@ class PartSending:
                 self.without_light()
             await self._collect(carrying)
         finally:
+            self.route.on_broken = lambda: None
             self.route.give_up("the sender has stopped")
             thread.shutdown(wait=False)
 
@@ -126,6 +134,13 @@ class PartSending:
     def without_light(self) -> None:
         """There will be no light any more, though not all is sent."""
         self.route.give_up(self._reason)
+
+    async def light_broke(self) -> None:
+        """The data goes another way: light is of no use to us, neither this nor what might still be granted."""
+        if self.waits:
+            await self.withdraw()
+        else:
+            await self.decline()
 
     async def transferred(self) -> None:
         """Every receiver has the data or has failed."""
@@ -154,11 +169,14 @@ class PartSending:
         except TimeoutError:
             await self._act(self._plan.tick(self.route.reached, time.monotonic()))
             return
-        if event is not None:
-            await self._act(self._follow(event))
-        else:
-            await self._collect(carrying)
-            await self.transferred()
+        match event:
+            case None:
+                await self._collect(carrying)
+                await self.transferred()
+            case LightBroke():
+                await self.light_broke()
+            case _:
+                await self._act(self._follow(event))
 
     def _follow(self, event: Event) -> list[Action]:
         match event.kind:

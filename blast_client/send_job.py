@@ -23,6 +23,7 @@ from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import Delivered, deliver
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
 from blast_client.options import tls_settings
+from blast_client.part_sending import PartSent
 from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_words import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
 from blast_client.sending import send
@@ -95,10 +96,16 @@ class _Job:
                     await self._find_racks(client)
             if arguments.via == OPTICAL:
                 parts = await send(client, self._request(may_split=True), carry)
-                return None, [part.result for part in parts if part.result is not None]
+                return None, self._results(parts)
             chain = self._chain(await self._order(client))
             delivered = await deliver(client, self._request(may_split=False), carry, chain)
-            return delivered, [] if delivered.sent.result is None else [delivered.sent.result]
+            return delivered, self._results([delivered.sent])
+
+    def _results(self, parts: Sequence[PartSent]) -> list[TransferResult]:
+        for part in parts:
+            if part.result is None:
+                self.unreachable |= dict.fromkeys(part.receivers, part.reason)
+        return [part.result for part in parts if part.result is not None]
 
     def _carrier(self, report: Callable[[Progress], None]) -> Callable[[Sequence[str], Route], TransferResult]:
         settings = SenderSettings(

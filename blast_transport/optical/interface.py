@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import struct
 
-from blast_transport.errors import WrongInputError
+from blast_transport.errors import LightPathError, WrongInputError, sentence
 
 _SIOCGIFCONF = 0x8912
 _SIOCGIFMTU = 0x8921
@@ -46,7 +46,7 @@ def check_group(group: str, port: int) -> None:
 def open_sender_socket(interface_address: str, group: str, port: int) -> socket.socket:
     """A UDP socket connected to the group that sends by the interface with this address.
 
-    Raises WrongInputError if the group is none or the interface cannot be used.
+    Raises WrongInputError if the group is none, LightPathError if the interface cannot be used.
     """
     check_group(group, port)
     interface = _packed(interface_address)
@@ -60,7 +60,7 @@ def open_sender_socket(interface_address: str, group: str, port: int) -> socket.
         sock.connect((group, port))
     except OSError as error:
         sock.close()
-        raise WrongInputError(f"cannot send to {group}:{port} by {interface_address}: {error.strerror}") from error
+        raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {sentence(error)}") from error
     return sock
 
 

@@ -60,13 +60,17 @@ Order = Way | GiveUp
 class Route:
     """The ways of one transfer. `reached`: all bytes of the data before this one have left. `first` is where to begin.
 
-    Every method may be called from any thread.
+    `otherwise` is where to go on when our own side of the light fails, which without one ends the transfer; from then
+    on there is no light in it. `broken` says then why, and `on_broken` was called by the thread that sends. Every
+    method may be called from any thread.
     """
 
-    def __init__(self, first: Way) -> None:
-        self.first = first
+    def __init__(self, first: Way, otherwise: Chain | Packets | None = None) -> None:
+        self.first, self.otherwise = first, otherwise
         self.reached = 0
+        self.broken = ""
         self.wake: Callable[[], None] = lambda: None
+        self.on_broken: Callable[[], object] = lambda: None
         self._orders: deque[Order] = deque()
 
     def go(self, way: Way) -> None:
@@ -88,6 +92,11 @@ class Route:
     def take_order(self) -> Order | None:
         """The next change; None if there is none."""
         return self._orders.popleft() if self._orders else None
+
+    def light_broke(self, reason: str) -> None:
+        """Our own side cannot send by light, in one sentence."""
+        self.broken = reason
+        self.on_broken()
 
     def _order(self, order: Order) -> None:
         self._orders.append(order)

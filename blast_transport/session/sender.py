@@ -68,7 +68,8 @@ class Sender:
         """Multicast a file to `group`:`port` at `rate` bits/s on the wire and see it confirmed by every receiver.
 
         A receiver that fails does not disturb the others; its outcome says why. Raises WrongInputError if an argument
-        cannot be used, SourceChangedError if the file changes, LightPathError if the interface refuses.
+        cannot be used, SourceChangedError if the file changes, LightPathError if the interface refuses and the route
+        knows no other way.
         """
         return self.send_file(path, Route(Light(group, port, rate)))
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_transport.errors import WrongInputError
+from blast_transport.errors import LightPathError, WrongInputError
 from blast_transport.pipeline.order import as_given, by_name
 from blast_transport.report import Progress
 from blast_transport.session.carrier import Carrier
@@ -76,17 +76,22 @@ class Transfer:
         try:
             while not core.over:
                 self._obey()
-                now = time.monotonic()
-                if now < self._care_at and isinstance(self._carrier, LightCarrier) and not self._carrier.over:
-                    wait = self._carrier.step(core, now)
-                    self._links.exchange(core, min(wait, self._care_at - now))
-                else:
-                    self._care(now, source)
+                try:
+                    self._turn(time.monotonic(), source)
+                except LightPathError as error:
+                    self._do_without_light(error)
             self._links.repair(core, self._reader.image)
             self._links.exchange(core, 0)
         finally:
             for carrier in self._carriers():
                 self._put_away(carrier)
+
+    def _turn(self, now: float, source: Source) -> None:
+        if now < self._care_at and isinstance(self._carrier, LightCarrier) and not self._carrier.over:
+            wait = self._carrier.step(self._core, now)
+            self._links.exchange(self._core, min(wait, self._care_at - now))
+        else:
+            self._care(now, source)
 
     def _care(self, now: float, source: Source) -> None:
         """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
@@ -116,9 +121,19 @@ class Transfer:
                 for carrier in self._carriers():
                     carrier.quit(order.reason)
                 self._core.quit(order.reason)
+            elif self._route.broken and isinstance(order, Light | Dark):
+                continue
             elif not self._goes_on(order):
                 self._way = order
                 self._leave()
+
+    def _do_without_light(self, error: LightPathError) -> None:
+        """Our own side of it has failed: what has not left goes another way, if there is one. Raises `error` if not."""
+        if self._route.otherwise is None:
+            raise error
+        self._way = self._route.otherwise
+        self._leave()
+        self._route.light_broke(str(error))
 
     def _goes_on(self, way: Way) -> bool:
         """The present carrier goes by this way as well."""

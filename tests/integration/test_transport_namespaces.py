@@ -241,6 +241,42 @@ def test_sealed_light_shows_nothing_of_the_file(plant: Plant, file: Path, tmp_pa
     assert b"secret" not in heard
 
 
+@pytest.mark.parametrize("plant", [2], indirect=True)
+@pytest.mark.parametrize("change", [["delete", "light"], ["set", "light", "down"]], ids=["gone", "down"])
+def test_an_interface_that_goes_away_in_mid_transfer(plant: Plant, file: Path, change: list[str]) -> None:
+    """The pipeline brings the rest."""
+    receivers = [f"h{number}" for number in range(1, plant.receivers + 1)]
+    command = ["ip", "netns", "exec", plant.host(0), sys.executable, "-c", WITH_ANOTHER_WAY, str(file), *receivers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sending:
+        assert sending.stdout is not None
+        # In the middle of some 0.7 s.
+        assert sending.stdout.readline() == "begun\n"
+        run("ip", "-n", plant.host(0), "link", *change)
+        carriers, complete, broken = json.loads(sending.stdout.readline())
+    assert (carriers, complete) == (["optical", "pipeline"], len(receivers))
+    assert broken
+    assert copies_equal(plant, file, [1, 2])
+
+
+WITH_ANOTHER_WAY = f"""
+import json, sys
+from pathlib import Path
+from blast_transport.session.route import Chain, Light, Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+told = []
+def report(progress):
+    if progress.slowest and not told:
+        told.append(progress)
+        print("begun", flush=True)
+_, path, *names = sys.argv
+addresses = [(name, f"10.0.0.{{int(name[1:]) + 1}}", {PORT}) for name in names]
+route = Route(Light("239.1.2.3", 5000, {RATE_MBPS}e6), Chain())
+with Sender(addresses, SenderSettings("10.1.0.1")) as sender:
+    result = sender.send_file(Path(path), route, report=report)
+print(json.dumps([result.carriers, result.complete, route.broken]))
+"""
+
 LISTENER = """
 import socket, sys
 from blast_transport.optical.interface import open_group_socket

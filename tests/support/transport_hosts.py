@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import queue
 import random
 import secrets
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from blast_transport.agent.connection import Admission, dialer
 from blast_transport.agent.credentials import Credentials
@@ -24,7 +27,8 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, CommandSection, FolderSection, LimitsSection, Settings
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.optical.interface import open_group_socket
+from blast_transport.errors import LightPathError
+from blast_transport.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.report import Failed, Received, ReceiverEvent, TransferResult
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import GroupOpener, Surroundings
@@ -87,6 +91,30 @@ class _FaultySocket(socket.socket):
             self.again = kept if twice and kept else None
             if kept:
                 return _scatter(kept, buffers), [], flags, address
+
+
+class BreakingLight:
+    """Opens sender's sockets of which the kernel refuses everything after the first `calls`, all of them together."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+
+    def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
+        if self.calls <= 0:
+            raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {os.strerror(errno.ENODEV)}")
+        sock = _BreakingSocket(fileno=open_sender_socket(interface_address, group, port).detach())
+        sock.breaking = self
+        return sock
+
+
+class _BreakingSocket(socket.socket):
+    breaking: BreakingLight
+
+    def sendmsg(self, *arguments: Any) -> int:
+        self.breaking.calls -= 1
+        if self.breaking.calls < 0:
+            raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        return super().sendmsg(*arguments)
 
 
 def _scatter(datagrams: Sequence[bytes], buffers: Sequence[memoryview]) -> int:

@@ -24,11 +24,14 @@ REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, may
 
 
 class Carrier:
-    """Moves bytes at `chain_rate` or the light's, as the data plane would; `ways` are those it took."""
+    """Moves bytes at `chain_rate` or the light's, as the data plane would; `ways` are those it took.
 
-    def __init__(self, chain_rate: float = RATE / 10) -> None:
+    Its own side of the light breaks at byte `breaks_at`.
+    """
+
+    def __init__(self, chain_rate: float = RATE / 10, breaks_at: int = SIZE) -> None:
         self.ways: list[str] = []
-        self._chain_rate = chain_rate
+        self._chain_rate, self._breaks_at = chain_rate, breaks_at
 
     def __call__(self, receivers: Sequence[str], route: Route) -> TransferResult:
         way: Order = route.first
@@ -40,6 +43,11 @@ class Carrier:
                 way = order
                 self._note(order)
                 reason = order.reason if isinstance(order, GiveUp) else reason
+            if isinstance(way, Light) and not route.broken and route.reached >= self._breaks_at:
+                assert route.otherwise is not None
+                way = route.otherwise
+                self._note(way)
+                route.light_broke("the interface is down")
             now = time.monotonic()
             route.reached = min(SIZE, route.reached + self._moved(way, before, now))
             before = now
@@ -176,6 +184,32 @@ async def test_a_controller_that_goes_away_in_the_middle(controller: ScriptedCon
 
     delivered = await delivering(controller, carrier, story())
     assert carrier.ways == ["light", "chain"] and delivered.sent.complete and calls
+
+
+async def test_light_that_cannot_be_sent_is_given_back_and_the_pipeline_goes_on(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE, breaks_at=SIZE // 3)
+
+    async def story() -> None:
+        controller.grant(lease_ms=5000)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light", "chain"] and delivered.sent.complete
+    assert delivered.refused == "the interface is down"
+    assert SIZE // 3 <= controller.finished[0].bytesSent < SIZE, "at once: others wait for it"
+
+
+async def test_light_that_cannot_be_sent_is_not_asked_for_again(controller: ScriptedController) -> None:
+    carrier = Carrier(RATE / 2, breaks_at=SIZE // 3)
+
+    async def story() -> None:
+        controller.grant(lease_ms=5000)
+        async with asyncio.timeout(5):
+            while carrier.ways != ["light", "chain"]:
+                controller.say(EventKind.PAUSED)
+                await asyncio.sleep(0.02)
+
+    delivered = await delivering(controller, carrier, story())
+    assert carrier.ways == ["light", "chain"] and delivered.sent.complete and controller.withdrawn
 
 
 async def test_a_carrier_that_fails_gives_the_request_up(controller: ScriptedController) -> None:

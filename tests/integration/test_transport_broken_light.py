@@ -1,0 +1,91 @@
+"""Light that our own side cannot send any more: the transfer goes on by another way, or says why not."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blast_transport.errors import LightPathError
+from blast_transport.session import light_carrier
+from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.settings import Destination
+from blast_transport.store.source import StreamSource
+from tests.support.transport_hosts import BreakingLight, FaultyLight, agents, light, sender_to, sending
+
+SIZE = 4 << 20
+BLOCK_BYTES = 44 * 1456
+SUPER_PACKETS = SIZE // BLOCK_BYTES
+WAYS = pytest.mark.parametrize(("otherwise", "name"), [(Chain(), "pipeline"), (Packets(), "packets")])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "content.bin"
+    path.write_bytes(random.Random(79).randbytes(SIZE))
+    return path
+
+
+@pytest.fixture
+def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """From so many calls of the kernel on, it refuses what goes by light."""
+    return lambda calls: monkeypatch.setattr(light_carrier, "open_sender_socket", BreakingLight(calls))
+
+
+@WAYS
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.4, 0.99])
+def test_what_has_not_left_goes_another_way(
+    tmp_path: Path, file: Path, breaking: Callable[[int], None], share: float, otherwise: Chain | Packets, name: str
+) -> None:
+    """Repairs by light among it: one receiver or several lose what the light that broke was to bring again."""
+    breaking(round(share * SUPER_PACKETS))
+    told: list[str] = []
+    with agents(tmp_path, 3, open_group=FaultyLight(0.02)) as there, sender_to(there) as sender:
+        route = Route(light(100e6), otherwise)
+        route.on_broken = lambda: told.append(route.broken)
+        result = sender.send_file(file, route)
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert (result.carriers[-1], route.reached) == (name, SIZE)
+        assert told == [route.broken]
+        assert "No such device" in route.broken or "Network is unreachable" in route.broken
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)
+
+
+def test_later_grants_of_light_do_not_tempt_it(tmp_path: Path, file: Path, breaking: Callable[[int], None]) -> None:
+    breaking(SUPER_PACKETS // 3)
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        route = Route(light(50e6), Chain())
+        with sending(sender, file, route) as results:
+            while not route.broken:
+                time.sleep(0.001)
+            route.darken()
+            route.shine(light())
+        assert (results[0].complete, results[0].carriers) == (2, ("optical", "pipeline"))
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)
+
+
+def test_whoever_wants_light_alone_hears_why_there_is_none(
+    tmp_path: Path, file: Path, breaking: Callable[[int], None]
+) -> None:
+    breaking(SUPER_PACKETS // 3)
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        with pytest.raises(LightPathError, match="Network is unreachable"):
+            sender.send_file(file, Route(light(100e6)))
+        assert all(one.failed().reason for one in there)
+        # The connections are as new: what comes next goes on with what is there.
+        result = sender.send_file(file, Route(Chain()))
+        assert result.complete == 2
+        assert all(one.received().resumed_blocks > 0 for one in there)
+
+
+def test_a_stream_goes_on_as_well(tmp_path: Path, file: Path, breaking: Callable[[int], None]) -> None:
+    breaking(SUPER_PACKETS // 3)
+    with agents(tmp_path, 3, open_group=FaultyLight(0.02)) as there, sender_to(there) as sender:
+        with file.open("rb") as opened, StreamSource(opened.fileno(), 2 << 20) as source:
+            result = sender.transmit(source, Route(light(100e6), Chain()), Destination("stream"))
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert result.carriers == ("optical", "pipeline")
+        assert all(one.files() == {"stream": file.read_bytes()} for one in there)
