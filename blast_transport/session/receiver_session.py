@@ -255,15 +255,8 @@ class ReceiverSession:
         self._nodes[leg.number] = node
         node.start()
 
-    def _heard_of_chain(self, leg: Leg, event: PipelineEvent) -> None:
-        self._say(lambda: self._chain_event(leg, event))
-
-    def _chain_event(self, leg: Leg, event: PipelineEvent) -> None:
-        from blast_transport.session.pipeline_node import message_of
-
-        self._core.progressed(time.monotonic())
-        if (message := message_of(leg, event)) is not None:
-            self._core.outbox.append(message)
+    def _heard_of_chain(self, _: PipelineEvent) -> None:
+        self._say(lambda: self._core.progressed(time.monotonic()))
 
     # --------------------------------------------------------------------------------------------- the end
 

@@ -32,7 +32,6 @@ from blast_transport.wire.messages import (
     PACKETS,
     PIPELINE,
     Alive,
-    Broken,
     Credit,
     Demoted,
     EndOfData,
@@ -339,7 +338,7 @@ class SenderCore:
                 self._ready(name, peer, message, now)
             case OnLeg():
                 self._on_leg(name, peer, message)
-            case Alive() | Broken():
+            case Alive():
                 pass
             case Fin():
                 self._fin(name, peer, message)

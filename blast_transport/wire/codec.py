@@ -18,7 +18,6 @@ from blast_transport.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
     Alive,
-    Broken,
     Credit,
     Demoted,
     Digests,
@@ -34,7 +33,7 @@ from blast_transport.wire.messages import (
     Repair,
 )
 
-VERSION = 2
+VERSION = 3
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
 REPAIR_BYTES = MOST_SEGMENTS * LARGEST_SEGMENT
@@ -145,7 +144,6 @@ _FORMS: dict[int, Form] = {
     10: _json(Fin),
     11: Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
     12: _json(Quit),
-    13: _json(Broken),
     14: _json(Demoted),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}

@@ -56,8 +56,6 @@ def _value(value: Any, annotation: Any, where: str) -> Any:
         return _value(value, next(part for part in arguments if part is not type(None)), where)
     if origin is tuple and isinstance(value, list):
         return _tuple(value, arguments, where)
-    if origin is dict and isinstance(value, dict):
-        return {key: _value(item, arguments[1], where) for key, item in value.items()}
     if annotation is bytes and isinstance(value, str):
         try:
             return bytes.fromhex(value)

@@ -9,7 +9,7 @@ Fin is the receiver's verdict. Quit ends a session because somebody wanted so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.layout import Layout
@@ -205,18 +205,4 @@ class Quit:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Of leg `leg` of a pipeline: the receiver lost the node `name`, or its chain is over with these `failed` nodes."""
-
-    session: int
-    leg: int
-    name: str = ""
-    reason: str = ""
-    over: bool = False
-    failed: dict[str, str] = field(default_factory=dict)
-
-
-Message = (
-    Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Broken | Demoted
-)
+Message = Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Demoted

@@ -11,7 +11,6 @@ from blast_transport.wire.messages import (
     PACKETS,
     PIPELINE,
     Alive,
-    Broken,
     Credit,
     Demoted,
     Digests,
@@ -45,8 +44,6 @@ SAMPLES: list[Message] = [
     Fin(15, reason="disk full"),
     Alive(16, 12),
     Quit(17, "the user interrupted it"),
-    Broken(18, 2, "h3", "no sign of life for 1 s"),
-    Broken(19, 2, over=True, failed={"h3": "killed"}),
     Demoted(20),
 ]
 
@@ -114,5 +111,4 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Alive, sessions, numbers),
     st.builds(Demoted, sessions),
     st.builds(Quit, sessions, texts),
-    st.builds(Broken, sessions, counts, texts, texts, st.booleans(), st.dictionaries(texts, texts, max_size=3)),
 )

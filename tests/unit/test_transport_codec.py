@@ -40,14 +40,14 @@ def test_whole_and_byte_by_byte_are_the_same() -> None:
 
 
 def test_golden_frames() -> None:
-    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0200" + "01000000" + "0200000000000000"
+    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0300" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
-        "14000000" + "0700" + "0200" + "01000000" + "0200000000000000" + "0300000000000000"
+        "14000000" + "0700" + "0300" + "01000000" + "0200000000000000" + "0300000000000000"
     )
-    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0200" + "01000000" + "".join(
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0300" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
-    assert encode(Repair(1, 2, b"abcd")).hex() == "10000000" + "0800" + "0200" + "01000000" + "02" + "00" * 7 + (
+    assert encode(Repair(1, 2, b"abcd")).hex() == "10000000" + "0800" + "0300" + "01000000" + "02" + "00" * 7 + (
         "61626364"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
@@ -126,7 +126,7 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(3, **LEG_FIELDS | {"carrier": PIPELINE}),
         said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1 << 16]], "position": 1}),
         said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1]], "position": 2}),
-        said(13, session=1, leg=1, failed={"a": 1}),
+        said(13, session=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
