@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from blast_transport.agent.authentication import (
 from blast_transport.agent.credentials import Credentials, SharedSecret
 from blast_transport.agent.errors import AuthenticationError
 from blast_transport.agent.settings import SENDER, ClientSection
-from blast_transport.agent.tls import TlsFiles, certificate_names, tls_reason
+from blast_transport.agent.tls import TlsFiles, certificate_names, is_certified, tls_reason
 from blast_transport.errors import sentence
 
 _LEAST_SECONDS = 0.001
@@ -74,11 +75,16 @@ class Admission:
         self._seconds = seconds
         self._context = credentials.for_agent() if isinstance(credentials, TlsFiles) else None
 
-    def admit(self, sock: socket.socket, address: str) -> Connection:
-        """Let in whoever is at the other end, or raise AuthenticationError; `sock` is then the caller's to close."""
-        deadline = time.monotonic() + self._seconds
+    def admit(self, sock: socket.socket, address: str, seconds: float = math.inf) -> Connection:
+        """Let in whoever is at the other end, or raise AuthenticationError; `sock` is then the caller's to close.
+
+        It takes no more than `seconds`, nor than what this was made with.
+        """
+        seconds = max(min(seconds, self._seconds), _LEAST_SECONDS)
+        deadline = time.monotonic() + seconds
         _without_delay(sock)
         if self._context is not None:
+            sock.settimeout(seconds)
             return self._by_certificate(sock, self._context, address)
         if isinstance(self._credentials, SharedSecret):
             handshake = AgentHandshake(self._credentials.value, deadline)
@@ -97,7 +103,6 @@ class Admission:
         sock.close()
 
     def _by_certificate(self, sock: socket.socket, context: ssl.SSLContext, address: str) -> Connection:
-        sock.settimeout(self._seconds)
         try:
             tls = context.wrap_socket(sock, server_side=True)
         except OSError as error:
@@ -134,6 +139,25 @@ def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: flo
         return _unhurried(sock)
 
 
+def prove_to_one_of(
+    sock: socket.socket, credentials: Credentials, names: Collection[str], seconds: float
+) -> socket.socket:
+    """As `prove`, to an agent of which nobody knows yet which one of `names` it is."""
+    if not isinstance(credentials, TlsFiles):
+        return prove(sock, credentials, "", seconds)
+    context = credentials.for_client()
+    context.check_hostname = False
+    with _closed_on_error(sock):
+        _without_delay(sock)
+        tls = _prove_by_certificate(sock, context, None, seconds)
+        with _closed_on_error(tls):
+            if not any(is_certified(tls, name) for name in names):
+                raise AuthenticationError(
+                    f"the certificate of {_shown(certificate_names(tls))} is of none of the hosts meant"
+                )
+        return tls
+
+
 def dialer(credentials: Credentials) -> Callable[[tuple[str, str, int], float], socket.socket]:
     """How to connect to an agent by (name, host, port) within some seconds, both ends proved.
 
@@ -156,7 +180,9 @@ def refuse(sock: socket.socket, why: str) -> None:
         sock.send(refusal(why))
 
 
-def _prove_by_certificate(sock: socket.socket, context: ssl.SSLContext, name: str, seconds: float) -> socket.socket:
+def _prove_by_certificate(
+    sock: socket.socket, context: ssl.SSLContext, name: str | None, seconds: float
+) -> ssl.SSLSocket:
     sock.settimeout(max(seconds, _LEAST_SECONDS))
     try:
         tls = context.wrap_socket(sock, server_hostname=name)
@@ -166,7 +192,8 @@ def _prove_by_certificate(sock: socket.socket, context: ssl.SSLContext, name: st
         raise AuthenticationError(f"no TLS with the agent: {tls_reason(error)}") from error
     with _closed_on_error(tls):
         _await_welcome(tls, time.monotonic() + seconds)
-        return _unhurried(tls)
+        tls.settimeout(None)
+        return tls
 
 
 def _await_welcome(sock: socket.socket, deadline: float) -> None:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from blast_transport.agent.connection import Admission, dialer
+from blast_transport.agent.chain_source import node_dialer
+from blast_transport.agent.connection import Admission
 from blast_transport.agent.credentials import Credentials
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
 from blast_transport.agent.permissions import Permissions
@@ -25,14 +26,14 @@ _ALIVE_SECONDS = 1.0
 def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -> ServerParts:
     """What of an agent follows from its configuration and may change while it runs. Raises SettingsError."""
     access, rate = settings.access, settings.limits.highest_rate_mbps
+    admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
     surroundings = Surroundings(
         target_of=Targets(Permissions(settings), settings.limits.file_bytes),
         emit=lambda event: _tell(reporter, event),
         interface_address=settings.agent.light_address,
         highest_rate=None if rate is None else rate * 1e6,
-        connect=dialer(credentials),
+        connect=node_dialer(credentials, admission),
     )
-    admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
     return ServerParts(admission, session_factory(surroundings), surroundings.connect)
 
 

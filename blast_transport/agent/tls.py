@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,22 @@ def certificate_names(sock: ssl.SSLSocket) -> frozenset[tuple[str, str]]:
     known = [(_SUBJECT.get(kind), value) for kind, value in subject]
     known += [(_ALTERNATIVES.get(kind), value) for kind, value in certificate.get("subjectAltName", ())]
     return frozenset((kind, value) for kind, value in known if kind is not None)
+
+
+def is_certified(sock: ssl.SSLSocket, host: str) -> bool:
+    """Whether the other side's checked certificate says that it is `host`: a DNS name or an IP address.
+
+    As OpenSSL checks a name that is known before (RFC 9525, section 6): `*` stands for one whole first label.
+    """
+    certificate: dict[str, Any] = sock.getpeercert() or {}
+    alternatives: list[tuple[str, str]] = list(certificate.get("subjectAltName", ()))
+    try:
+        address = ip_address(host)
+    except ValueError:
+        wanted, (_, dot, domain) = host.lower(), host.lower().partition(".")
+        accepted = {wanted, f"*.{domain}"} if dot else {wanted}
+        return any(kind == "DNS" and value.lower() in accepted for kind, value in alternatives)
+    return any(kind == "IP Address" and ip_address(value) == address for kind, value in alternatives)
 
 
 def tls_reason(error: OSError) -> str:

@@ -13,6 +13,9 @@ from blast_transport.errors import TransportError, sentence
 Address = tuple[str, str, int]
 """(name, host, port) of a receiver's control address."""
 
+SOURCE = ""
+"""The name of a chain's source, which is no receiver, in its addresses."""
+
 Dialer = Callable[[Address, float], socket.socket]
 """(address, seconds) -> a connected socket, each side proven to the other. Raises OSError, TransportError."""
 

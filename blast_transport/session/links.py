@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from blast_transport.errors import ForgottenError, RemoteError
-from blast_transport.session.dialling import Address, Dialer, Dialling, dial
+from blast_transport.session.dialling import SOURCE, Address, Dialer, Dialling, dial
 from blast_transport.session.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
 from blast_transport.session.peer import LISTENING
 from blast_transport.session.sender_core import SenderCore
@@ -82,7 +82,7 @@ class ControlLinks:
 
     def chain(self, names: Sequence[str], listener: socket.socket) -> tuple[Address, ...]:
         """The nodes of a pipeline through these receivers: first we, who accept connections at `listener`."""
-        return (("", *listener.getsockname()[:2]), *(self._addresses[name] for name in names))
+        return ((SOURCE, *listener.getsockname()[:2]), *(self._addresses[name] for name in names))
 
     def connect(self, timeout: float) -> dict[str, str]:
         """Connect to every receiver that is not connected; what failed, name to reason.

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from blast_transport.agent.connection import Admission
+from blast_transport.agent.chain_source import SourceAdmission
 from blast_transport.pipeline import (
     Drained,
     Ended,
@@ -37,7 +37,7 @@ class Entrance:
     """How the chain and we reach each other: nodes come to `listener`, admitted by `admission`; `dialer` goes out."""
 
     listener: socket.socket
-    admission: Admission
+    admission: SourceAdmission
     dialer: Dialer
 
 

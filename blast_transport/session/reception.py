@@ -7,7 +7,7 @@ import socket
 import threading
 from contextlib import suppress
 
-from blast_transport.agent.connection import Admission
+from blast_transport.agent.chain_source import SourceAdmission
 from blast_transport.agent.first_message import read_first
 from blast_transport.errors import TransportError
 from blast_transport.pipeline import Join, PipelineLeg, PipelineSource
@@ -18,7 +18,9 @@ _PATIENCE_SECONDS = 5.0
 class Reception:
     """Accepts connections at `listener`, which it owns, in a thread of its own, until `close`."""
 
-    def __init__(self, listener: socket.socket, admission: Admission, leg: PipelineLeg, source: PipelineSource) -> None:
+    def __init__(
+        self, listener: socket.socket, admission: SourceAdmission, leg: PipelineLeg, source: PipelineSource
+    ) -> None:
         self._listener, self._admission, self._leg, self._source = listener, admission, leg, source
         threading.Thread(target=self._run, name="reception", daemon=True).start()
 

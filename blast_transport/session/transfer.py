@@ -229,7 +229,7 @@ class Transfer:
 
     def _begin_chain(self, chain: Chain) -> None:
         # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
-        from blast_transport.agent.connection import Admission
+        from blast_transport.agent.chain_source import SourceAdmission
         from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
 
         core = self._core
@@ -255,7 +255,7 @@ class Transfer:
                 token=secrets.token_bytes(_TOKEN_BYTES),
                 slowest_rate=chain.slowest_rate / 8,
             ),
-            Entrance(listener, Admission(self._settings.credentials), self._settings.dialer),
+            Entrance(listener, SourceAdmission(self._settings.credentials, ordered), self._settings.dialer),
             self._reader,
             self._reach,
             self._links.wake,

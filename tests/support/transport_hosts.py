@@ -19,13 +19,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blast_transport.agent.connection import Admission, dialer
+from blast_transport.agent.chain_source import node_dialer
+from blast_transport.agent.connection import Admission
 from blast_transport.agent.credentials import Credentials
 from blast_transport.agent.endpoint import Endpoint
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
-from blast_transport.agent.settings import AgentSection, CommandSection, FolderSection, LimitsSection, Settings
+from blast_transport.agent.settings import (
+    AgentSection,
+    ClientSection,
+    CommandSection,
+    FolderSection,
+    LimitsSection,
+    Settings,
+)
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.errors import LightPathError
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
@@ -34,7 +42,7 @@ from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import GroupOpener, Surroundings
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import SenderSettings
+from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
@@ -168,6 +176,7 @@ def agent(
     commands: dict[str, tuple[str, ...]] | None = None,
     memory_bytes: int = 1 << 30,
     credentials: Credentials = None,
+    clients: Sequence[ClientSection] = (),
     highest_rate: float | None = None,
 ) -> Iterator[Agent]:
     """One that takes files below `directory`, and data into memory and into `commands`."""
@@ -185,6 +194,7 @@ def agent(
         running.targets.append(targets_of(hello))
         return running.targets[-1]
 
+    admission = Admission(credentials, clients)
     surroundings = Surroundings(
         target_of,
         events.put,
@@ -192,9 +202,9 @@ def agent(
         highest_rate=highest_rate,
         timings=timings or ReceiverTimings(),
         open_group=open_group,
-        connect=dialer(credentials),
+        connect=node_dialer(credentials, admission),
     )
-    server = AgentServer(settings, Admission(credentials), session_factory(surroundings), Reporter())
+    server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
     running = Agent(directory.name, directory, server, events)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -263,10 +273,12 @@ def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> byte
 
 
 @contextmanager
-def sending(sender: Sender, file: Path, route: Route) -> Iterator[list[TransferResult]]:
+def sending(
+    sender: Sender, file: Path, route: Route, destination: Destination | None = None
+) -> Iterator[list[TransferResult]]:
     """A transfer in a thread of its own; its result when the block has ended."""
     results: list[TransferResult] = []
-    thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route)))
+    thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route, destination)))
     thread.start()
     try:
         yield results

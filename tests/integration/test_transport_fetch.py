@@ -1,0 +1,133 @@
+"""A node of a chain dies, and what nobody else holds any more is fetched from the sender, whoever must prove what."""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import Credentials, SharedSecret
+from blast_transport.agent.settings import SENDER, ClientSection
+from blast_transport.agent.tls import TlsFiles
+from blast_transport.pipeline import copy_pump, node
+from blast_transport.pipeline.source import PipelineSource
+from blast_transport.session.route import Chain, Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.wire.messages import COMMAND
+from tests.support.certificates import Authority
+from tests.support.transport_hosts import PATIENCE, agent, sending
+
+SIZE = 14 << 20
+"""Less than a node takes that is not made smaller here, and much more than one that is."""
+LAG_BYTES = 1 << 19
+TO_COMMAND = Destination("collect", COMMAND)
+TO_NOTHING = '[[command]]\nname = "collect"\nrun = ["/bin/dd", "of=/dev/null", "status=none"]\n'
+GATE = "open"
+
+Proofs = Callable[[str], tuple[Credentials, str]]
+"""What a host proves itself by, and the lines of its configuration that say so."""
+
+
+@pytest.fixture(params=["certificates", "secret"])
+def proofs(request: pytest.FixtureRequest, tmp_path: Path) -> Proofs:
+    if request.param == "secret":
+        secret = tmp_path / "secret"
+        secret.write_text(secrets.token_hex(32))
+        secret.chmod(0o600)
+        return lambda _: (SharedSecret(secret.read_bytes()), f'secret_file = "{secret}"\n')
+    authority = Authority(tmp_path / "ca", "ca")
+
+    def by_certificate(name: str) -> tuple[Credentials, str]:
+        # The sender's names no host: nobody connects to it as to an agent.
+        unit, names = ("heads", "") if name == "head" else ("hosts", f"DNS:{name}")
+        pair = authority.issue(f"/OU={unit}/CN={name}", names)
+        pair.key.chmod(0o600)
+        return TlsFiles(pair.cert, pair.key, authority.cert), (
+            f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nclient_ca = "{authority.cert}"\n'
+            'client = [{organizational_unit = "heads"}, {organizational_unit = "hosts", role = "neighbour"}]\n'
+        )
+
+    return by_certificate
+
+
+CLIENTS = [
+    ClientSection(organizational_unit="heads", role=SENDER),
+    ClientSection(organizational_unit="hosts", role="neighbour"),
+]
+
+
+def collect(gate: str = ".") -> dict[str, tuple[str, ...]]:
+    """A command that takes nothing before `gate` is there."""
+    script = f"until [ -e {gate} ]; do sleep 0.01; done; exec dd of=collected status=none bs=64k"
+    return {"collect": ("/bin/sh", "-c", script)}
+
+
+@contextmanager
+def agent_process(folder: Path, access: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """An agent in a process of its own, and its port."""
+    folder.mkdir()
+    config = folder / "agent.toml"
+    config.write_text(f'[agent]\nlisten = "127.0.0.1:0"\n[access]\n{access}{TO_NOTHING}')
+    command = [sys.executable, "-m", "blast_client.command", "agent", "run", "--config", str(config), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield int(json.loads(process.stdout.readline())["port"]), process
+        finally:
+            process.kill()
+
+
+def await_true(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proofs: Proofs
+) -> None:
+    """h3 has taken little when h2 dies, which was far ahead of it; h1 remembers even less than h2 did."""
+    file = tmp_path / "content.bin"
+    file.write_bytes(random.Random(80).randbytes(SIZE))
+    monkeypatch.setattr(copy_pump, "Replay", partial(copy_pump.Replay, capacity=4 * LAG_BYTES))
+    for name in ("_MOST_WAITING", "_MOST_EARLY"):
+        monkeypatch.setattr(copy_pump, name, LAG_BYTES)
+    monkeypatch.setattr(node, "_LAG_BYTES", LAG_BYTES)
+    fetching: list[str] = []
+    accept = PipelineSource.accept
+    monkeypatch.setattr(
+        PipelineSource, "accept", lambda self, sock, name: (fetching.append(name), accept(self, sock, name))[1]
+    )
+    ours, _ = proofs("head")
+    with (
+        agent(tmp_path / "h1", credentials=proofs("h1")[0], clients=CLIENTS, commands=collect()) as first,
+        agent_process(tmp_path / "h2", proofs("h2")[1]) as (port, process),
+        agent(tmp_path / "h3", credentials=proofs("h3")[0], clients=CLIENTS, commands=collect(GATE)) as last,
+    ):
+        settings = SenderSettings(dialer=dialer(ours), credentials=ours)
+        with Sender([first.address, ("h2", "127.0.0.1", port), last.address], settings) as sender:
+            with sending(sender, file, Route(Chain()), TO_COMMAND) as results:
+                await_true((first.directory / "collected").exists)
+                await_true(lambda: (first.directory / "collected").stat().st_size > SIZE // 2)
+                process.kill()
+                (last.directory / GATE).touch()
+            (result,) = results
+        outcomes = {outcome.name: outcome for outcome in result.receivers}
+        assert fetching == ["h3"]
+        assert [outcomes[name].complete for name in ("h1", "h2", "h3")] == [True, False, True], outcomes
+        assert result.carriers == ("pipeline",) and not outcomes["h3"].demoted
+        assert outcomes["h3"].repaired_bytes == 0, "the chain has brought it all"
+        for one in (first, last):
+            assert (one.directory / "collected").read_bytes() == file.read_bytes()
