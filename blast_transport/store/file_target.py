@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
@@ -22,12 +22,13 @@ from blast_transport.blocks.layout import Layout
 from blast_transport.errors import StoreError, UnsafeNameError, WrongInputError, sentence
 from blast_transport.store.target import Buffer
 
-PARTIAL_PREFIX = ".blast-"
+PARTIAL_PREFIX, RECORDS_SUFFIX = ".blast-", ".blocks"
 STALE_SECONDS = 86_400.0
-"""Remains of a session that nobody went on with are removed after this time."""
+"""Remains of a session that has ended, and that nobody went on with, are removed after this time."""
 
 _RECORD = struct.Struct(f"<Q{DIGEST_BYTES}s")
 _RECORDS_PER_WRITE = 64
+_TO_LOCK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_NAME = 200
 
 
@@ -55,7 +56,7 @@ class FileTarget:
     def __init__(self, directory: int, path: Path, name: str, size: int | None, identity: str) -> None:
         self._directory, self._name = directory, plain_name(name)
         self._partial = f"{PARTIAL_PREFIX}{identity}-{name}"
-        self._records = f"{self._partial}.blocks"
+        self._records = f"{self._partial}{RECORDS_SUFFIX}"
         self._pending: list[bytes] = []
         self._ending = threading.Lock()
         self.place = str(path / name)
@@ -204,11 +205,19 @@ class FileTarget:
         for name in os.listdir(self._directory):  # noqa: PTH208 - by descriptor
             if not name.startswith(PARTIAL_PREFIX):
                 continue
-            try:
+            with ExitStack() as locks, suppress(OSError):
                 if os.stat(name, dir_fd=self._directory, follow_symlinks=False).st_mtime < before:
+                    self._lock_unused(name, locks)
                     os.unlink(name, dir_fd=self._directory)
-            except OSError:
-                continue
+
+    def _lock_unused(self, name: str, locks: ExitStack) -> None:
+        """Keep sessions away from remains. Raises BlockingIOError if one is at work: it may write nothing for days."""
+        # It may be a partial file, whatever its name ends with, or the records of one.
+        for partial in {name, name.removesuffix(RECORDS_SUFFIX)}:
+            with suppress(FileNotFoundError):
+                descriptor = os.open(partial, _TO_LOCK, dir_fd=self._directory)
+                locks.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _unlink(self, name: str) -> None:
         with suppress(FileNotFoundError):

@@ -178,6 +178,25 @@ def test_remains_of_long_ago_are_removed_and_those_of_today_are_not(tmp_path: Pa
     assert names(tmp_path) == [".blast-new-f", "precious"]
 
 
+@pytest.mark.parametrize("name", ["file.bin", "file.blocks", "file.blocks.blocks"])
+def test_a_session_that_has_written_nothing_for_days_keeps_what_it_has(tmp_path: Path, name: str) -> None:
+    """A stream may pause for long; and a name may end like our records'."""
+    pausing = file_target(tmp_path, name, identity="long")
+    pausing.write(0, CONTENT)
+    pausing.note(0, bytes(16))
+    ended = file_target(tmp_path, "other.bin", identity="over")
+    ended.write(0, CONTENT)
+    ended.discard(resumable=True)
+    kept = set(names(tmp_path)) - {".blast-over-other.bin", ".blast-over-other.bin.blocks"}
+    for entry in tmp_path.iterdir():
+        os.utime(entry, (time.time() - 2 * STALE_SECONDS,) * 2)
+    later = file_target(tmp_path, "later.bin")
+    assert set(names(tmp_path)) == {*kept, ".blast-id-later.bin", ".blast-id-later.bin.blocks"}
+    later.discard(resumable=False)
+    pausing.commit(len(CONTENT), fsync=False)
+    assert names(tmp_path) == [name] and (tmp_path / name).read_bytes() == CONTENT
+
+
 def test_a_symbolic_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
     outside, directory = tmp_path / "outside", tmp_path / "in"
     outside.write_text("precious")
