@@ -37,6 +37,8 @@ from transport_bed.shape import shape
 from transport_bed.table import table, verdicts
 from transport_bed.tools import TOOLS
 
+from mininet_topos.errors import LabError
+
 CELLS = "unshaped:3,7,15 400:3,7,15 1000:3"
 QUICK_CELLS = "unshaped:3"
 MEGABYTES, QUICK_MEGABYTES = 1000, 64
@@ -51,12 +53,28 @@ def main() -> bool:
     args = _arguments()
     effort = Effort(args.megabytes * 1_000_000, args.repeats)
     rows = _kept(args, effort)
+    try:
+        _measure(args, effort, rows)
+    except LabError:
+        # What was measured before is worth its time.
+        _show(args, rows)
+        raise
+    return _show(args, rows)
+
+
+def _measure(args: argparse.Namespace, effort: Effort, rows: list[Row]) -> None:
+    """Add the rows of the cells that have none."""
     wanted = [cell for cell in args.cells if not any(row["cell"] == cell.name for row in rows)]
     runs = len(wanted) * len(args.tools) * len(effort.rounds)
     with tqdm(total=runs, unit="run", disable=None, file=sys.stderr) as bar:
         for cell in wanted:
-            rows += compare(cell, args.tools, effort, lambda text: _tell(bar, text))
-            _keep(args.results, rows)
+            for row in compare(cell, args.tools, effort, lambda text: _tell(bar, text)):
+                rows.append(row)
+                _keep(args.results, rows)
+
+
+def _show(args: argparse.Namespace, rows: list[Row]) -> bool:
+    """Print what there is; whether every bar was kept."""
     found = claims(rows)
     if args.plot is not None:
         from transport_bed.plot import draw

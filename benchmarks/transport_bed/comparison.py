@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,11 @@ class Effort:
         return range(self.repeats + _DISCARDED_ROUNDS)
 
 
-def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[str], None]) -> list[Row]:
-    """One row for each tool. `report` hears what begins. Raises CannotRun, HostError."""
+def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[str], None]) -> Iterator[Row]:
+    """One row for each tool. `report` hears what begins. Raises CannotRun, HostError.
+
+    The rows come before the bed goes: none is lost where that fails.
+    """
     contents.require_room(effort.size, cell.receivers + 1)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
     with contents.workshop() as folder, Bed(Plan(cell.receivers, cell.shape)) as bed:
@@ -72,7 +75,7 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
                     report(f"{cell.name}: {name}, round {number}")
                     limit = cell.limit_seconds(effort.size)
                     outcomes[name].append(transfer(tool, bed, source, programs, limit))
-    return [_row(cell, used[name], effort, outcomes[name]) for name in tools]
+        yield from [_row(cell, used[name], effort, outcomes[name]) for name in tools]
 
 
 def compiled(tools: Iterable[Tool], folder: Path) -> Path:

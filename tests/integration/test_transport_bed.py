@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +51,20 @@ def test_tools_are_run_and_checked_on_a_bed_that_goes():
         assert sorted(entry.name for entry in folder.iterdir()) == ["programs", "source"]
     assert not folder.exists()
     assert lab not in cleanup.found_labs()
+
+
+def test_a_machine_whose_open_vswitch_does_not_run_measures_and_cleans_up_all_the_same(tmp_path):
+    words = ["--cells", "unshaped:1", "--tools", "floor", "--megabytes", "1", "--repeats", "1", "--json"]
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / "transport.py"), *words],
+        env={**os.environ, "OVS_RUNDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert json.loads(done.stdout)["rows"][0]["seconds"]
+    assert "ovs-vsctl" not in done.stderr
 
 
 def test_a_tool_that_does_not_manage_it_has_failed():

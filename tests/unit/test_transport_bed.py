@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from mininet_topos.errors import HostError
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
@@ -47,6 +50,37 @@ def test_claims_are_ratios_of_the_same_cell():
     assert found["optical ÷ payload limit, 400 Mbit/s, 3 receivers"] == (pytest.approx(0.38 / limit), True)
     assert found["optical, 400 Mbit/s: slowest ÷ fastest, 3 to 15 receivers"] == (0.5, False)
     assert not any("naive TCP, 400" in words for words in found)
+
+
+class BedThatStays:
+    """A bed that cannot be removed."""
+
+    def __init__(self, plan: object) -> None:
+        self.plan = plan
+
+    def __enter__(self) -> BedThatStays:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        raise HostError("the bed does not go")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_was_measured_is_shown_although_the_bed_does_not_go(tmp_path, monkeypatch, capsys, form):
+    import transport
+    from transport_bed import comparison
+    from transport_bed.run import Outcome
+
+    kept = tmp_path / "results.json"
+    monkeypatch.setattr(comparison, "Bed", BedThatStays)
+    monkeypatch.setattr(comparison, "transfer", lambda *_: Outcome(0.5, "", {}))
+    words = ["--cells", "unshaped:1 unshaped:2", "--tools", "floor", "--megabytes", "1", "--repeats", "1"]
+    monkeypatch.setattr(sys, "argv", ["transport.py", *words, "--results", str(kept), *form])
+    with pytest.raises(HostError, match="does not go"):
+        transport.main()
+    assert "unshaped, 1 receivers" in capsys.readouterr().out
+    (result,) = json.loads(kept.read_text())["rows"]
+    assert result["tool"] == "floor" and result["median"] == 0.5
 
 
 def test_a_tool_that_always_failed_decides_nothing():

@@ -1,0 +1,55 @@
+"""Which bridges of labs there are, as told by an `ovs-vsctl` that answers as the real one does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import cleanup
+from mininet_topos.errors import HostError
+from mininet_topos.names import BRIDGE_KEY
+
+LAB = "a1b2"
+
+
+@pytest.fixture
+def vsctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command to be written by the test."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path / "ovs-vsctl"
+
+
+def answer(vsctl: Path, status: int, out: str = "", error: str = "") -> None:
+    vsctl.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\ncat <<'END'\n{out}\nEND\nexit {status}\n")
+    vsctl.chmod(0o755)
+
+
+@pytest.mark.parametrize("why", ["No such file or directory", "Connection refused"])
+def test_a_switch_that_does_not_run_has_none(vsctl: Path, why: str) -> None:
+    answer(vsctl, 1, error=f"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed ({why})")
+    assert cleanup.bridges_of(LAB) == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed (Permission denied)",
+        "2026-01-01T00:00:00Z|00002|fatal_signal|WARN|terminating with signal 14 (Alarm clock)",
+        'ovs-vsctl: unknown table "Bridge"',
+    ],
+)
+def test_every_other_failure_is_told(vsctl: Path, error: str) -> None:
+    answer(vsctl, 1, error=error)
+    with pytest.raises(HostError, match="ovs-vsctl said"):
+        cleanup.bridges_of(LAB)
+
+
+def test_those_of_one_lab(vsctl: Path) -> None:
+    marked = [[name, ["map", [[BRIDGE_KEY, lab], ["other", "x"]]]] for name, lab in (("b1", LAB), ("b2", "c3d4"))]
+    rows = {"headings": ["name", "external_ids"], "data": [*marked, ["b3", ["map", []]]]}
+    vsctl.write_text(f"#!/bin/sh\necho '{json.dumps(rows)}'\n")
+    vsctl.chmod(0o755)
+    assert cleanup.bridges_of(LAB) == ["b1"]
