@@ -18,6 +18,7 @@ Messages collect in `outbox`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -96,7 +97,7 @@ class SenderCore:
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
         return any(
-            not peer.demoted if peer.state is PeerState.MOVING else self.leg is None
+            not peer.demoted if peer.state is PeerState.MOVING else self._ticked < self._awaited_until(peer)
             for peer in self.peers.values()
             if peer.state in UNANSWERED
         )
@@ -367,6 +368,7 @@ class SenderCore:
             return None
         waits = [limit for peer in self.peers.values() if (limit := self._limit_of(peer)) is not None]
         waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.owed]
+        waits += [until for peer in self.peers.values() if (until := self._awaited_until(peer)) > self._ticked]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:
@@ -512,6 +514,13 @@ class SenderCore:
 
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)
+
+    def _awaited_until(self, peer: Peer) -> float:
+        """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
+        if peer.state is not PeerState.INVITED or self.leg is not None:
+            return -math.inf
+        # What a stream has given is gone for who comes late.
+        return peer.progressed + (self._timings.late if self.layout.known else self._timings.ready)
 
     def _by(self, carrier: str) -> bool:
         return self.leg is not None and self.leg.carrier == carrier

@@ -11,7 +11,8 @@ class SenderTimings:
 
     `connect`: for control connections. `ready`: for the answer to an invitation or a leg. `stall`: without progress of
     a receiver that owes us an answer or is owed data. `heartbeat`: between two signs of life. `freeze`: without
-    progress of a receiver that the light waits for; `hold_up`: for which one alone may keep the others waiting.
+    progress of a receiver that the light waits for; `hold_up`: for which one alone may keep the others waiting. `late`:
+    without a word from an invited receiver before the others begin without it.
     """
 
     connect: float = 2.0
@@ -20,3 +21,5 @@ class SenderTimings:
     heartbeat: float = 1.0
     freeze: float = 1.0
     hold_up: float = 0.2
+    # Longer than a receiver is silent that checks what an earlier session has left.
+    late: float = 0.8

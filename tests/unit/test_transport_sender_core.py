@@ -89,18 +89,53 @@ def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
     return Fin(7, digest, reason, 1.0)
 
 
-def test_data_waits_for_every_answer_and_for_no_latecomer() -> None:
+def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
+    assert core.settling and core.deadline() == 0.8
+    core.tick(0.79)
     assert core.settling
+    core.tick(0.8)
+    assert not core.settling and not core.peers["b"].over
     core.tick(2.9)
-    assert core.settling
+    assert not core.peers["b"].over
     core.tick(3.0)
-    assert not core.settling and "invitation" in core.peers["b"].reason
+    assert "invitation" in core.peers["b"].reason
     core = on_leg("a", "b")
     core.gone("b", "lost", 0.4)
     core.connected("b", 0.5)
     assert not core.settling and core.sending
+
+
+def test_who_answers_late_is_owed_what_left_without_it() -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    core.tick(1.0)
+    core.settle_held()
+    leg = Leg(7, 1, OPTICAL, 0)
+    core.begin_leg(leg, lambda _: leg, 1.0)
+    core.receive("a", OnLeg(7, 1), 1.0)
+    core.window = BLOCKS
+    send(core, 3)
+    core.receive("b", Ready(7, held=((1, 1),)), 1.2)
+    assert said(core, Leg)[-1] == ("b", Leg(7, 1, OPTICAL, 3))
+    core.receive("b", OnLeg(7, 1), 1.3)
+    assert [block for block, _ in repairs(core, "b", 1.4)] == [0, 2]
+
+
+def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    for now in (0.5, 1.0, 1.5):
+        core.receive("b", Alive(7, 0), now)
+        core.tick(now + 0.7)
+        assert core.settling
+    core.tick(2.3)
+    assert not core.settling
+    stream = invited("a", "b", hello=STREAM)
+    stream.receive("a", Ready(7), 0.1)
+    stream.tick(2.9)
+    assert stream.settling
 
 
 def test_the_whole_way() -> None:

@@ -1,0 +1,93 @@
+"""Receivers that do not answer their invitation, or late: the others begin without them."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.targets import Targets
+from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import SenderSettings
+from blast_transport.store.target import Target
+from blast_transport.wire.messages import Hello
+from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to
+
+SIZE = 4 << 20
+SETTINGS = SenderSettings(LOOPBACK, MTU)
+READY = SETTINGS.timings.ready
+WAYS = pytest.mark.parametrize("way", [light(), Chain(), Packets()], ids=["light", "pipeline", "packets"])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "content.bin"
+    path.write_bytes(random.Random(81).randbytes(SIZE))
+    return path
+
+
+@pytest.fixture
+def deaf() -> Iterator[tuple[str, str, int]]:
+    """Takes connections, and says nothing."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        yield ("deaf", *listener.getsockname())
+
+
+def seconds_until_there(one: Agent, file: Path, began: float) -> float:
+    """When it was given its name."""
+    return (one.directory / file.name).stat().st_ctime - began
+
+
+@WAYS
+def test_who_never_answers_costs_the_others_a_moment(
+    tmp_path: Path, file: Path, deaf: tuple[str, str, int], way: Way
+) -> None:
+    """And is reported when its time is over."""
+    with agents(tmp_path, 2) as there, Sender([*(one.address for one in there), deaf], SETTINGS) as sender:
+        began = time.time()
+        result = sender.send_file(file, Route(way))
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)
+        assert all(seconds_until_there(one, file, began) < 0.7 * READY for one in there)
+        silent = f"did not answer the invitation within {READY:g} s"
+        assert [outcome.reason for outcome in result.receivers] == ["", "", silent]
+
+
+@WAYS
+def test_who_answers_late_gets_it_all_the_same(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+) -> None:
+    """Its directory takes its time."""
+    make = Targets.__call__
+
+    def slow(self: Targets, hello: Hello) -> Target:
+        target = make(self, hello)
+        if Path(target.place).parent.name == "r1":
+            time.sleep(0.7 * READY)
+        return target
+
+    monkeypatch.setattr(Targets, "__call__", slow)
+    with agents(tmp_path, 3) as there, sender_to(there, SETTINGS) as sender:
+        began = time.time()
+        result = sender.send_file(file, Route(way))
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)
+        times = [seconds_until_there(one, file, began) for one in there]
+        assert max(times[0], times[2]) < 0.7 * READY < times[1], times
+
+
+def test_hosts_that_nobody_knows_and_hosts_without_an_agent_are_told_at_once(tmp_path: Path, file: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as closed:
+        nobody = ("nobody", *closed.getsockname())
+    unknown = ("unknown", "host.invalid", 7000)
+    with agents(tmp_path, 2) as there, Sender([*(one.address for one in there), nobody, unknown], SETTINGS) as sender:
+        began = time.monotonic()
+        result = sender.send_file(file, Route(light()))
+        assert time.monotonic() - began < READY
+        reasons = {outcome.name: outcome.reason for outcome in result.receivers}
+        assert "Connection refused" in reasons["nobody"] and "host.invalid:7000: " in reasons["unknown"]
+        assert result.complete == 2
