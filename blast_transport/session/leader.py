@@ -3,6 +3,7 @@
 One thread, one selector. The leader's own receiver is a member like the others and is connected to in the same way.
 What a member does not take waits here, within bounds: the sender sends repairs only as fast as they are taken (Taken),
 and a member for which too much waits all the same is given up. Members are not read while the sender does not read.
+As long as an invited member has not answered, Taken goes out regularly: the leader's silence is then its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from blast_transport.errors import RemoteError, RemoteProtocolError
 from blast_transport.session.connection import ControlConnection, FramedConnection, LeaderConnection
 from blast_transport.session.dialling import Dialer, Dialling
-from blast_transport.session.group import Group
+from blast_transport.session.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
 from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Quit
 from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
@@ -34,12 +35,16 @@ _READ_ALONG = frozenset(map(type_of, (Hello, Leg, Demoted, Quit)))
 
 @dataclass(slots=True)
 class _Member:
-    """One member: its connection, how it is heard, bytes that it took but nobody was told of, whether it takes part."""
+    """One member: its connection, how it is heard, bytes that it took but nobody was told of, whether it takes part.
+
+    `invited`: it has been asked to, and has not answered.
+    """
 
     connection: ControlConnection
     hear: Callable[[], None]
     taken: int = 0
     ready: bool = False
+    invited: bool = False
 
 
 class Leader:
@@ -50,6 +55,7 @@ class Leader:
         self._members: dict[int, _Member] = {}
         self._group = Group()
         self._ended = False
+        self._alive_at = 0.0
         self._wake_reader, self._wake_writer = socket.socketpair()
         for end in (self._wake_reader, self._wake_writer):
             end.setblocking(False)
@@ -109,7 +115,7 @@ class Leader:
     def _read_along(self, number: int, member: _Member, message: Message) -> None:
         self._group.told(number, message)
         if isinstance(message, Hello):
-            member.ready = False
+            member.ready, member.invited = False, True
         elif isinstance(message, Leg):
             with suppress(OSError):
                 member.connection.expedite(by_light=message.carrier == OPTICAL)
@@ -130,7 +136,7 @@ class Leader:
                 # It refuses, maybe because it is we who ask: the sender may try by itself.
                 self._lose(number, message.reason)
                 return
-            member.ready = True
+            member.ready, member.invited = True, False
             if not self._group.heard(number, message):
                 self._sender.send(Enveloped((number,), encode(message)))
 
@@ -162,11 +168,18 @@ class Leader:
             self._flush(number, member)
         for message in self._group.take(time.monotonic()):
             self._sender.send(message)
+        self._sign_of_life(time.monotonic())
         self._sender.flush()
         self._watch(self._sender, self._hear_sender, reading=True)
         reading = self._sender.queued_bytes < _MOST_TO_SENDER_BYTES
         for member in self._members.values():
             self._watch(member.connection, member.hear, reading)
+
+    def _sign_of_life(self, now: float) -> None:
+        waited_for = next((number for number, member in self._members.items() if member.invited), None)
+        if waited_for is not None and now >= self._alive_at:
+            self._alive_at = now + REPORT_SECONDS
+            self._tell_taken(waited_for, self._members[waited_for])
 
     def _flush(self, number: int, member: _Member) -> None:
         connection = member.connection
@@ -180,8 +193,11 @@ class Leader:
             return
         member.taken += before - connection.queued_bytes
         if member.taken >= _TOLD_BYTES:
-            self._sender.send(Taken(number, member.taken))
-            member.taken = 0
+            self._tell_taken(number, member)
+
+    def _tell_taken(self, number: int, member: _Member) -> None:
+        self._sender.send(Taken(number, member.taken))
+        member.taken = 0
 
     def _watch(self, connection: FramedConnection[Any], hear: Callable[[], None], reading: bool) -> None:
         wanted = selectors.EVENT_READ * reading | selectors.EVENT_WRITE * connection.wants_write
@@ -194,8 +210,10 @@ class Leader:
             self._selector.modify(connection.socket, wanted, hear)
 
     def _timeout(self) -> float | None:
-        deadline = self._group.deadline()
-        return None if deadline is None else max(0.0, deadline - time.monotonic())
+        deadlines = [] if (deadline := self._group.deadline()) is None else [deadline]
+        if any(member.invited for member in self._members.values()):
+            deadlines.append(self._alive_at)
+        return max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
 
     def _wake(self) -> None:
         with suppress(OSError):

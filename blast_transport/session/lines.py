@@ -148,6 +148,9 @@ class LeaderLine(Line):
 
     def send(self, name: str, message: Message) -> None:
         """Queue one message; what goes to several members one after the other, goes out once."""
+        if isinstance(message, Hello):
+            # Between sessions it has nothing to say.
+            self.heard = time.monotonic()
         number, encoded = self._numbers[name], encode(self._hidden(message))
         if encoded != self._frame or number in self._recipients:
             self._post()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from blast_transport.errors import ForgottenError, RemoteError
 from blast_transport.session.dialling import SOURCE, Address, Dialer, Dialling, dial
 from blast_transport.session.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
-from blast_transport.session.peer import LISTENING
+from blast_transport.session.peer import LISTENING, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import Repair
 
@@ -33,7 +33,8 @@ _LEADER_SECONDS = 0.5
 _RETURN_SECONDS = 3.0
 """Who was reached through a leader that is lost is awaited so long, also when all was sent once."""
 _SILENT_SECONDS = 0.7
-"""A leader whose members are at work has something to tell three times in this."""
+"""A leader whose members are invited or at work has something to tell three times in this."""
+_AT_WORK = (PeerState.INVITED, *LISTENING)
 
 
 class ControlLinks:
@@ -328,7 +329,7 @@ class ControlLinks:
             if now < line.heard + _SILENT_SECONDS:
                 continue
             served = [name for name in line.names if self._open.get(name) is line]
-            at_work = core is not None and any(core.peers[name].state in LISTENING for name in served)
+            at_work = core is not None and any(core.peers[name].state in _AT_WORK for name in served)
             if at_work or not line.spoke:
                 self._lose(line, f"nothing heard of it for {_SILENT_SECONDS:g} s", core)
 

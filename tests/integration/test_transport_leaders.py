@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,14 +142,19 @@ def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_noth
     lost = (LEADERS[0], NAMES[4])
     with hosts(tmp_path, lost) as made, sender_to(made) as sender:
         assert sender.connect() == {}
-        hits = [threading.Timer(0.3, made[name].process.send_signal, [blow]) for name in lost]  # type: ignore[union-attr]
-        for hit in hits:
-            hit.start()
+        under_way = list(lost)
+
+        def hit(progress: Progress) -> None:
+            """In the middle, whenever that is on a busy machine."""
+            while progress.sent and under_way:
+                made[under_way.pop()].process.send_signal(blow)  # type: ignore[union-attr]
+
         began = time.monotonic()
         if way == "light":
-            result = sender.send_file(file, Route(light(40e6)))
+            result = sender.send_file(file, Route(light(40e6)), report=hit)
         else:
-            result = send_slowly(sender, file, Route(Chain()))
+            result = send_slowly(sender, file, Route(Chain()), hit)
+        assert not under_way
         assert time.monotonic() - began < 15
         survivors = [name for name in NAMES if name not in lost]
         assert complete(result) == survivors
@@ -161,7 +166,7 @@ def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_noth
             assert not (made[name].directory / "data").exists()
 
 
-def send_slowly(sender: Sender, file: Path, route: Route) -> TransferResult:
+def send_slowly(sender: Sender, file: Path, route: Route, report: Callable[[Progress], None]) -> TransferResult:
     """As a stream of unknown length, over about a second, so that there is a middle to be hit in."""
     reader, writer = os.pipe()
 
@@ -176,9 +181,21 @@ def send_slowly(sender: Sender, file: Path, route: Route) -> TransferResult:
     thread.start()
     try:
         with os.fdopen(reader, "rb"), StreamSource(reader) as source:
-            return sender.transmit(source, route, Destination("data"))
+            return sender.transmit(source, route, Destination("data"), report)
     finally:
         thread.join(10)
+
+
+def test_a_leader_that_freezes_when_it_has_connected_costs_its_members_nothing(tmp_path: Path, file: Path) -> None:
+    """Their invitations stay with it."""
+    settings = replace(SETTINGS, timings=SenderTimings())
+    with hosts(tmp_path, (LEADERS[0],)) as made, sender_to(made, settings) as sender:
+        assert sender.connect() == {}
+        process = made[LEADERS[0]].process
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        result = sender.send_file(file, Route(light(200e6)))
+        assert complete(result) == [name for name in NAMES if name != LEADERS[0]]
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])

@@ -143,6 +143,20 @@ def test_what_a_member_takes_is_told(stage):
     assert told <= 4 * len(encode(REPAIR))
 
 
+def test_a_leader_shows_that_it_lives_while_a_member_owes_its_answer(stage):
+    stage.tell(HELLO, 0, 1)
+    stage.members["h0"].sendall(encode(Ready(7)))
+    told = [stage.hear(Taken) for _ in range(3)]
+    assert {taken.member for taken in told[1:]} == {1}
+    assert sum(taken.count for taken in told if taken.member == 1) == len(encode(HELLO))
+    stage.members["h1"].sendall(encode(Ready(7)))
+    while stage.hear(Enveloped) != Enveloped((1,), encode(Ready(7))):
+        continue
+    stage.sender.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        stage.hear(Taken)
+
+
 def test_members_are_not_read_while_the_sender_does_not_read(stage):
     """The leader's memory is bounded: what is not read stands in the members' own sockets."""
     member, sent = stage.members["h0"], 0
