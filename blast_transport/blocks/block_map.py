@@ -47,6 +47,16 @@ class BlockMap:
             self._marks[block] = 0
             self.held -= 1
 
+    def cut(self, stop: int) -> None:
+        """Remove every block from `stop` on."""
+        self.held -= self._marks.count(1, stop)
+        del self._marks[stop:]
+
+    def first(self) -> int | None:
+        """The lowest block that is held, if there is one."""
+        found = self._marks.find(1)
+        return None if found < 0 else found
+
     def first_missing(self, start: int = 0) -> int:
         """The lowest block from `start` on that is not held."""
         found = self._marks.find(0, start)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.digests import Buffer
+from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.errors import SealError
 from blast_transport.store.store import Store
@@ -15,14 +17,17 @@ from blast_transport.store.store import Store
 MOST_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks, what would open another one is dropped and asked for again later."""
 
+_MOST_SPARE = 64
+"""Buffers of blocks that were finished, for the next ones."""
+
 
 class _Open:
     """A block with some of its segments: a bit of `mask` for each; `length` is where the last one of them ends."""
 
     __slots__ = ("buffer", "length", "mask")
 
-    def __init__(self, size: int) -> None:
-        self.buffer = memoryview(bytearray(size))
+    def __init__(self, buffer: memoryview) -> None:
+        self.buffer = buffer
         self.mask = 0
         self.length = 0
 
@@ -43,8 +48,9 @@ class Assembly:
         self._count, self._size = layout.block_segments, layout.segment_size
         self._most_open = max(4, MOST_OPEN_BYTES // (self._count * self._size))
         self._open: dict[int, _Open] = {}
+        self._spare: list[memoryview] = []
 
-    def add(self, segment: int, count: int, payload: memoryview | bytes) -> int:
+    def add(self, segment: int, count: int, payload: Buffer) -> int:
         """Take `count` segments from `segment` on; how many were new. Raises StoreError."""
         block, index = divmod(segment, self._count)
         if index == 0 and count == self._count and block not in self._open and self._fits(block, index, len(payload)):
@@ -98,19 +104,11 @@ class Assembly:
 
     def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
         """Of a block that has begun, or waits for its turn."""
-        base, part = block * self._count, self._open.get(block)
+        part = self._open.get(block)
         if part is None:
             return []
-        found, index = [], start
-        while index < stop:
-            if part.mask >> index & 1:
-                index += 1
-                continue
-            begin = index
-            while index < stop and not part.mask >> index & 1:
-                index += 1
-            found.append((base + begin, index - begin))
-        return found
+        lost = mask_of(start, stop - start) & ~part.mask
+        return [(block * self._count + first, number) for first, number in runs(lost)]
 
     def _add_part(self, block: int, index: int, count: int, payload: memoryview) -> int:
         if not self._fits(block, index, len(payload)) or len(payload) <= (count - 1) * self._size:
@@ -124,7 +122,9 @@ class Assembly:
             if len(self._open) >= self._most_open:
                 self.refused += count
                 return 0
-            part = self._open[block] = _Open(self._count * self._size)
+            # Memory that was used is there already, and in the cache.
+            buffer = self._spare.pop() if self._spare else memoryview(bytearray(self._count * self._size))
+            part = self._open[block] = _Open(buffer)
         mask = ((1 << count) - 1) << index
         new = (mask & ~part.mask).bit_count()
         self.duplicates += count - new
@@ -153,8 +153,10 @@ class Assembly:
         if part.mask == ((1 << self._count) - 1 if not layout.known else layout.all_segments(block)):
             del self._open[block]
             self._close(block, part.buffer[: part.length])
+            if len(self._spare) < _MOST_SPARE:
+                self._spare.append(part.buffer)
 
-    def _close(self, block: int, wire: memoryview | bytes) -> None:
+    def _close(self, block: int, wire: Buffer) -> None:
         if self._sealer is None:
             self.store.put(block, wire)
             return

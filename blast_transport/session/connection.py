@@ -6,6 +6,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Generic
 
 from blast_transport.agent.authentication import REFUSED
@@ -15,6 +16,8 @@ from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
 
 _RECEIVE_BYTES = 1 << 18
+_MOST_PARTS = 64
+"""Messages that go out at once."""
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
@@ -79,18 +82,24 @@ class FramedConnection(Generic[M]):
         """Send what the socket takes now. Raises RemoteError if the connection is gone."""
         try:
             while self._queue:
-                more = 0 if len(self._queue) == 1 or isinstance(self.socket, ssl.SSLSocket) else socket.MSG_MORE
-                sent = self.socket.send(self._queue[0], more)
-                self.queued_bytes -= sent
-                rest = self._queue[0][sent:]
-                if rest:
-                    self._queue[0] = rest
-                else:
-                    self._queue.popleft()
+                self._dequeue(self._send_some())
         except _AGAIN:
             pass
         except OSError as error:
             raise RemoteError(f"control connection lost: {error.strerror}") from error
+
+    def _send_some(self) -> int:
+        if isinstance(self.socket, ssl.SSLSocket):
+            return self.socket.send(self._queue[0])
+        return self.socket.sendmsg(islice(self._queue, _MOST_PARTS))
+
+    def _dequeue(self, sent: int) -> None:
+        self.queued_bytes -= sent
+        while sent:
+            first = self._queue.popleft()
+            if sent < len(first):
+                self._queue.appendleft(first[sent:])
+            sent -= min(sent, len(first))
 
     def drain(self) -> None:
         """Send everything that waits, by a socket that may block. Raises RemoteError, OSError."""

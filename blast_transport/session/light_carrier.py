@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from blast_transport.blocks.masks import runs
 from blast_transport.optical.burst import Burst
 from blast_transport.optical.interface import open_sender_socket
 from blast_transport.optical.offload import DatagramSender
 from blast_transport.optical.pacing import Pacer
-from blast_transport.session.peer import runs
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Light
 from blast_transport.session.sender_core import SenderCore

@@ -17,8 +17,8 @@ from blast_transport.wire.messages import Repair
 
 __all__ = ["Address", "ControlLinks", "Dialer", "dial"]
 
-Image = Callable[[int], memoryview]
-"""A block as it travels."""
+Segments = Callable[[int, int], memoryview]
+"""So many segments from this one on, as they travel."""
 
 Unit = tuple[str, ...]
 """Receivers that one connection serves, their leader first."""
@@ -117,12 +117,12 @@ class ControlLinks:
         absent = {self._units[name] for name, peer in core.peers.items() if not peer.over and name not in self._open}
         self._dial({unit for unit in absent if now >= self._retry_at.get(unit, 0.0)}, timeout)
 
-    def repair(self, core: SenderCore, image: Image) -> bool:
+    def repair(self, core: SenderCore, segments: Segments) -> bool:
         """Queue what is owed, and let go who has failed; True: there is more, and room for it.
 
-        `image` gives a block for repairs. Raises what it raises.
+        `segments` gives what is to be repaired. Raises what it raises.
         """
-        filled = [name for name in list(self._open) if self._fill(name, core, image)]
+        filled = [name for name in list(self._open) if self._fill(name, core, segments)]
         self._say(core)
         self.drop_failed(core)
         return any(name in self._open and self._has_room(name) for name in filled)
@@ -276,21 +276,17 @@ class ControlLinks:
             case Handled(session, blocks) if core is not None:
                 core.handled_by(session, blocks, time.monotonic())
 
-    def _fill(self, name: str, core: SenderCore, image: Image) -> bool:
+    def _fill(self, name: str, core: SenderCore, segments: Segments) -> bool:
         """Queue some repairs; True if there were any. Never many, so that all receivers get their turn."""
-        line, layout, now, filled = self._open[name], core.layout, time.monotonic(), False
-        while line.queued_bytes(name) < _QUEUE_LOW_BYTES and (repair := core.take_repair(name, now)) is not None:
-            block, runs = repair
+        line, now, filled = self._open[name], time.monotonic(), False
+        while line.queued_bytes(name) < _QUEUE_LOW_BYTES and (runs := core.take_repair(name, now)):
             try:
-                data, size = image(block), layout.segment_size
+                pieces = [(first, segments(first, count)) for first, count in runs]
             except ForgottenError as error:
                 core.lose(name, f"it was too far behind the stream: {error}")
                 return False
-            for first, count in runs:
-                piece = bytes(data[first * size : (first + count) * size])
-                if piece:
-                    segment = block * layout.block_segments + first
-                    line.send(name, Repair(core.hello.session, segment, piece))
+            if pieces := [piece for piece in pieces if piece[1]]:
+                line.send(name, Repair(core.hello.session, tuple(pieces)))
             filled = True
         return filled
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.blocks.block_map import BlockMap
 from blast_transport.errors import LocalProtocolError
+from blast_transport.session.owed import Owed
 from blast_transport.wire.messages import Fin, Ready
 
 
@@ -54,63 +54,6 @@ for _state in (PeerState.INVITED, PeerState.MOVING, PeerState.READY, PeerState.E
 
 UNANSWERED = (PeerState.INVITED, PeerState.MOVING)
 LISTENING = (PeerState.MOVING, PeerState.READY, PeerState.ENDING)
-
-
-class Owed:
-    """Segments that a receiver is to get once more: a bit of a mask for each, block by block, and whole blocks."""
-
-    __slots__ = ("backlog", "blocks")
-
-    def __init__(self) -> None:
-        self.blocks: dict[int, int] = {}
-        self.backlog: list[Range] = []
-
-    def __bool__(self) -> bool:
-        return bool(self.blocks or self.backlog)
-
-    def add(self, block: int, mask: int) -> None:
-        """These segments of the block too."""
-        self.blocks[block] = self.blocks.get(block, 0) | mask
-
-    def add_whole(self, ranges: Iterable[Range]) -> None:
-        """These blocks too, behind what is owed already."""
-        for first, count in ranges:
-            if self.backlog and sum(self.backlog[-1]) == first:
-                self.backlog[-1] = (self.backlog[-1][0], self.backlog[-1][1] + count)
-            else:
-                self.backlog.append((first, count))
-
-    def cut(self, blocks: int) -> None:
-        """There are no more than so many blocks: who was misled by forged datagrams may have asked for others."""
-        for block in [block for block in self.blocks if block >= blocks]:
-            del self.blocks[block]
-
-    def take(self, block: int, mask: int) -> int:
-        """Which of these were owed; they are not any more."""
-        held = self.blocks.get(block, 0)
-        if held & ~mask:
-            self.blocks[block] = held & ~mask
-        else:
-            self.blocks.pop(block, None)
-        return held & mask
-
-    def forget(self, first: int) -> None:
-        """Another carrier brings what comes from this block on."""
-        self.blocks = {block: mask for block, mask in self.blocks.items() if block < first}
-
-    def next_block(self) -> tuple[int, int | None] | None:
-        """The next block with its mask (None: all of it); it is not owed any more. None: nothing is owed."""
-        if self.blocks:
-            block = next(iter(self.blocks))
-            return block, self.blocks.pop(block)
-        if self.backlog:
-            first, count = self.backlog[0]
-            if count == 1:
-                self.backlog.pop(0)
-            else:
-                self.backlog[0] = (first + 1, count - 1)
-            return first, None
-        return None
 
 
 @dataclass(slots=True)
@@ -162,14 +105,3 @@ class Peer:
             self.state = _TRANSITIONS[self.state, event]
         except KeyError:
             raise LocalProtocolError(f"{event.name} is not possible in state {self.state.name}") from None
-
-
-def runs(mask: int) -> Iterator[Range]:
-    """The runs of set bits, as (first, number)."""
-    position = 0
-    while mask:
-        skip = (mask & -mask).bit_length() - 1
-        position, mask = position + skip, mask >> skip
-        length = (~mask & (mask + 1)).bit_length() - 1
-        yield position, length
-        position, mask = position + length, mask >> length

@@ -98,6 +98,17 @@ class BlockReader:
                 self._images.popitem(last=False)
         return image
 
+    def segments(self, first: int, count: int) -> memoryview:
+        """So many segments of one block as they travel, for repairs. Raises SourceChangedError, ForgottenError."""
+        layout = self._core.layout
+        block, index = divmod(first, layout.block_segments)
+        begin, end = index * layout.segment_size, (index + count) * layout.segment_size
+        if self._sealer is not None or count == layout.block_segments or block >= self._core.digests:
+            return self.image(block)[begin:end]
+        # Most repairs are of one segment, which is read sooner than a block is.
+        view = memoryview(bytearray(max(0, min(end, layout.length(block)) - begin)))
+        return view[: self.source.read(layout.offset(block) + begin, view)]
+
     def whole(self) -> bytes:
         """The digest of the whole, over the digests of all blocks."""
         return self._suite.whole(self._core.table())

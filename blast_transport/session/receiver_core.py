@@ -1,7 +1,8 @@
 """What a receiver decides in one session. No sockets, no clock; its store and assembly hold the bytes.
 
 Theory of operation. Blocks come by whatever carriers the legs name, and as repairs. One light path does not reorder,
-so a jump in the segment numbers is a loss and is asked for at once. The end of a leg by light, and of the data, has no
+so a jump in the segment numbers is a loss. It is asked for with the next credit or a moment later, together with
+others: every message costs both sides as much as a block does. The end of a leg by light, and of the data, has no
 such jump: then the receiver waits until nothing new came for a moment and asks for the rest. What was asked for and
 does not come is asked for again; a block with a wrong digest is asked for like a lost one. What a pipeline brings is
 never asked for while the pipeline may still bring it: until the data has ended. When every block is held and proven
@@ -13,11 +14,12 @@ on it, and its patience.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.digests import Buffer
 from blast_transport.errors import LocalProtocolError
 from blast_transport.optical.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
@@ -26,16 +28,21 @@ from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, EndOfData, 
 _CREDITS_PER_JUMP = 8
 """No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
 
+_MOST_REPEATS = 8
+"""Times `repeat` after which it asks again at the latest."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReceiverTimings:
     """Seconds that a receiver waits.
 
-    `quiet`: without a new segment at an end before it asks for the rest. `repeat`: without any repair before it asks
-    again. `silence`: without a word from the sender, or without a new segment after the end of data, before it gives
-    up. `report`: between two signs of life to the sender.
+    `gather`: for more losses before it asks for the first, if no credit is due. `quiet`: without a new segment at an
+    end before it asks for the rest. `repeat`: without any repair before it asks again, twice as long the next time.
+    `silence`: without a word from the sender, or without a new segment after the end of data, before it gives up.
+    `report`: between two signs of life to the sender.
     """
 
+    gather: float = 0.002
     quiet: float = 0.01
     repeat: float = 0.3
     silence: float = 10.0
@@ -91,12 +98,16 @@ class ReceiverCore:
         self._credit_blocks = 1
         # What light has passed over: in each (first, stop) every segment is here or has been asked for.
         self._passed: list[list[int]] = []
+        # What of that is lost and was not asked for yet, and until when more may join it.
+        self._gaps: list[Range] = []
+        self._gaps_at = now
         # Where the last of these will end, once nothing more comes of it.
-        self._tail, self._tail_at = 0, now
+        self._tail, self._tail_at, self._all_asked = 0, now, False
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
-        self._repeat_at = now
+        # Who is served in the end need not ask all the time.
+        self._repeat, self._repeat_at = self._timings.repeat, now
         self._alive_at = now + self._timings.report
         self._heard = self._last_new = now
 
@@ -127,6 +138,7 @@ class ReceiverCore:
             # The chain brings it all from there on, also what the light lost.
             for passed in self._passed:
                 passed[1] = max(passed[0], min(passed[1], first))
+            self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
         self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
         # What lies before the new light keeps nobody waiting.
@@ -155,16 +167,17 @@ class ReceiverCore:
         if self._last_new >= began:
             self._heard = self._last_new = now
 
-    def repaired_by(self, segment: int, data: bytes, now: float) -> None:
-        """Segments of one block came over the control connection. Raises StoreError."""
+    def repaired_by(self, pieces: Iterable[tuple[int, Buffer]], now: float) -> None:
+        """Rows of segments came over the control connection. Raises StoreError."""
         self._heard = now
         if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
             return
-        count = -(-len(data) // self.hello.segment_size)
-        if self.assembly.add(segment, count, data):
-            self._repeat_at = now + self._timings.repeat
-            self._last_new = now
-            self.repaired += len(data)
+        for segment, data in pieces:
+            if self.assembly.add(segment, -(-len(data) // self.hello.segment_size), data):
+                self._repeat = self._timings.repeat
+                self._repeat_at = now + self._repeat
+                self._last_new = now
+                self.repaired += len(data)
         self.stored(now)
 
     def stored(self, now: float) -> None:
@@ -197,6 +210,8 @@ class ReceiverCore:
         self._heard = self._last_new = now
         self._move(_Event.END_OF_DATA)
         self.digest = end.digest
+        self._repeat = self._timings.repeat
+        self._repeat_at = min(self._repeat_at, now + self._repeat)
         if not self._store.layout.known:
             self._store.finish_size(end.size)
         self.assembly.settle()
@@ -220,6 +235,8 @@ class ReceiverCore:
         if self.over:
             return None
         waits = [self._give_up_at(), self._alive_at]
+        if self._gaps:
+            waits.append(self._gaps_at)
         if self._passed:
             waits.append(self._repeat_at)
         if self._open_end:
@@ -236,10 +253,10 @@ class ReceiverCore:
             return
         if now >= self._alive_at:
             self._credit(now)
+        if self._gaps and now >= self._gaps_at:
+            self._ask_gaps(now)
         if self._passed and now >= self._repeat_at:
-            self._repeat_at = now + self._timings.repeat
-            for first, stop in self._passed:
-                self._ask(first, stop, now)
+            self._ask_once_more(now)
         while self._ended and now >= self._ended[0][0]:
             _, passed, stop = self._ended.pop(0)
             self._ask(passed[1], stop, now)
@@ -263,18 +280,16 @@ class ReceiverCore:
     def _open_end(self) -> bool:
         """Something may be missing at an end, where no gap shows it."""
         if self.state is ReceiverState.ENDING:
-            return self._passed != [[0, self._most_segments()]]
+            return not self._all_asked
         return bool(self._tail)
 
     def _ask_end(self, now: float) -> None:
-        """Ask for what no gap has shown: of the last light, or of everything when the data has ended."""
+        """Ask for what no gap has shown of the last light, or for whatever is missing when the data has ended."""
         if self.state is ReceiverState.ENDING:
-            position, stop = 0, self._most_segments()
-            for first, end in self._passed:
-                self._ask(position, first, now)
-                position = max(position, end)
-            self._ask(position, stop, now)
-            self._passed = [[0, stop]]
+            # What was owed has come before the word of the end; what went by light for several may be lost again.
+            self._passed, self._all_asked = [[0, self._most_segments()]], True
+            self._ask(0, self._most_segments(), now)
+            self._gaps.clear()
             self._ended.clear()
         else:
             passed = self._passed[-1]
@@ -285,22 +300,37 @@ class ReceiverCore:
     def _pass(self, passed: list[int], segment: int, stop: int, now: float) -> None:
         """Light has come from `segment` to before `stop`: what it left out is lost."""
         if segment > passed[1]:
-            missing = self.assembly.missing(passed[1], segment)
+            gap = (passed[1], segment - passed[1])
             most = _CREDITS_PER_JUMP * (self._credit_blocks + 1) * self.hello.block_segments
             # The sender waits for whoever keeps up: this is forged, or we are so late that we are served in the end.
-            if sum(count for _, count in missing) > most:
+            if gap[1] > most and sum(count for _, count in self.assembly.missing(passed[1], segment)) > most:
                 return
-            if missing:
-                self._repeat_at = now + self._timings.repeat
-                self._nack(missing)
+            if not self._gaps:
+                self._gaps_at = now + self._timings.gather
+            self._gaps.append(gap)
+            self._repeat_at = now + self._repeat
         passed[1] = stop
+
+    def _ask_gaps(self, now: float) -> None:
+        """Ask for what light has left out, but for what has come since."""
+        gaps, self._gaps = self._gaps, []
+        missing = [lost for first, count in gaps for lost in self.assembly.missing(first, first + count)]
+        self._nack(missing)
+
+    def _ask_once_more(self, now: float) -> None:
+        """Ask for all that light has left out and nothing has brought since."""
+        self._repeat_at = now + self._repeat
+        missing = [lost for first, stop in self._passed for lost in self.assembly.missing(first, stop)]
+        if missing:
+            self._nack(missing)
+            self._repeat = min(2 * self._repeat, _MOST_REPEATS * self._timings.repeat)
 
     def _most_segments(self) -> int:
         return self._store.layout.blocks * self.hello.block_segments
 
     def _ask(self, start: int, stop: int, now: float) -> None:
         if start < stop:
-            self._repeat_at = now + self._timings.repeat
+            self._repeat_at = now + self._repeat
             self._nack(self.assembly.missing(start, stop))
 
     def _ask_again(self, blocks: Sequence[Range], now: float) -> None:
@@ -316,6 +346,8 @@ class ReceiverCore:
             self.outbox.append(Nack(self.hello.session, tuple(ranges[first : first + RANGES_PER_NACK])))
 
     def _credit(self, now: float) -> None:
+        # It says of blocks that are not whole that what they lack was asked for.
+        self._ask_gaps(now)
         self._alive_at = now + self._timings.report
         self._credited, store = self._handled, self._store
         self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))

@@ -187,7 +187,7 @@ class ReceiverSession:
             case Leg():
                 self._take_leg(message, now)
             case Repair():
-                core.repaired_by(message.segment, message.data, now)
+                core.repaired_by(message.pieces, now)
             case Digests():
                 self._store.expect(message.first, message.digests)
                 core.heard(0, now)

@@ -24,9 +24,9 @@ from dataclasses import replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.session.hold_ups import HoldUps
-from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState, runs
+from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
+from blast_transport.session.repairs import Repairs
 from blast_transport.session.sent_digests import SentDigests
-from blast_transport.session.shared_repairs import SharedRepairs
 from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import (
     OPTICAL,
@@ -83,7 +83,7 @@ class SenderCore:
         self._leg_of: Callable[[str], Leg | None] = lambda _: None
         self._everywhere: BlockMap | None = None
         self._digests = SentDigests(hello.session)
-        self._shared = SharedRepairs()
+        self._repairs = Repairs(self.peers.values())
         self._hold_ups = HoldUps(now)
         self._end: EndOfData | None = None
         self._limit = 0
@@ -150,8 +150,7 @@ class SenderCore:
         if peer.state is not PeerState.ABSENT:
             peer.move(PeerEvent.GONE)
         peer.reason, peer.progressed = reason, now
-        peer.owed.blocks.clear()
-        peer.owed.backlog.clear()
+        peer.owed.clear()
         self._limit = 0
 
     def lose(self, name: str, reason: str) -> None:
@@ -182,10 +181,11 @@ class SenderCore:
     def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
         self.leg, self._leg_of, self._limit = leg, leg_of, 0
-        self._shared.clear()
+        self._repairs.clear()
         if leg.carrier == PIPELINE:
-            for peer in self.peers.values():
-                peer.owed.forget(leg.first)
+            for name, peer in self.peers.items():
+                if leg_of(name) is not None:
+                    peer.owed.cut(leg.first)
         for name, peer in self.peers.items():
             if peer.state in (PeerState.READY, PeerState.MOVING):
                 self._tell_leg(name, peer, now)
@@ -273,7 +273,7 @@ class SenderCore:
         """All was sent once: `size` bytes with this digest of the whole."""
         self.tell_digests()
         self._end = EndOfData(self.hello.session, size, digest)
-        self._shared.clear()
+        self._repairs.clear()
         self.layout = self.layout.closed(size)
         for name, peer in self.peers.items():
             peer.progressed = now
@@ -288,38 +288,30 @@ class SenderCore:
 
         They are not owed any more. None: there is nothing such yet.
         """
-        return self._shared.take(self.peers.values(), now, gather)
+        return self._repairs.take_shared(self.layout, now, gather)
 
     @property
     def shared_repairs(self) -> int:
         """Number of segments that were repaired by light for several."""
-        return self._shared.count
+        return self._repairs.shared
 
-    def take_repair(self, name: str, now: float) -> tuple[int, list[Range]] | None:
-        """(block, runs of its segments) owed to this receiver alone. None: nothing is due to it now."""
+    def take_repair(self, name: str, now: float) -> list[Range]:
+        """Segments owed to this receiver alone, in runs within blocks; about as much as one block. Empty: none is due.
+
+        Who is owed nothing is told of the end of the data, if it has ended.
+        """
         peer = self.peers[name]
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
-            return None
+            return []
         # Of a stream nothing may be left to be served later.
         later = self.layout.known and not self._by(PACKETS) and self._end is None
         if peer.demoted and later and self._others(peer):
-            return None
-        if peer.owed.blocks and self._shared.waits(next(iter(peer.owed.blocks)), now):
-            return None
-        repair = peer.owed.next_block()
-        if repair is not None:
-            block, mask = repair
-            mask = self.layout.all_segments(block) if mask is None else mask & self.layout.all_segments(block)
-            size = min(mask.bit_count() * self.layout.segment_size, self.layout.wire_length(block))
-            peer.repairs += mask.bit_count()
-            peer.repaired_bytes += size
-            if peer.ready is not None and peer.ready.highest_rate:
-                peer.repair_at = max(peer.repair_at, now) + size * 8 / peer.ready.highest_rate
-            return block, list(runs(mask))
-        if peer.state is PeerState.READY and self._end is not None:
+            return []
+        repair = self._repairs.take(peer, self.layout, now)
+        if not repair and not peer.owed and peer.state is PeerState.READY and self._end is not None:
             peer.move(PeerEvent.END_OF_DATA)
             self.outbox.append((name, self._end))
-        return None
+        return repair
 
     # ------------------------------------------------------------------------------------------------ events
 
@@ -417,12 +409,10 @@ class SenderCore:
         there = self.leg is not None and ready.leg == self.leg.number and not self._by(PACKETS)
         if not there and (self._everywhere is not None or self.leg is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
-            peer.owed.backlog = list(peer.held.missing(0, self.next_block))
+            peer.owed.add_whole(peer.held.missing(0, self.next_block))
             if self._everywhere is not None:
                 for first, count in self._everywhere.ranges():
-                    for block in range(max(first, self.next_block), first + count):
-                        if block not in peer.held:
-                            peer.owed.backlog.append((block, 1))
+                    peer.owed.add_whole(peer.held.missing(max(first, self.next_block), first + count))
         self._tell_digests(name, 0)
         if self.leg is not None and not there:
             self._tell_leg(name, peer, now)
@@ -455,20 +445,17 @@ class SenderCore:
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
 
     def _nack(self, name: str, peer: Peer, nack: Nack, now: float) -> None:
-        count = self.layout.block_segments
-        blocks = self.layout.blocks
-        stop = sent = (min(self.next_block + 1, blocks) if self._end is None else blocks) * count
+        count, blocks = self.layout.block_segments, self.layout.blocks
+        sent = (min(self.next_block + 1, blocks) if self._end is None else blocks) * count
         for first, number in nack.ranges:
             # What has not been sent cannot be lost: forged datagrams may make a receiver ask for it.
-            position, end = first, min(first + number, stop)
-            while position < end:
-                block, index = divmod(position, count)
-                part = min(count - index, end - position)
-                peer.owed.add(block, ((1 << part) - 1) << index)
-                if self._end is None and self._by(OPTICAL) and not peer.demoted:
-                    self._shared.note(block, now)
-                position += part
-        if peer.repairs + len(peer.owed.blocks) > _MOST_REPAIRS * sent:
+            if first >= sent:
+                continue
+            stop = min(first + number, sent)
+            self._repairs.ask(peer, first, stop, count)
+            if self._end is None and self._by(OPTICAL) and not peer.demoted:
+                self._repairs.await_others(range(first // count, -(-stop // count)), now)
+        if peer.repairs + len(peer.owed) > _MOST_REPAIRS * sent:
             self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
 
     def _fin(self, name: str, peer: Peer, fin: Fin) -> None:

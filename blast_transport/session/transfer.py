@@ -80,7 +80,7 @@ class Transfer:
                     self._turn(time.monotonic(), source)
                 except LightPathError as error:
                     self._do_without_light(error)
-            self._links.repair(core, self._reader.image)
+            self._links.repair(core, self._reader.segments)
             self._links.exchange(core, 0)
         finally:
             for carrier in self._carriers():
@@ -99,7 +99,7 @@ class Transfer:
         wait = self._step(now)
         if (deadline := core.deadline()) is not None:
             wait = min(wait, max(0.0, deadline - time.monotonic()))
-        if self._links.repair(core, self._reader.image):
+        if self._links.repair(core, self._reader.segments):
             wait = 0
         flowing = self._carrier is not None and core.sending and not self._carrier.over
         self._care_at = time.monotonic() + (_CARE_SECONDS if flowing else 0.0)

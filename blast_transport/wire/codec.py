@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES
+from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES, Buffer
 from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS
 from blast_transport.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.fields import from_json, to_json
@@ -36,6 +36,7 @@ from blast_transport.wire.messages import (
 VERSION = 3
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
+PIECES_PER_REPAIR = 2 * MOST_SEGMENTS
 REPAIR_BYTES = MOST_SEGMENTS * LARGEST_SEGMENT
 _JSON_BYTES = 1 << 20
 _MOST_SEGMENTS_ALL = MOST_BLOCKS * MOST_SEGMENTS
@@ -45,6 +46,8 @@ _SESSION = struct.Struct("<I")
 _NUMBER = struct.Struct("<IQ")
 _CREDIT = struct.Struct("<IQQQ")
 _RANGE = struct.Struct("<QQ")
+_REPAIR = struct.Struct("<IH")
+_PIECE = struct.Struct("<QI")
 _END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
 
 
@@ -104,12 +107,23 @@ def _decode_nack(body: bytes) -> Nack:
 
 
 def _encode_repair(repair: Repair) -> bytes:
-    return _NUMBER.pack(repair.session, repair.segment) + repair.data
+    table = (_PIECE.pack(segment, len(data)) for segment, data in repair.pieces)
+    head = _REPAIR.pack(repair.session, len(repair.pieces))
+    return b"".join((head, *table, *(data for _, data in repair.pieces)))
 
 
 def _decode_repair(body: bytes) -> Repair:
-    session, segment = _NUMBER.unpack_from(body)
-    return Repair(session, segment, body[_NUMBER.size :])
+    session, number = _REPAIR.unpack_from(body)
+    begin = _REPAIR.size + number * _PIECE.size
+    pieces, data = list[tuple[int, Buffer]](), memoryview(body)
+    for segment, length in _PIECE.iter_unpack(data[_REPAIR.size : begin]):
+        pieces.append((segment, data[begin : begin + length]))
+        begin += length
+        if length == 0:
+            raise RemoteProtocolError("Repair brings a piece of nothing")
+    if number == 0 or begin != len(body):
+        raise RemoteProtocolError("Repair is longer or shorter than its pieces")
+    return Repair(session, tuple(pieces))
 
 
 def _encode_end(end: EndOfData) -> bytes:
@@ -139,7 +153,7 @@ _FORMS: dict[int, Form] = {
     5: Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
     6: Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
     7: Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
-    8: Form(Repair, _encode_repair, _decode_repair, _NUMBER.size + REPAIR_BYTES),
+    8: Form(Repair, _encode_repair, _decode_repair, _REPAIR.size + PIECES_PER_REPAIR * _PIECE.size + REPAIR_BYTES),
     9: Form(EndOfData, _encode_end, _decode_end, _END.size),
     10: _json(Fin),
     11: Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),

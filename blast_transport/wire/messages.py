@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import Layout
 from blast_transport.errors import RemoteProtocolError
 
@@ -149,11 +150,10 @@ class Nack:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Segments of one block from `segment` on, over the packet network, as they travel by light."""
+    """Over the packet network, as they travel by light: rows of segments, (first, data) each within one block."""
 
     session: int
-    segment: int
-    data: bytes
+    pieces: tuple[tuple[int, Buffer], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,7 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
                     case EndOfData() as end:
                         digest = end.digest
                         control.sendall(encode(Nack(session, ((0, 1),))))
-                    case Repair(data=data):
+                    case Repair(pieces=((_, data),)):
                         control.sendall(encode(Fin(session, digest, repaired=len(data) if used else 0)))
                         done = True
             control.settimeout(0.5)

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
 from blast_transport.blocks.layout import MOST_BLOCKS, Layout
+from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.errors import RemoteProtocolError, WrongInputError
-from blast_transport.session.peer import Owed, runs
+from blast_transport.session.owed import WHOLE, Owed
+from blast_transport.session.peer import Peer
+from blast_transport.session.repairs import Repairs
 
 MOST = 40
 numbers = st.integers(0, MOST)
@@ -29,7 +32,7 @@ def as_set(ranges: object) -> list[int]:
     return [number for first, count in ranges for number in range(first, first + count)]  # type: ignore[attr-defined]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "range"]), numbers, numbers)), numbers, numbers)
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "range", "cut"]), numbers, numbers)), numbers, numbers)
 def test_a_block_map_is_a_set(steps: list[tuple[str, int, int]], start: int, stop: int) -> None:
     held, model = BlockMap(), set[int]()
     for action, first, count in steps:
@@ -40,11 +43,15 @@ def test_a_block_map_is_a_set(steps: list[tuple[str, int, int]], start: int, sto
             case "discard":
                 held.discard(first)
                 model.discard(first)
+            case "cut":
+                held.cut(first)
+                model = {number for number in model if number < first}
             case _:
                 held.add_range(first, count)
                 model |= set(range(first, first + count))
         assert held.held == len(model)
     assert as_set(held.ranges()) == sorted(model)
+    assert held.first() == min(model, default=None)
     assert as_set(held.missing(start, stop)) == [number for number in range(start, stop) if number not in model]
     assert held.first_missing(start) == next(number for number in range(start, 3 * MOST) if number not in model)
     assert [number for number in range(3 * MOST) if number in held] == sorted(model)
@@ -148,22 +155,43 @@ def test_runs_are_the_bits_of_a_mask(mask: int) -> None:
     assert all(one[0] + one[1] < other[0] for one, other in itertools.pairwise(found))
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(1, 255))), st.booleans())
-def test_what_is_owed_comes_once(steps: list[tuple[bool, int, int]], backlog: bool) -> None:
-    owed, model = Owed(), dict[int, int]()
-    for add, block, mask in steps:
-        if add:
-            owed.add(block, mask)
-            model[block] = model.get(block, 0) | mask
-        else:
-            assert owed.take(block, mask) == model.get(block, 0) & mask
-            model[block] = model.get(block, 0) & ~mask
-    if backlog:
-        owed.backlog = [(10, 2), (20, 1)]
-    paid = dict[int, int | None]()
-    while (due := owed.next_block()) is not None:
-        assert due[0] not in paid
-        paid[due[0]] = due[1]
-    whole = dict.fromkeys([10, 11, 20]) if backlog else {}
-    assert paid == {block: mask for block, mask in model.items() if mask} | whole
-    assert not owed
+steps = st.tuples(st.sampled_from(["add", "whole", "take", "cut"]), st.integers(0, 5), st.integers(1, 255))
+
+
+@given(st.lists(steps))
+def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
+    owed, model, left = Owed(), dict[int, int](), dict[int, int]()
+    for action, block, mask in steps:
+        match action:
+            case "add":
+                owed.add(block, mask)
+                model[block] = model.get(block, 0) | mask
+            case "whole":
+                owed.add_whole([(block, 2), (block + 1, 3)])
+                model |= dict.fromkeys(range(block, block + 4), WHOLE)
+            case "take":
+                assert owed.take(block, mask) == model.get(block, 0) & mask
+                model[block] = model.get(block, 0) & ~mask
+            case _:
+                owed.cut(block)
+                model = {known: what for known, what in model.items() if known < block}
+        left = {known: what for known, what in model.items() if what}
+        assert {known: owed.mask(known) for known in range(10) if owed.mask(known)} == left
+        assert bool(owed) == bool(left) and len(left) <= len(owed) <= 2 * len(left)
+    while (due := owed.first()) is not None:
+        assert owed.take(due, owed.mask(due)) == left.pop(due)
+    assert not owed and not left
+
+
+@given(st.integers(0, 200), st.integers(1, 200), st.integers(1, 8))
+def test_what_is_asked_for_is_owed_whatever_blocks_it_is_of(first: int, count: int, block_segments: int) -> None:
+    peer = Peer(0.0)
+    for _ in range(2):
+        Repairs([peer]).ask(peer, first, first + count, block_segments)
+        found = [
+            block * block_segments + index
+            for block in range(401)
+            for index in range(block_segments)
+            if peer.owed.mask(block) & mask_of(index, 1)
+        ]
+        assert found == list(range(first, first + count))

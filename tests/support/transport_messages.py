@@ -38,7 +38,7 @@ SAMPLES: list[Message] = [
     Digests(9, 3, bytes(range(48))),
     Credit(10, 4, 3, 9),
     Nack(11, ((0, 1), (7, 100))),
-    Repair(12, 44, b"data"),
+    Repair(12, ((44, b"data"), (47, b"more"))),
     EndOfData(13, 95, bytes(range(32))),
     Fin(14, bytes(32), "", 12.5, 100, 2, 1),
     Fin(15, reason="disk full"),
@@ -97,6 +97,7 @@ nacks = st.builds(
     sessions,
     st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 30)), min_size=1, max_size=20).map(tuple),
 )
+pieces = st.lists(st.tuples(numbers, st.binary(min_size=1, max_size=200)), min_size=1, max_size=5).map(tuple)
 messages: st.SearchStrategy[Message] = st.one_of(
     hellos,
     readies,
@@ -105,7 +106,7 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(OnLeg, sessions, counts, texts),
     st.builds(Digests, sessions, st.integers(0, 1 << 20), st.integers(1, 9).map(lambda count: bytes(16 * count))),
     st.builds(Credit, sessions, numbers, numbers, numbers),
-    st.builds(Repair, sessions, numbers, st.binary(max_size=200)),
+    st.builds(Repair, sessions, pieces),
     st.builds(EndOfData, sessions, numbers, digest),
     st.builds(Fin, sessions, st.binary(max_size=32), texts, st.none() | floats, counts, counts, counts),
     st.builds(Alive, sessions, numbers),

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
+from blast_transport.blocks.masks import runs
 from blast_transport.optical.assembly import Assembly
-from blast_transport.session.peer import PeerState, runs
+from blast_transport.session.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.memory_target import MemoryTarget
@@ -158,8 +159,8 @@ class World:
         if not sender.ended:
             self.most_demoted = max(self.most_demoted, self._demoted_for_being_slow())
         for name in self.hosts:
-            while (repair := sender.take_repair(name, self.now)) is not None:
-                self._repair(name, *repair)
+            while repair := sender.take_repair(name, self.now):
+                self._repair(name, repair)
         for name, message in sender.outbox:
             self._control(name, True, message)
         sender.outbox.clear()
@@ -290,11 +291,14 @@ class World:
         """Do something at this time."""
         self._at(when, action)
 
-    def _repair(self, name: str, block: int, parts: list[tuple[int, int]]) -> None:
-        size = self.data.layout.segment_size
-        for first, number in parts:
+    def _repair(self, name: str, runs: list[tuple[int, int]]) -> None:
+        size, pieces = self.data.layout.segment_size, []
+        for segment, number in runs:
+            block, first = divmod(segment, self.data.layout.block_segments)
             if data := self.data.block(block)[first * size : (first + number) * size]:
-                self._control(name, True, Repair(9, block * self.data.layout.block_segments + first, data))
+                pieces.append((segment, data))
+        if pieces:
+            self._control(name, True, Repair(9, tuple(pieces)))
 
     def _bring(self, chain: Chain) -> None:
         """The chain goes on by a block."""
@@ -424,8 +428,8 @@ class World:
                 host.listens = message.carrier == OPTICAL
                 core.leg(message, self.now)
             case Repair():
-                core.repaired_by(message.segment, message.data, self.now)
-                host.free_at = self.now + host.pace / self.data.layout.block_segments
+                core.repaired_by(message.pieces, self.now)
+                host.free_at = self.now + host.pace * len(message.pieces) / self.data.layout.block_segments
             case Digests():
                 assert host.store is not None
                 host.store.expect(message.first, message.digests)

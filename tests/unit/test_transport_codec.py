@@ -5,7 +5,7 @@ import json
 import pytest
 
 from blast_transport.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, Decoder, encode
+from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.messages import (
     OPTICAL,
     PIPELINE,
@@ -47,8 +47,9 @@ def test_golden_frames() -> None:
     assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0300" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
-    assert encode(Repair(1, 2, b"abcd")).hex() == "10000000" + "0800" + "0300" + "01000000" + "02" + "00" * 7 + (
-        "61626364"
+    assert encode(Repair(1, ((2, b"abcd"), (9, b"e")))).hex() == (
+        "23000000" + "0800" + "0300" + "01000000" + "0200"
+        "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
 
@@ -84,7 +85,11 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         frame(99, b""),
         frame(11, bytes(12), version=1),
         frame(11, b"", length=13),
-        frame(8, b"", length=REPAIR_BYTES + 13),
+        frame(8, b"", length=REPAIR_BYTES + 7 + PIECES_PER_REPAIR * 12),
+        frame(8, bytes(6)),
+        frame(8, bytes(4) + b"\1\0" + bytes(12)),
+        frame(8, bytes(4) + b"\1\0" + bytes(8) + b"\2\0\0\0" + b"x"),
+        frame(8, bytes(4) + b"\1\0" + bytes(8) + b"\1\0\0\0" + b"xx"),
         frame(11, b"abc"),
         frame(7, bytes(4)),
         frame(7, bytes(4) + bytes(16)),
@@ -154,7 +159,8 @@ def test_fields_of_a_later_version_are_ignored() -> None:
         Quit(1, "x" * (1 << 20)),
         Nack(1, ((0, 1),) * 1025),
         Digests(1, 0, bytes(16 * 1025)),
-        Repair(1, 0, bytes(REPAIR_BYTES + 1)),
+        Repair(1, ((0, bytes(REPAIR_BYTES + PIECES_PER_REPAIR * 12)),)),
+        Repair(1, ((0, b""),) * (1 << 16)),
         Ready(1, ((0, 1 << 60),) * 70_000),
     ],
     ids=lambda message: type(message).__name__,

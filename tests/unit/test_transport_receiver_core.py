@@ -69,13 +69,38 @@ def test_in_order_without_loss_says_only_how_far_it_is() -> None:
     assert core.over and core.deadline() is None
 
 
-def test_a_jump_is_asked_for_at_once() -> None:
+def test_jumps_are_asked_for_together_after_a_moment() -> None:
     core = begun()
     light(core, 0, 3)
-    assert said(core) == [Nack(7, ((1, 2),))]
-    core.arrived(4, 2, piece(4, 2), 0.0)
-    core.arrived(7, 4, piece(7, 4), 0.0)
-    assert said(core, Nack) == [Nack(7, ((6, 1),))]
+    core.arrived(4, 2, piece(4, 2), 0.001)
+    core.arrived(7, 4, piece(7, 4), 0.001)
+    core.tick(0.0019)
+    assert said(core) == []
+    core.tick(0.002)
+    assert said(core) == [Nack(7, ((1, 2), (6, 1)))]
+    core.tick(0.01)
+    assert said(core) == []
+
+
+def test_a_credit_says_before_what_was_lost() -> None:
+    core = begun()
+    core.arrived(0, 4, piece(0, 4), 0.0)
+    core.arrived(5, 11, piece(5, 11), 0.0)
+    assert said(core) == [Nack(7, ((4, 1),)), Credit(7, 4, 1, 3)]
+
+
+def test_what_has_come_in_the_moment_is_not_asked_for() -> None:
+    core = begun()
+    light(core, 0, 3, 2, 1, 6)
+    core.tick(0.004)
+    assert said(core) == [Nack(7, ((4, 2),))]
+
+
+def test_what_a_chain_will_bring_is_not_asked_for() -> None:
+    core = begun()
+    light(core, 0, 3, 9)
+    core.leg(Leg(7, 2, PIPELINE, 1, chain=(("", "h", 1), ("a", "h", 2)), position=1), 0.001)
+    assert said(core, Nack) == [Nack(7, ((1, 2),))]
 
 
 def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
@@ -84,6 +109,7 @@ def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
     core.arrived(30_000, 1, memoryview(bytes(10)), 0.0)
     assert said(core) == []
     light(core, 0, 2)
+    core.tick(0.004)
     assert said(core) == [Nack(7, ((1, 1),))]
 
 
@@ -168,22 +194,56 @@ def test_who_waits_for_light_sleeps() -> None:
 def test_unanswered_questions_are_repeated_until_repaired() -> None:
     core = begun()
     light(core, 0, 2)
+    core.tick(0.004)
     said(core)
-    core.tick(0.49)
+    core.tick(0.499)
     assert said(core, Nack) == []
     core.tick(0.5)
     assert said(core, Nack) == [Nack(7, ((1, 1),))]
-    core.repaired_by(1, bytes(piece(1)), 0.6)
+    core.repaired_by([(1, bytes(piece(1)))], 0.6)
     assert core.repaired == 10
     core.tick(1.2)
     assert said(core, Nack) == []
 
 
+def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_end() -> None:
+    core = begun()
+    light(core, 0, 2)
+    asked = []
+    for step in range(1000):
+        core.tick(step * 0.01)
+        core.heard(0, step * 0.01)
+        asked += [step * 0.01] * len(said(core, Nack))
+    assert asked == pytest.approx([0.01, 0.5, 1.0, 2.0, 4.0, 8.0])
+    core.end_of_data(END, 10.0)
+    core.tick(10.02)
+    said(core)
+    core.tick(10.5)
+    assert said(core, Nack) == []
+    core.tick(10.52)
+    assert said(core, Nack) == [Nack(7, ((1, 1), (3, 37)))]
+
+
+def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
+    """What was repaired by light for several may have been lost again."""
+    core = begun()
+    light(core, 0, 2)
+    core.tick(0.004)
+    said(core)
+    core.arrived(3, 37, piece(3, 37), 0.01)
+    core.end_of_data(END, 0.02)
+    core.tick(0.039)
+    assert said(core, Nack) == []
+    core.tick(0.04)
+    assert said(core, Nack) == [Nack(7, ((1, 1),))]
+
+
 def test_a_running_repair_puts_the_repetition_off() -> None:
     core = begun()
     light(core, 0, 4)
+    core.tick(0.004)
     said(core)
-    core.repaired_by(1, bytes(piece(1)), 0.45)
+    core.repaired_by([(1, bytes(piece(1)))], 0.45)
     core.tick(0.6)
     assert said(core, Nack) == []
 
@@ -244,7 +304,7 @@ def test_after_the_end_everything_is_ignored() -> None:
     assert said(core, Fin) == [Fin(7, b"", "disk full")]
     core.fail("again")
     light(core, 0)
-    core.repaired_by(1, bytes(piece(1)), 1.0)
+    core.repaired_by([(1, bytes(piece(1)))], 1.0)
     core.tick(100.0)
     assert said(core) == [] and core.reason == "disk full"
 
@@ -261,7 +321,7 @@ def test_many_gaps_are_split_over_several_questions() -> None:
     hello = Hello(7, 50_000, 10, COUNT, SUITE.name, "memory", "m")
     core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     for segment in range(0, 5000, 2):
-        core.repaired_by(segment, data.content[segment * 10 : segment * 10 + 10], 0.0)
+        core.repaired_by([(segment, data.content[segment * 10 : segment * 10 + 10])], 0.0)
     said(core)
     core.end_of_data(EndOfData(7, 50_000, bytes(32)), 0.0)
     core.tick(0.5)

@@ -79,10 +79,13 @@ def at_end(*names: str) -> SenderCore:
 
 
 def repairs(core: SenderCore, name: str, now: float = 1.0) -> list[tuple[int, list[tuple[int, int]]]]:
-    taken = []
-    while (repair := core.take_repair(name, now)) is not None:
-        taken.append(repair)
-    return taken
+    """Block by block, however many come at once."""
+    taken: dict[int, list[tuple[int, int]]] = {}
+    while repair := core.take_repair(name, now):
+        for first, count in repair:
+            block, index = divmod(first, 4)
+            taken.setdefault(block, []).append((index, count))
+    return list(taken.items())
 
 
 def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
@@ -221,9 +224,9 @@ def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:
     core = at_end("a", "b")
     core.receive("a", Nack(7, ((39, 1), (21, 2), (4, 1))), 1.1)
     said(core)
-    assert core.take_repair("a", 2.0) == (9, [(3, 1)])
+    assert core.take_repair("a", 2.0) == [(39, 1), (21, 2), (4, 1)]
     assert said(core) == []
-    assert repairs(core, "a", 2.0) == [(5, [(1, 2)]), (1, [(0, 1)])]
+    assert core.take_repair("a", 2.0) == []
     assert said(core) == [("a", EndOfData(7, 395, DIGEST))]
     assert core.peers["a"].repaired_bytes == 10 + 20 + 10
     assert repairs(core, "b") == []
@@ -283,7 +286,7 @@ def test_a_stalled_receiver_fails_and_the_other_does_not() -> None:
     "message",
     [
         Ready(7),
-        Repair(7, 1, b""),
+        Repair(7, ((1, b"x"),)),
         EndOfData(7, 395, DIGEST),
         HELLO,
         Leg(7, 2, OPTICAL, 0),
