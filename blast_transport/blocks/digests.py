@@ -94,6 +94,13 @@ class DigestTable:
         self._table[first * DIGEST_BYTES : stop * DIGEST_BYTES] = digests
         self._known[first:stop] = b"\x01" * count
 
+    def differing(self, other: DigestTable, first: int, stop: int) -> list[int]:
+        """The blocks from `first` to before `stop` of which both know a digest, and not the same."""
+        if self.slice(first, stop) == other.slice(first, stop):
+            return []
+        both = (block for block in range(first, stop) if block in self and block in other)
+        return [block for block in both if self[block] != other[block]]
+
     def complete(self, blocks: int) -> bool:
         """The first `blocks` digests are all known."""
         return self._known.count(1, 0, blocks) == blocks

@@ -7,8 +7,8 @@ the kernel of a frozen host takes them too; and one that only waits for its own 
 Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
 which delivers the report. Hosts that stand together fail together, a rack at a time, so as soon as one is silent it is
 found out of many at once who can be reached: one that cannot is dead, though one that can need not live. A successor
-that lives, was given data, and still takes less than the leg's slowest rate, by its own doing, is skipped like a dead
-one.
+that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us, by its
+own doing, is skipped like a dead one.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from blast_transport.pipeline.events import (
 )
 from blast_transport.pipeline.leg import Outcome, Reported
 from blast_transport.pipeline.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
+from blast_transport.pipeline.pace import Pace, Sight
 from blast_transport.pipeline.standing import Standing
 
 _SCOUTED = 32
@@ -69,9 +70,7 @@ class Downstream:
         self._assembled_at = 0.0
         self._heard = 0.0
         self._due = 0.0
-        self._slow_since = 0.0
-        self._slow_from = 0
-        self._given = 0
+        self._pace = Pace(standing.leg.slowest_rate, self._timings.slow)
         self._scouted = 0
 
     @property
@@ -83,6 +82,11 @@ class Downstream:
     def alone(self) -> bool:
         """Nobody after us is left, or needs anything."""
         return self.state in (Down.TAIL, Down.PASSED)
+
+    @property
+    def lagging(self) -> bool:
+        """Our successor takes so little of what comes that it should not hold us up."""
+        return self.serving and self._pace.lags(self._standing.position, self.taken)
 
     @property
     def linked(self) -> bool:
@@ -177,8 +181,8 @@ class Downstream:
 
     def _get(self, get: Get, now: float) -> None:
         self.state, self._scouted = Down.SERVING, 0
-        self.sent = self.taken = self._given = get.offset
-        self._measure_anew(now)
+        self.sent = self.taken = get.offset
+        self._pace.anew(self._sight(now))
         self._standing.say(Serve(get.offset))
         self.settle(now)
 
@@ -192,24 +196,13 @@ class Downstream:
 
     def _alive(self, alive: Alive, now: float) -> None:
         self.taken = max(self.taken, alive.position)
-        if self.state is Down.SERVING and self._standing.leg.slowest_rate > 0:
-            self._measure(alive, now)
+        if self.state is Down.SERVING:
+            slow = self._pace.see(self._sight(now), alive.held_up)
+            if slow is not None:
+                self._skip(slow, now)
 
-    def _measure(self, alive: Alive, now: float) -> None:
-        """Exclude a successor that has been slower than allowed all the time, although data lay before it."""
-        caught_up = alive.position >= self._given
-        self._given = self.sent
-        taken, seconds = alive.position - self._slow_from, now - self._slow_since
-        if caught_up or alive.held_up:
-            self._measure_anew(now)
-        elif seconds >= self._timings.slow:
-            slowest = self._standing.leg.slowest_rate
-            self._measure_anew(now)
-            if taken < slowest * seconds:
-                self._skip(f"excluded: {taken / seconds:.0f} bytes/s where {slowest:.0f} are the least", now)
-
-    def _measure_anew(self, now: float) -> None:
-        self._slow_since, self._slow_from = now, self.taken
+    def _sight(self, now: float) -> Sight:
+        return Sight(now, self._standing.position, self.sent, self.taken)
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.LEFT:

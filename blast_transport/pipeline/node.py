@@ -29,16 +29,18 @@ from blast_transport.pipeline.events import (
     Stored,
 )
 from blast_transport.pipeline.feed import Feed
+from blast_transport.pipeline.file_pump import FileIntake, FileOutlet
 from blast_transport.pipeline.leg import PipelineEvent, PipelineLeg
 from blast_transport.pipeline.link import Intake, Link, Outlet
 from blast_transport.pipeline.messages import Alive, Message, Pget
 from blast_transport.pipeline.runner import Runner
-from blast_transport.pipeline.splice_pump import FileIntake, FileOutlet
 from blast_transport.pipeline.successor import Successor
 from blast_transport.store.store import Store
 
-_LAG_BYTES = 8 << 20
-"""How far what cannot be read again may run ahead of the successor: a quarter of what is kept, for as many deaths."""
+_LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
+"""How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
+deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
+alone."""
 _SOURCE = 0
 
 
@@ -85,7 +87,7 @@ class PipelineNode(Runner):
 
     def _pumps(self, store: Store, position: int) -> tuple[Intake, Outlet]:
         if self._descriptor is not None:
-            return FileIntake(store, self._descriptor, position), FileOutlet(self._descriptor)
+            return FileIntake(store, position), FileOutlet(self._descriptor)
         intake = BlockIntake(store, position, self._waker.wake)
         return intake, ReplayOutlet(intake.replay, store)
 
@@ -174,7 +176,9 @@ class PipelineNode(Runner):
         if not self._intake.ready:
             return False
         down = self._core.down
-        if self._descriptor is not None or down.alone or self._intake.position - down.taken < _LAG_BYTES:
+        file = self._descriptor is not None
+        ahead = self._intake.position - down.taken
+        if down.alone or ahead < (_FILE_LAG_BYTES if file else _LAG_BYTES) or (file and down.lagging):
             return True
         self._core.hold_up()
         return False

@@ -13,11 +13,11 @@ from blast_transport.pipeline.copy_pump import REPLAY_BYTES, StreamOutlet
 from blast_transport.pipeline.core import SourceCore
 from blast_transport.pipeline.dialling import Connector, connect_plain
 from blast_transport.pipeline.events import Command
+from blast_transport.pipeline.file_pump import FileOutlet
 from blast_transport.pipeline.leg import PipelineEvent, PipelineLeg
 from blast_transport.pipeline.link import Link, Outlet
 from blast_transport.pipeline.messages import Alive, Forget, Pget
 from blast_transport.pipeline.runner import Runner
-from blast_transport.pipeline.splice_pump import FileOutlet
 from blast_transport.pipeline.successor import Successor
 from blast_transport.store.source import Source
 

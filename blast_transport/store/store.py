@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import DigestMismatchError, RemoteProtocolError, StoreError
+from blast_transport.errors import DigestMismatchError, RemoteProtocolError
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.target import Buffer, Target
 
@@ -80,22 +80,19 @@ class Store:
             self._hold(block, digest)
             return True
 
-    def adopt(self, first: int, count: int) -> None:
-        """Blocks that somebody wrote to `descriptor` already. Raises StoreError."""
-        view = memoryview(bytearray(self.layout.block_size))
-        for block in range(first, first + count):
-            piece = view[: self.layout.length(block)]
-            if self.target.read(self.layout.offset(block), piece) < len(piece):
-                raise StoreError(f"block {block} was not written to {self.target.place}")
-            digest = self._suite.block(piece)
-            with self._lock:
-                if block in self.held:
-                    continue
-                if block in self._sent and self._sent[block] != digest:
-                    self._refuse(block)
-                    continue
-                self._own.set(block, digest)
-                self._hold(block, digest)
+    def adopt(self, first: int, pieces: Sequence[Buffer]) -> None:
+        """Blocks from `first` on that somebody wrote to `target` already. Raises StoreError."""
+        digests = [self._suite.block(piece) for piece in pieces]
+        stop = first + len(digests)
+        with self._lock:
+            self._own.set_all(first, b"".join(digests))
+            self.held.add_range(first, len(digests))
+            if first <= self.position:
+                self.position = self.held.first_missing(self.position)
+            if isinstance(self.target, FileTarget):
+                for block, digest in enumerate(digests, first):
+                    self.target.note(block, digest)
+            self._refuse_wrong(first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
         """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
@@ -105,12 +102,7 @@ class Store:
                 raise RemoteProtocolError("Digests of blocks that there are not, or whose turn has not come")
             self._told = max(self._told, stop)
             self._sent.set_all(first, digests)
-            for block in range(first, stop):
-                if block in self._own and self._own[block] != self._sent[block]:
-                    self._early.pop(block, None)
-                    self.held.discard(block)
-                    self.position = min(self.position, block)
-                    self._refuse(block)
+            self._refuse_wrong(first, stop)
             if self.target.in_order:
                 self._feed()
 
@@ -194,6 +186,14 @@ class Store:
             self.target.write(self.layout.offset(self.position), data)
             del self._early[self.position]
             self._hold(self.position, b"")
+
+    def _refuse_wrong(self, first: int, stop: int) -> None:
+        """What came as these blocks is held only if it is what was sent."""
+        for block in self._own.differing(self._sent, first, stop):
+            self._early.pop(block, None)
+            self.held.discard(block)
+            self.position = min(self.position, block)
+            self._refuse(block)
 
     def _refuse(self, block: int) -> None:
         self.corrupt += 1

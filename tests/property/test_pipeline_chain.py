@@ -126,6 +126,32 @@ def test_the_slow_one_is_excluded_and_no_other(nodes: int, data: st.DataObject) 
     assert world.now < 12
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.data())
+def test_one_that_takes_less_than_half_of_what_comes_is_excluded_without_being_told(
+    nodes: int, data: st.DataObject
+) -> None:
+    """But for the first: the source of a file has nothing to compare it with."""
+    place = data.draw(st.integers(1, nodes - 1))
+    faults = [Faults() for _ in range(nodes)]
+    faults[place] = Faults(rate=40_000.0)
+    world = World(random.Random(3).randbytes(1_500_000), faults)
+    check(world)
+    assert list(world.hosts[0].reported or {}) == [f"n{place + 1}"]
+    assert world.now < 12
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 6), st.data())
+def test_behind_a_slow_way_one_is_excluded_and_not_everybody(nodes: int, data: st.DataObject) -> None:
+    """All are slow from one on, as behind a slow way: the first of them is the only one that it can be put down to."""
+    first = data.draw(st.integers(1, nodes - 1))
+    faults = [Faults(rate=40_000.0) if place >= first else Faults() for place in range(nodes)]
+    world = World(random.Random(3).randbytes(400_000), faults)
+    check(world)
+    assert len(world.hosts[0].reported or {}) <= 1
+
+
 @pytest.mark.parametrize("rings", [{}, dict.fromkeys(range(1, 6), 100_000)])
 def test_a_slow_source_makes_nobody_slow(rings: dict[int, int]) -> None:
     world = World(bytes(200_000), [Faults()] * 5, source_rate=20_000.0, slowest_rate=100_000.0, rings=rings)

@@ -1,0 +1,108 @@
+"""Data between sockets and a file: through memory that is still warm when it is digested, and out by sendfile.
+
+Taking it by `splice` copies no less, because a block has to be read again for its digest; and what goes on to the
+successor is lent to its socket from the file's pages, as `tee` would lend it from a pipe's: so the store does not wait
+for the successor, and what has to be sent again, or to somebody who lags behind, takes the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+from blast_transport.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.pipeline.copy_pump import READ_BYTES
+from blast_transport.store.store import Store
+
+_BLOCKS = 8
+"""Taken in one go at most: what a processor's cache holds, and a slow disk should not keep us silent for long."""
+
+
+class FileIntake:
+    """Into the file that the store is writing, from byte `position` on, which is where a block begins."""
+
+    def __init__(self, store: Store, position: int) -> None:
+        self.position = position
+        self._store = store
+        self._size = store.layout.block_size
+        self._block = position // self._size
+        self._buffer = memoryview(bytearray(_BLOCKS * self._size))
+        self._pieces = [self._buffer[index * self._size : (index + 1) * self._size] for index in range(_BLOCKS)]
+        self._filled = self._adopted = 0
+
+    def take(self, sock: socket.socket, limit: int) -> int:
+        """As `Intake.take`."""
+        size = self._store.layout.size
+        if size is not None:
+            limit = min(limit, size - self.position)
+            if limit <= 0:
+                raise RemoteProtocolError(f"data after byte {size}, which is the last")
+        count = sock.recv_into(self._buffer[self._filled : self._filled + limit])
+        self._store.target.write(self.position, self._buffer[self._filled : self._filled + count])
+        self.position += count
+        self._filled += count
+        self._adopt(self._filled // self._size)
+        return count
+
+    def complete(self, stop: int, final: bool) -> None:
+        """Nothing comes after byte `stop`; `final`: that is the size. Raises StoreError."""
+        if final:
+            self._store.finish_size(stop)
+            if rest := self._filled - self._adopted * self._size:
+                self._store.adopt(self._block, [self._pieces[self._adopted][:rest]])
+
+    @property
+    def servable(self) -> int:
+        """All before this offset can be sent on."""
+        return self.position
+
+    @property
+    def ready(self) -> bool:
+        """There is room for more."""
+        return True
+
+    @property
+    def drained(self) -> bool:
+        """All that came is in the store."""
+        return True
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _adopt(self, stop: int) -> None:
+        """The first `stop` blocks of the buffer are whole."""
+        if stop > self._adopted:
+            self._store.adopt(self._block, self._pieces[self._adopted : stop])
+            self._block += stop - self._adopted
+            self._adopted = stop
+        if stop == _BLOCKS:
+            self._filled = self._adopted = 0
+
+
+class FileOutlet:
+    """Out of a regular file, which may still grow."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer: memoryview | None = None
+
+    def check(self, offset: int) -> None:
+        """A file keeps everything."""
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        """As `Outlet.give`. Raises SourceChangedError if the file became shorter."""
+        if isinstance(sock, ssl.SSLSocket):
+            return self._copy(sock, offset, limit)
+        count = os.sendfile(sock.fileno(), self._descriptor, offset, limit)
+        if count == 0:
+            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+        return count
+
+    def _copy(self, sock: ssl.SSLSocket, offset: int, limit: int) -> int:
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(READ_BYTES))
+        count = os.preadv(self._descriptor, [self._buffer[: min(limit, READ_BYTES)]], offset)
+        if count == 0:
+            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+        return sock.send(self._buffer[:count])

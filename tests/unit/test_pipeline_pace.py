@@ -1,0 +1,65 @@
+"""When a successor is too slow: an allowed least, and half of what comes, for all of a time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.pipeline.pace import LEAST_SHARE, Pace, Sight
+
+SECONDS = 1.5
+START = Sight(0.0, 0, 0, 0)
+
+
+def seen(pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False) -> str | None:
+    """The first verdict on a successor that takes so much a second, while so much comes and is given."""
+    pace.anew(START)
+    for tick in range(1, int(until * 10) + 1):
+        now = tick / 10
+        sight = Sight(now, int(come * now), int(come * now), int(taken * now))
+        if (found := pace.see(sight, held_up)) is not None:
+            return found
+    return None
+
+
+@given(st.integers(1000, 10**9), st.floats(0.01, 0.95))
+def test_by_comparison_half_of_what_comes_is_the_least(come: int, share: float) -> None:
+    found = seen(Pace(0.0, SECONDS), come, come * share)
+    if share < LEAST_SHARE * 0.98:
+        assert found is not None
+        assert found.startswith("excluded: ")
+    if share > LEAST_SHARE * 1.02:
+        assert found is None
+
+
+def test_whoever_waits_for_others_or_is_given_nothing_is_not_slow() -> None:
+    assert seen(Pace(0.0, SECONDS), 1000, 10, held_up=True) is None
+    assert seen(Pace(900.0, SECONDS), 100, 100) is None, "no more came"
+
+
+def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> None:
+    """A source of a file has nothing to compare with."""
+    for slowest, found in ((0.0, None), (5.0, None), (50.0, "excluded: 10 bytes/s where 50 are the least")):
+        pace = Pace(slowest, SECONDS)
+        pace.anew(Sight(0.0, 10_000, 0, 0))
+        verdicts = {pace.see(Sight(t / 10, 10_000, 100 * t, t), held_up=False) for t in range(1, 40)}
+        assert verdicts - {None} == ({found} if found else set())
+
+
+def test_a_second_one_that_is_no_faster_shows_that_the_way_from_us_is_slow() -> None:
+    pace = Pace(0.0, SECONDS)
+    assert seen(pace, 1000, 100) == "excluded: 100 bytes/s where 1000 came"
+    assert seen(pace, 1000, 100) is None
+    assert not pace.lags(1000, 10), "it is waited for from now on"
+
+
+def test_the_least_rate_goes_on_counting() -> None:
+    pace = Pace(200.0, SECONDS)
+    assert all(seen(pace, 1000, 100) == "excluded: 100 bytes/s where 200 are the least" for _ in range(3))
+
+
+def test_nobody_waits_for_one_that_lags() -> None:
+    pace = Pace(0.0, SECONDS)
+    pace.anew(START)
+    assert pace.lags(1000, 499)
+    assert not pace.lags(1000, 500)
