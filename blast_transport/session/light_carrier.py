@@ -25,7 +25,9 @@ _BLOCKED_SECONDS = 0.02
 _STREAM_SECONDS = 0.5
 # A machine that cannot keep up with the rate must still get to read what the receivers say.
 _BURSTS_PER_STEP = 8
-_BURST_SECONDS = 0.001
+_BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
+"""A burst is a block where one takes no longer than the latter: who receives it in pieces has to put them together."""
+
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
 _DIGESTS_TOLD = 512
 
@@ -125,8 +127,7 @@ class LightCarrier:
         datagram = wire_bytes(layout.segment_size)
         rate = core.rate_of(self._light.rate)
         self._pacer = Pacer(rate, datagram, now)
-        bursts = max(1, -(-layout.block_segments * datagram * 8 // max(1, int(rate * _BURST_SECONDS))))
-        self._piece = max(1, -(-layout.block_segments // bursts))
+        self._piece = _segments_at_once(layout.block_segments, datagram * 8 / rate)
         return self._pacer
 
     def _gather(self, core: SenderCore) -> float:
@@ -178,3 +179,10 @@ class LightCarrier:
             self._sender.send(self._repair.parts(first, count))
             self._pacer.sent(self._repair.wire_bytes(first, count), now)
             self.datagrams += count
+
+
+def _segments_at_once(block_segments: int, seconds: float) -> int:
+    """Of a block's segments, of which each takes so many seconds on the path."""
+    whole = block_segments * seconds
+    bursts = 1 if whole <= _WHOLE_SECONDS else math.ceil(whole / _BURST_SECONDS)
+    return max(1, math.ceil(block_segments / bursts))
