@@ -1,7 +1,7 @@
 """The data plane on the hosts: reliable multicast. It knows no controller.
 
-One sender, many receivers. The file goes once by light as paced UDP multicast (`datagram`, `pacing`), which has no
-way back, in one go or as the light comes and goes (`light`); everything else goes over one TCP connection per receiver
-on the packet network (`control`). `sender_core` and `receiver_core` decide, without sockets and clocks; `sender` and
-`receiver` act.
+One sender, many receivers, one session (`session`), whose blocks (`blocks`) come by light (`optical`: paced UDP
+multicast, which has no way back), along a chain of the receivers (`pipeline`) or over one TCP connection for each, and
+fill one store (`store`). Everything that is said goes over TCP (`wire`). `agent` is what waits on a host. What decides
+has no sockets and no clock.
 """

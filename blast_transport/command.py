@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from blast_transport.errors import TransportError, WrongInputError
-from blast_transport.receiver import Receiver, ReceiverSettings
 from blast_transport.report import Failed, Listening, Received, ReceiverEvent
 from blast_transport.session.links import Address
 from blast_transport.session.route import Chain, Light, Packets, Route, Way
@@ -88,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _receive(options: argparse.Namespace) -> int:
+    # A sender should not wait until all of an agent is loaded.
+    from blast_transport.receiver import Receiver, ReceiverSettings
+
     rate = None if options.highest_mbps is None else options.highest_mbps * 1e6
     settings = ReceiverSettings(options.listen, options.directory, options.interface_address, options.fsync, rate)
     with Receiver(settings, lambda event: _print(_event_to_json(event))) as receiver:
