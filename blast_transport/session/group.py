@@ -1,15 +1,15 @@
 """What a rack leader tells of the credits of its members. No sockets, no clock.
 
-Theory of operation. The leader reads along what passes in both directions. A member counts from its invitation on until
-it ends, is lost, or is demoted. The sender's window hangs on the slowest of those that count, so the smallest `handled`
-of them goes out as soon as it has risen by the leg's credit, together with what half of them have reached, by which a
-sender tells one that is slow from a rate that is too high. The members' own credits, for progress and for what is
-written, wait for each other for a moment and go out together.
+Theory of operation. The leader reads along what passes in both directions. A member counts from its invitation on
+until it ends, is lost, or is demoted; and again when it is promoted. The sender's window hangs on the slowest of those
+that count, so the smallest `handled` of them goes out as soon as it has risen by the leg's credit, together with what
+half of them have reached, by which a sender tells one that is slow from a rate that is too high. The members' own
+credits, for progress and for what is written, wait for each other for a moment and go out together.
 """
 
 from __future__ import annotations
 
-from blast_transport.wire.messages import OPTICAL, Credit, Demoted, Fin, Hello, Leg, Message, Quit, Ready
+from blast_transport.wire.messages import OPTICAL, Credit, Demoted, Fin, Hello, Leg, Message, Promoted, Quit, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 REPORT_SECONDS = 0.2
@@ -22,6 +22,7 @@ class Group:
         self._session: int | None = None
         self._credit: int | None = None
         self._handled: dict[int, int] = {}
+        self._apart: dict[int, int] = {}
         self._told = 0
         self._news: dict[int, Credit] = {}
         self._report_at = 0.0
@@ -32,13 +33,17 @@ class Group:
             case Hello():
                 if message.session != self._session:
                     self._session, self._credit, self._told = message.session, None, 0
-                    self._handled, self._news = {}, {}
+                    self._handled, self._apart, self._news = {}, {}, {}
                 self._handled[member] = 0
             case Leg():
                 # Only by light does anybody wait for credits.
                 self._credit = message.credit if message.carrier == OPTICAL else None
-            case Demoted():
-                self._handled.pop(member, None)
+            case Demoted() if member in self._handled:
+                self._apart[member] = self._handled.pop(member)
+            case Promoted() if member in self._apart:
+                self._handled[member] = self._apart.pop(member)
+                # The sender may know less of it than of those for whom it waited.
+                self._told = 0
             case Quit():
                 self.lost(member)
 
@@ -61,6 +66,7 @@ class Group:
     def lost(self, member: int) -> None:
         """The member has ended, or its connection has."""
         self._handled.pop(member, None)
+        self._apart.pop(member, None)
         self._news.pop(member, None)
 
     def take(self, now: float) -> list[RelayMessage]:
@@ -86,8 +92,9 @@ class Group:
         return self._report_at if self._news else None
 
     def _reached(self, member: int, handled: int) -> None:
-        if member in self._handled:
-            self._handled[member] = max(self._handled[member], handled)
+        for known in (self._handled, self._apart):
+            if member in known:
+                known[member] = max(known[member], handled)
 
     def _group_credit(self, slowest: int) -> GroupCredit:
         assert self._session is not None

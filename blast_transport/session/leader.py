@@ -22,7 +22,7 @@ from blast_transport.session.connection import ControlConnection, FramedConnecti
 from blast_transport.session.dialling import Dialer, Dialling
 from blast_transport.session.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
-from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Quit
+from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Promoted, Quit
 from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
 
 _DIAL_SECONDS = 2.0
@@ -30,7 +30,7 @@ _TOLD_BYTES = 1 << 16
 _WAKES = 4096
 _MOST_WAITING_BYTES = 8 << 20
 _MOST_TO_SENDER_BYTES = 1 << 20
-_READ_ALONG = frozenset(map(type_of, (Hello, Leg, Demoted, Quit)))
+_READ_ALONG = frozenset(map(type_of, (Hello, Leg, Demoted, Promoted, Quit)))
 
 
 @dataclass(slots=True)

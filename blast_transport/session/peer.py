@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.errors import LocalProtocolError
+from blast_transport.session.comeback import Comeback
 from blast_transport.session.owed import Owed
 from blast_transport.wire.messages import Fin, Ready
 
@@ -61,8 +62,8 @@ class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
     `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the
-    others, empty if it is not. `held_up`: seconds for which it alone kept the others waiting lately. `repair_at`:
-    before which it gets no repair, for it takes no more than its rate.
+    others, empty if it is not. `comeback`: whether it keeps up again. `held_up`: seconds for which it alone kept the
+    others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
     `unanswered`: invitations one after the other at which it closed the connection.
     """
 
@@ -78,6 +79,7 @@ class Peer:
     written: int = 0
     awaited: float = 0.0
     demoted: str = ""
+    comeback: Comeback = field(default_factory=Comeback)
     held_up: float = 0.0
     repair_at: float = 0.0
     unanswered: int = 0

@@ -103,6 +103,8 @@ class ReceiverCore:
         self._gaps_at = now
         # Where the last of these will end, once nothing more comes of it.
         self._tail, self._tail_at, self._all_asked = 0, now, False
+        # What the sender says that it has sent.
+        self._told = 0
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
@@ -201,6 +203,7 @@ class ReceiverCore:
         """The sender lives, and all blocks before `sent` have left."""
         self._heard = now
         tail = sent * self.hello.block_segments
+        self._told = max(self._told, tail)
         if self._lit and tail > max(self._tail, self._passed[-1][1]):
             # Light may be slower than the word of it.
             self._tail, self._tail_at = tail, now
@@ -301,9 +304,11 @@ class ReceiverCore:
         """Light has come from `segment` to before `stop`: what it left out is lost."""
         if segment > passed[1]:
             gap = (passed[1], segment - passed[1])
+            # Who was left behind begins again where the sender says that it is.
+            told = max(passed[1], self._told)
             most = _CREDITS_PER_JUMP * (self._credit_blocks + 1) * self.hello.block_segments
             # The sender waits for whoever keeps up: this is forged, or we are so late that we are served in the end.
-            if gap[1] > most and sum(count for _, count in self.assembly.missing(passed[1], segment)) > most:
+            if segment - told > most and sum(count for _, count in self.assembly.missing(told, segment)) > most:
                 return
             if not self._gaps:
                 self._gaps_at = now + self._timings.gather

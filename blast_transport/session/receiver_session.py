@@ -42,6 +42,7 @@ from blast_transport.wire.messages import (
     Hello,
     Leg,
     Message,
+    Promoted,
     Quit,
     Ready,
     Repair,
@@ -194,7 +195,7 @@ class ReceiverSession:
                 core.stored(now)
             case Alive():
                 core.heard(message.sent, now)
-            case Demoted():
+            case Demoted() | Promoted():
                 core.heard(0, now)
             case EndOfData():
                 if self.hello.owner and message.digest == core.digest:

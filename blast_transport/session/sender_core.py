@@ -7,10 +7,11 @@ may be ahead of what the slowest receiver has dealt with. What a receiver asks f
 connection if it alone misses it, by light to all if several do.
 
 A receiver that keeps the others waiting, or shows no progress, is demoted: it leaves the window, keeps what it still
-catches, and is served what it misses when the others are done. One whose connection ends may come back until then, and
-goes on with what it holds. A receiver hears EndOfData when all was sent once and nothing is owed to it, and ends with
-Fin. Each has its own state and deadline, so that none waits for another. Progress of a receiver is a message from it,
-never bytes that its connection takes: the kernel of a stopped process takes many.
+catches, and is served what it misses when the others are done; if it keeps up again for long enough, it counts again.
+One whose connection ends may come back until then, and goes on with what it holds. A receiver hears EndOfData when all
+was sent once and nothing is owed to it, and ends with Fin. Each has its own state and deadline, so that none waits for
+another. Progress of a receiver is a message from it, never bytes that its connection takes: the kernel of a stopped
+process takes many.
 
 The caller pulls: `may_send` and `sent` for the light, `take_shared_repair` for it too, `take_repair` for one receiver.
 Messages collect in `outbox`.
@@ -42,6 +43,7 @@ from blast_transport.wire.messages import (
     Message,
     Nack,
     OnLeg,
+    Promoted,
     Quit,
     Ready,
 )
@@ -165,7 +167,8 @@ class SenderCore:
         """Serve this receiver apart from the others from now on."""
         peer = self.peers[name]
         if not peer.demoted:
-            peer.demoted = reason
+            peer.demoted, peer.held_up = reason, 0.0
+            peer.comeback.begin()
             self.outbox.append((name, Demoted(self.hello.session)))
         self._limit = 0
 
@@ -324,7 +327,7 @@ class SenderCore:
             peer.progressed = now
         match message:
             case Credit() if peer.state in LISTENING:
-                self._credit(peer, message, now)
+                self._credit(name, peer, message, now)
             case Nack() if peer.state in LISTENING:
                 self._nack(name, peer, message, now)
             case Ready() if peer.state is PeerState.INVITED:
@@ -435,7 +438,7 @@ class SenderCore:
             self.demote(name, answer.reason)
         self._limit = 0
 
-    def _credit(self, peer: Peer, credit: Credit, now: float) -> None:
+    def _credit(self, name: str, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
         idle = not (self._outstanding(peer) or self._limit_of(peer))
@@ -443,6 +446,17 @@ class SenderCore:
             peer.progressed = now
         peer.handled = max(peer.handled, credit.handled)
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
+        if peer.demoted and self._comes_back(peer, now):
+            peer.demoted, self._limit = "", 0
+            self.outbox.append((name, Promoted(self.hello.session)))
+
+    def _comes_back(self, peer: Peer, now: float) -> bool:
+        limited = peer.ready is not None and peer.ready.highest_rate
+        if limited or peer.state is not PeerState.READY or self._end is not None or not self._by(OPTICAL):
+            return False
+        # What it misses of a stream would have to be kept for it.
+        reached = peer.handled if self.layout.known else peer.position
+        return peer.comeback.made(reached, self.next_block, self.window, now)
 
     def _nack(self, name: str, peer: Peer, nack: Nack, now: float) -> None:
         count, blocks = self.layout.block_segments, self.layout.blocks

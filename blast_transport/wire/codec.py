@@ -28,6 +28,7 @@ from blast_transport.wire.messages import (
     Message,
     Nack,
     OnLeg,
+    Promoted,
     Quit,
     Ready,
     Repair,
@@ -158,6 +159,7 @@ _FORMS: dict[int, Form] = {
     10: _json(Fin),
     11: Form(Alive, _encode_alive, _decode_alive, _NUMBER.size),
     12: _json(Quit),
+    13: _json(Promoted),
     14: _json(Demoted),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}

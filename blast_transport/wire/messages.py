@@ -198,6 +198,13 @@ class Demoted:
 
 
 @dataclass(frozen=True, slots=True)
+class Promoted:
+    """The receiver was demoted and keeps up again: the sender waits for it as for the others."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class Quit:
     """The session ends here, because somebody wanted so."""
 
@@ -205,4 +212,6 @@ class Quit:
     reason: str
 
 
-Message = Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Demoted
+Message = (
+    Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Demoted | Promoted
+)

@@ -15,11 +15,11 @@ from blast_transport.store.file_target import plain_name
 from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
 from blast_transport.wire.codec import Decoder as Frames
 from blast_transport.wire.fields import from_json, to_json
-from blast_transport.wire.messages import Demoted, Fin, Hello, Leg, Message, OnLeg, Quit, Ready
+from blast_transport.wire.messages import Demoted, Fin, Hello, Leg, Message, OnLeg, Promoted, Quit, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.transport_messages import SAMPLES, messages
 
-JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Demoted)
+JSON = (Hello, Ready, Leg, OnLeg, Fin, Quit, Demoted, Promoted)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.session.group import REPORT_SECONDS, Group
-from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, Demoted, Fin, Hello, Leg, Nack, Quit, Ready
+from blast_transport.wire.messages import (
+    OPTICAL,
+    PIPELINE,
+    Credit,
+    Demoted,
+    Fin,
+    Hello,
+    Leg,
+    Nack,
+    Promoted,
+    Quit,
+    Ready,
+)
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 SESSION = 7
@@ -32,6 +44,7 @@ class World:
     now: float = 0.0
     truth: dict[int, int] = field(default_factory=dict)
     known: dict[int, int] = field(default_factory=dict)
+    apart: dict[int, tuple[int, int]] = field(default_factory=dict)
     messages: int = 0
 
     def join(self, member: int, held: int) -> None:
@@ -45,9 +58,23 @@ class World:
         assert self.group.heard(member, Credit(SESSION, handled, handled, handled))
         self.listen()
 
+    def demote(self, member: int) -> None:
+        self.group.told(member, Demoted(SESSION))
+        self.apart[member] = self.truth.pop(member), self.known.pop(member)
+
+    def promote(self, member: int) -> None:
+        self.group.told(member, Promoted(SESSION))
+        self.truth[member], self.known[member] = self.apart.pop(member)
+
+    def reach_apart(self, member: int, more: int) -> None:
+        truth, known = self.apart[member]
+        self.apart[member] = truth + more, known
+        assert self.group.heard(member, Credit(SESSION, truth + more, truth + more, truth + more))
+
     def leave(self, member: int) -> None:
         self.truth.pop(member, None)
         self.known.pop(member, None)
+        self.apart.pop(member, None)
 
     def listen(self) -> None:
         for message in self.group.take(self.now):
@@ -70,7 +97,7 @@ class World:
 STEPS = st.one_of(
     st.tuples(st.just("reach"), st.integers(0, MEMBERS - 1), st.integers(0, 9)),
     st.tuples(st.just("join"), st.integers(0, MEMBERS - 1), st.integers(0, 20)),
-    st.tuples(st.sampled_from(["demote", "fin", "lost", "quit"]), st.integers(0, MEMBERS - 1), st.just(0)),
+    st.tuples(st.sampled_from(["demote", "promote", "fin", "lost", "quit"]), st.integers(0, MEMBERS - 1), st.just(0)),
     st.tuples(st.just("wait"), st.just(0), st.integers(1, 300)),
 )
 
@@ -79,13 +106,16 @@ STEPS = st.one_of(
 def test_a_sender_never_believes_too_much_and_knows_the_slowest_within_a_credit(credit, steps):
     world = World(credit)
     for kind, member, amount in steps:
-        if kind == "join" and member not in world.truth:
+        if kind == "join" and member not in world.truth and member not in world.apart:
             world.join(member, amount)
         elif kind == "reach" and member in world.truth:
             world.reach(member, world.truth[member] + amount)
         elif kind == "demote" and member in world.truth:
-            world.group.told(member, Demoted(SESSION))
-            world.leave(member)
+            world.demote(member)
+        elif kind == "promote" and member in world.apart:
+            world.promote(member)
+        elif kind == "reach" and member in world.apart:
+            world.reach_apart(member, amount)
         elif kind in ("fin", "quit") and member in world.truth:
             assert not world.group.heard(member, Fin(SESSION) if kind == "fin" else Quit(SESSION, ""))
             world.leave(member)

@@ -21,6 +21,7 @@ from blast_transport.wire.messages import (
     Message,
     Nack,
     OnLeg,
+    Promoted,
     Quit,
     Ready,
     Repair,
@@ -45,6 +46,7 @@ SAMPLES: list[Message] = [
     Alive(16, 12),
     Quit(17, "the user interrupted it"),
     Demoted(20),
+    Promoted(21),
 ]
 
 sessions = st.integers(0, 2**32 - 1)
@@ -111,5 +113,6 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Fin, sessions, st.binary(max_size=32), texts, st.none() | floats, counts, counts, counts),
     st.builds(Alive, sessions, numbers),
     st.builds(Demoted, sessions),
+    st.builds(Promoted, sessions),
     st.builds(Quit, sessions, texts),
 )

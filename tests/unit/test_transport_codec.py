@@ -131,7 +131,7 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(3, **LEG_FIELDS | {"carrier": PIPELINE}),
         said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1 << 16]], "position": 1}),
         said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1]], "position": 2}),
-        said(13, session=1),
+        said(13, leg=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )

@@ -113,6 +113,15 @@ def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
     assert said(core) == [Nack(7, ((1, 1),))]
 
 
+def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
+    core = begun(credit=1)
+    core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
+    core.heard(7500, 0.0)
+    core.arrived(30_000, 1, memoryview(bytes(10)), 0.001)
+    core.tick(0.003)
+    assert said(core, Nack) == [Nack(7, ((0, 30_000),))]
+
+
 def test_the_tail_is_asked_for_after_a_quiet_moment() -> None:
     core = begun()
     light(core, *range(5), now=1.0)
