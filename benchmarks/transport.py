@@ -31,15 +31,16 @@ import machine
 from tqdm import tqdm
 from transport_bed import script
 from transport_bed.claims import claims
-from transport_bed.comparison import Cell, Effort, Row, compare
+from transport_bed.comparison import Cell, Effort, Row
 from transport_bed.failures import CannotRun
+from transport_bed.lab import LabCell
 from transport_bed.shape import shape
 from transport_bed.table import table, verdicts
 from transport_bed.tools import TOOLS
 
 from mininet_topos.errors import LabError
 
-CELLS = "unshaped:3,7,15 400:3,7,15 1000:3"
+CELLS = "unshaped:3,7,15 400:3,7,15 1000:3 lab"
 QUICK_CELLS = "unshaped:3"
 MEGABYTES, QUICK_MEGABYTES = 1000, 64
 REPEATS, QUICK_REPEATS = 3, 1
@@ -65,10 +66,10 @@ def main() -> bool:
 def _measure(args: argparse.Namespace, effort: Effort, rows: list[Row]) -> None:
     """Add the rows of the cells that have none."""
     wanted = [cell for cell in args.cells if not any(row["cell"] == cell.name for row in rows)]
-    runs = len(wanted) * len(args.tools) * len(effort.rounds)
+    runs = sum(len(cell.tools(args.tools)) for cell in wanted) * len(effort.rounds)
     with tqdm(total=runs, unit="run", disable=None, file=sys.stderr) as bar:
         for cell in wanted:
-            for row in compare(cell, args.tools, effort, lambda text: _tell(bar, text)):
+            for row in cell.measure(args.tools, effort, lambda text: _tell(bar, text)):
                 rows.append(row)
                 _keep(args.results, rows)
 
@@ -91,7 +92,12 @@ def _show(args: argparse.Namespace, rows: list[Row]) -> bool:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", type=_cells, help=f"SHAPE:N,N… …, a shape in Mbit/s or unshaped (default: {CELLS})")
+    parser.add_argument(
+        "--cells",
+        type=_cells,
+        help=f"SHAPE:N,N… …, a shape in Mbit/s or unshaped; lab: through controller, optical switch and ToRs, with a "
+        f"twentieth of the file (default: {CELLS})",
+    )
     usual = [name for name in TOOLS if name not in UNUSUAL]
     parser.add_argument(
         "--tools", type=script.some_of(TOOLS), default=usual, help=f"of {','.join(TOOLS)} (default: {','.join(usual)})"
@@ -119,9 +125,12 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _cells(text: str) -> list[Cell]:
-    cells = []
+def _cells(text: str) -> list[Cell | LabCell]:
+    cells: list[Cell | LabCell] = []
     for part in text.split():
+        if part == "lab":
+            cells.append(LabCell())
+            continue
         name, _, numbers = part.partition(":")
         try:
             cells += [Cell(shape(name), int(number)) for number in numbers.split(",")]
@@ -140,10 +149,12 @@ def _kept(args: argparse.Namespace, effort: Effort) -> list[Row]:
     if args.results is None or not args.results.exists():
         return []
     rows: list[Row] = json.loads(args.results.read_text())["rows"]
-    if any(row["bytes"] != effort.size for row in rows):
+    cells = {cell.name: cell for cell in args.cells}
+    if any(row["bytes"] != cells[row["cell"]].size(effort) for row in rows if row["cell"] in cells):
         raise CannotRun(f"{args.results} has results of a file of another size: name another file, or delete it")
     measured = {(row["cell"], row["tool"]) for row in rows}
-    return [row for row in rows if all((row["cell"], tool) in measured for tool in args.tools)]
+    whole = {name for name, cell in cells.items() if all((name, tool) in measured for tool in cell.tools(args.tools))}
+    return [row for row in rows if row["cell"] not in cells or row["cell"] in whole]
 
 
 def _keep(path: Path | None, rows: Sequence[Row]) -> None:

@@ -32,7 +32,9 @@ class _Rates:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.found = {
-            (row["rate_mbps"], row["receivers"], row["tool"]): row["gbps"] * 1e9 for row in rows if "gbps" in row
+            (row["rate_mbps"], row["receivers"], row["tool"]): row["gbps"] * 1e9
+            for row in rows
+            if "gbps" in row and row["shape"] != "lab"
         }
 
     def ratio(self, rate_mbps: float | None, receivers: int, one: str, others: Sequence[str]) -> float | None:

@@ -37,6 +37,18 @@ class Cell:
         """For results that are kept."""
         return f"{self.shape.name}, {self.receivers} receivers"
 
+    def tools(self, wanted: Sequence[str]) -> list[str]:
+        """Of these tools, those that run here."""
+        return list(wanted)
+
+    def size(self, effort: Effort) -> int:
+        """Bytes of the file."""
+        return effort.size
+
+    def measure(self, wanted: Sequence[str], effort: Effort, report: Callable[[str], None]) -> list[Row]:
+        """One row for each tool. `report` hears what begins. Raises CannotRun, HostError."""
+        return compare(self, wanted, effort, report)
+
     def limit_seconds(self, size: int) -> float:
         """After this a tool has failed: half as much again as one copy for each receiver takes."""
         rate = self.shape.rate_mbps
@@ -88,21 +100,28 @@ def compiled(tools: Iterable[Tool], folder: Path) -> Path:
 
 
 def _row(cell: Cell, tool: Tool, effort: Effort, outcomes: Sequence[Outcome]) -> Row:
+    return {
+        **row_of(cell.name, cell.receivers, effort.size, outcomes),
+        "shape": cell.shape.name,
+        "rate_mbps": cell.shape.rate_mbps,
+        "tool": tool.name,
+        "title": tool.title,
+    }
+
+
+def row_of(cell: str, receivers: int, size: int, outcomes: Sequence[Outcome]) -> Row:
+    """What the outcomes of one tool say, those of the first round left out."""
     counted = outcomes[_DISCARDED_ROUNDS:]
     seconds = [outcome.seconds for outcome in counted if not outcome.failure]
     row: Row = {
-        "cell": cell.name,
-        "shape": cell.shape.name,
-        "rate_mbps": cell.shape.rate_mbps,
-        "receivers": cell.receivers,
-        "bytes": effort.size,
-        "tool": tool.name,
-        "title": tool.title,
+        "cell": cell,
+        "receivers": receivers,
+        "bytes": size,
         "seconds": [round(value, 4) for value in seconds],
         "failures": [outcome.failure for outcome in outcomes if outcome.failure],
         "notes": [outcome.notes for outcome in counted if outcome.notes],
     }
     if seconds:
         middle = statistics.median(seconds)
-        row |= {"median": middle, "gbps": effort.size * 8 / middle / 1e9}
+        row |= {"median": middle, "gbps": size * 8 / middle / 1e9}
     return row

@@ -31,7 +31,7 @@ def benchmarks_on_path() -> Iterator[None]:
 
 
 def row(tool: str, rate: float | None, receivers: int, gbps: float) -> dict[str, object]:
-    return {"tool": tool, "rate_mbps": rate, "receivers": receivers, "gbps": gbps}
+    return {"tool": tool, "shape": f"{rate}", "rate_mbps": rate, "receivers": receivers, "gbps": gbps}
 
 
 def test_claims_are_ratios_of_the_same_cell():
@@ -50,6 +50,7 @@ def test_claims_are_ratios_of_the_same_cell():
     assert found["optical ÷ payload limit, 400 Mbit/s, 3 receivers"] == (pytest.approx(0.38 / limit), True)
     assert found["optical, 400 Mbit/s: slowest ÷ fastest, 3 to 15 receivers"] == (0.5, False)
     assert not any("naive TCP, 400" in words for words in found)
+    assert claims([{**one, "shape": "lab"} for one in rows]) == [], "the lab's links are not those of the claims"
 
 
 class BedThatStays:
