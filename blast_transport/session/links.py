@@ -48,6 +48,7 @@ class ControlLinks:
         self._open: dict[str, Line] = {}
         self._retry_at: dict[Unit, float] = {}
         self._unreached: dict[str, str] = {}
+        self._by_light = False
         self._selector = selectors.DefaultSelector()
         self._dialling: Dialling[Unit] = Dialling(dialer, self.wake)
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -159,10 +160,13 @@ class ControlLinks:
                 self._alone(name)
 
     def expedite(self, by_light: bool) -> None:
-        """Let the connections go before other packets during a transfer by light, and not otherwise."""
+        """Let the connections go before other packets during a transfer by light, and not otherwise.
+
+        Those that come later as well.
+        """
+        self._by_light = by_light
         for line in self._lines.values():
-            with suppress(OSError):
-                line.expedite(by_light)
+            self._set_precedence(line)
 
     def abort(self) -> None:
         """Close every connection, which ends the sessions that run over them; ready to connect again."""
@@ -205,8 +209,13 @@ class ControlLinks:
             self._lines[unit] = self._open[unit[0]] = DirectLine(unit[0], sock)
         else:
             self._lines[unit] = LeaderLine([self._addresses[name] for name in unit], sock)
+        self._set_precedence(self._lines[unit])
         self._selector.register(sock, selectors.EVENT_READ, self._lines[unit])
         self._flush(self._lines[unit], core)
+
+    def _set_precedence(self, line: Line) -> None:
+        with suppress(OSError):
+            line.expedite(self._by_light)
 
     def _alone(self, name: str) -> Unit:
         """From now on this receiver has a connection of its own."""

@@ -103,6 +103,8 @@ class Sender:
         """
         self._check(route, destination)
         hello = self._hello(source, destination)
+        # An invitation that waits behind a flood of packets is late.
+        self._links.expedite(by_light=isinstance(route.first, Light))
         unreachable = self.connect()
         now = time.monotonic()
         core = SenderCore(hello, self._names, now, self._settings.timings)

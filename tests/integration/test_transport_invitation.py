@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from blast_transport.agent.targets import Targets
+from blast_transport.session.connection import BEST_EFFORT, EXPEDITED
+from blast_transport.session.dialling import Address, dial
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.session.timings import SenderTimings
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import Hello
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to
@@ -78,6 +83,36 @@ def test_who_answers_late_gets_it_all_the_same(
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
         times = [seconds_until_there(one, file, began) for one in there]
         assert max(times[0], times[2]) < 0.7 * READY < times[1], times
+
+
+@pytest.mark.parametrize(
+    ("way", "precedence"), [(light(), EXPEDITED), (Chain(), BEST_EFFORT)], ids=["light", "pipeline"]
+)
+def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, precedence: int) -> None:
+    """Behind a flood of them it would be late; and who is connected later is no different."""
+    sockets: list[socket.socket] = []
+
+    def noted_dial(address: Address, timeout: float) -> socket.socket:
+        sockets.append(dial(address, timeout))
+        return sockets[-1]
+
+    seen: list[int] = []
+    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=0.2, connect=2.0))
+    with socket.create_server((LOOPBACK, 0)) as listener:
+
+        def close_the_first() -> None:
+            for number in range(2):
+                sock, _ = listener.accept()
+                with sock:
+                    sock.recv(1)
+                    seen.append(sockets[number].getsockopt(socket.IPPROTO_IP, socket.IP_TOS))
+
+        thread = threading.Thread(target=close_the_first)
+        thread.start()
+        with Sender([("h", *listener.getsockname())], settings) as sender:
+            assert sender.send_file(file, Route(way)).complete == 0
+        thread.join(10)
+    assert seen == [precedence] * 2
 
 
 def test_hosts_that_nobody_knows_and_hosts_without_an_agent_are_told_at_once(tmp_path: Path, file: Path) -> None:
