@@ -49,6 +49,9 @@ class Assembly:
         self._most_open = max(4, MOST_OPEN_BYTES // (self._count * self._size))
         self._open: dict[int, _Open] = {}
         self._spare: list[memoryview] = []
+        self._full = (1 << self._count) - 1
+        # Blocks before this one are full ones, and are taken at any time.
+        self._last = layout.blocks - 1 if layout.known and not store.target.in_order else 0
 
     def add(self, segment: int, count: int, payload: Buffer) -> int:
         """Take `count` segments from `segment` on; how many were new. Raises StoreError."""
@@ -59,6 +62,8 @@ class Assembly:
                 return 0
             self._close(block, payload)
             return count
+        if index + count <= self._count:
+            return self._add_part(block, index, count, payload)
         new, payload = 0, memoryview(payload)
         while count:
             part = min(count, self._count - index)
@@ -110,7 +115,7 @@ class Assembly:
         lost = mask_of(start, stop - start) & ~part.mask
         return [(block * self._count + first, number) for first, number in runs(lost)]
 
-    def _add_part(self, block: int, index: int, count: int, payload: memoryview) -> int:
+    def _add_part(self, block: int, index: int, count: int, payload: Buffer) -> int:
         if not self._fits(block, index, len(payload)) or len(payload) <= (count - 1) * self._size:
             self.refused += count
             return 0
@@ -134,15 +139,17 @@ class Assembly:
         part.buffer[begin : begin + len(payload)] = payload
         part.mask |= mask
         part.length = max(part.length, begin + len(payload))
-        self._close_if_whole(block, part)
+        if part.mask == self._full or block >= self._last:
+            self._close_if_whole(block, part)
         return new
 
     def _fits(self, block: int, index: int, length: int) -> bool:
         """Segments with so many bytes can be there: all are full but the last of the block."""
-        layout = self.store.layout
+        layout, end = self.store.layout, index * self._size + length
+        if block < self._last:
+            return end <= self._count * self._size and length % self._size == 0
         if block >= self.store.reach:
             return False
-        end = index * self._size + length
         whole = layout.wire_length(block)
         if layout.known:
             return end == whole or (length % self._size == 0 and end < whole)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 
 from blast_transport.blocks.layout import Layout
 from blast_transport.optical.offload import take_super_packets
@@ -80,7 +81,7 @@ class LightSocket:
 
     def _in_runs(self, segments: tuple[int, ...], payload: memoryview, take: Run) -> None:
         size, begin = self._datagram - HEADER.size, 0
-        for end in range(1, len(segments) + 1):
-            if end == len(segments) or segments[end] != segments[end - 1] + 1:
-                take(segments[begin], end - begin, payload[begin * size : end * size])
-                begin = end
+        ends = [end for end, (one, other) in enumerate(pairwise(segments), 1) if other - one != 1]
+        for end in (*ends, len(segments)):
+            take(segments[begin], end - begin, payload[begin * size : end * size])
+            begin = end
