@@ -24,6 +24,7 @@ from blast_transport.agent.errors import AuthenticationError
 from blast_transport.agent.settings import SENDER, ClientSection
 from blast_transport.agent.tls import TlsFiles, certificate_names, is_certified, tls_reason
 from blast_transport.errors import sentence
+from blast_transport.session.precedence import BEST_EFFORT, open_connection, set_precedence
 
 _LEAST_SECONDS = 0.001
 
@@ -167,8 +168,9 @@ def dialer(credentials: Credentials) -> Callable[[tuple[str, str, int], float], 
     def dial(address: tuple[str, str, int], seconds: float) -> socket.socket:
         name, host, port = address
         give_up = time.monotonic() + seconds
-        sock = socket.create_connection((host, port), seconds)
-        return prove(sock, credentials, name, give_up - time.monotonic())
+        sock = prove(open_connection(host, port, seconds), credentials, name, give_up - time.monotonic())
+        set_precedence(sock, BEST_EFFORT)
+        return sock
 
     return dial
 

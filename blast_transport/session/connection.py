@@ -11,6 +11,7 @@ from typing import Generic
 
 from blast_transport.agent.authentication import REFUSED
 from blast_transport.errors import RemoteError
+from blast_transport.session.precedence import BEST_EFFORT, EXPEDITED, set_precedence
 from blast_transport.wire.codec import Decoder, FrameDecoder, M, encode
 from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
@@ -21,9 +22,6 @@ _MOST_PARTS = 64
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
-
-EXPEDITED, BEST_EFFORT = 46 << 2, 0
-"""DSCP 46 and 0 as the kernel's type of service."""
 
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -45,7 +43,7 @@ class FramedConnection(Generic[M]):
 
     def expedite(self, by_light: bool) -> None:
         """Let what controls and repairs a transfer by light go before other packets, as the light itself does."""
-        self.socket.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, EXPEDITED if by_light else BEST_EFFORT)
+        set_precedence(self.socket, EXPEDITED if by_light else BEST_EFFORT)
 
     @property
     def wants_write(self) -> bool:

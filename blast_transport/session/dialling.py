@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from blast_transport.errors import TransportError, sentence
+from blast_transport.session.precedence import BEST_EFFORT, open_connection, set_precedence
 
 Address = tuple[str, str, int]
 """(name, host, port) of a receiver's control address."""
@@ -26,7 +27,9 @@ _MOST_DIALS = 64
 
 def dial(address: Address, timeout: float) -> socket.socket:
     """Connect by plain TCP. Raises OSError."""
-    return socket.create_connection(address[1:], timeout)
+    sock = open_connection(*address[1:], timeout)
+    set_precedence(sock, BEST_EFFORT)
+    return sock
 
 
 class Dialling(Generic[Key]):

@@ -147,6 +147,23 @@ def test_a_flood_on_a_receivers_access_link_costs_light_nothing(stage: Stage, fi
     assert rates[-1] >= LEAST_OF_LIGHT * RATE_MBPS, told
 
 
+def test_a_connection_is_open_at_once_behind_a_flood(stage: Stage, file: Path) -> None:
+    """Of four packets to this host three are lost, but not those of a sender that comes now, nor its invitation."""
+    request = stage.new_request(SENDER, [FLOODED, OTHER], FILE_BYTES, "connection")
+    file.write_bytes(os.urandom(FILE_BYTES // 10))
+    with (
+        stage.granted(request) as grant,
+        Receivers(stage, [FLOODED, OTHER]) as receivers,
+        flood(stage, FLOODERS, FLOODED),
+    ):
+        time.sleep(0.5)
+        for _ in range(ATTEMPTS):
+            began = time.monotonic()
+            with Job(stage, receivers, SENDER, [FLOODED, OTHER], file) as job:
+                assert time.monotonic() - began < 0.4, "one loss costs a second"
+                assert job.under_grant("connection", grant).hashes_equal
+
+
 def test_light_leaves_a_saturated_packet_core_as_it_is(stage: Stage, file: Path) -> None:
     """The core's rate towards the flooded rack with light, over that without, in one run; other work can disturb it."""
     request = stage.new_request(SENDER, [FLOODED, OTHER], FILE_BYTES, "core")
