@@ -19,12 +19,12 @@ Messages collect in `outbox`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.session.hold_ups import HoldUps
+from blast_transport.session.patience import Patience
 from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.repairs import Repairs
 from blast_transport.session.sent_digests import SentDigests
@@ -98,8 +98,9 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
+        patience = self._patience()
         return any(
-            not peer.demoted if peer.state is PeerState.MOVING else self._ticked < self._awaited_until(peer)
+            not peer.demoted if peer.state is PeerState.MOVING else self._ticked < patience.invited_until(peer)
             for peer in self.peers.values()
             if peer.state in UNANSWERED
         )
@@ -212,7 +213,7 @@ class SenderCore:
     def may_send(self, now: float) -> bool:
         """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
         for name, peer in self._hold_ups.judge(self.peers, self.window, now):
-            if peer.held_up > self._patience and self._may_demote():
+            if peer.held_up > self._patience().hold_up and self._may_demote():
                 self.demote(name, "slower than half of the others")
         fits = self.next_block < self._limit or self.next_block < self._renew_limit()
         self._hold_ups.blocked = not fits
@@ -361,22 +362,23 @@ class SenderCore:
         """When `tick` has something to do at the latest; None if never."""
         if self.over:
             return None
-        waits = [limit for peer in self.peers.values() if (limit := self._limit_of(peer)) is not None]
+        patience = self._patience()
+        waits = [limit for peer in self.peers.values() if (limit := patience.limit(peer)) is not None]
         waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.owed]
-        waits += [until for peer in self.peers.values() if (until := self._awaited_until(peer)) > self._ticked]
+        waits += [until for peer in self.peers.values() if (until := patience.invited_until(peer)) > self._ticked]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
-        self._ticked = now
+        self._ticked, patience = now, self._patience()
         for name, peer in self.peers.items():
-            limit = self._limit_of(peer)
+            limit = patience.limit(peer)
             if limit is not None and now >= limit:
-                if self._outstanding(peer) or self._lingers(peer):
+                if patience.outstanding(peer) or patience.lingers(peer):
                     self.demote(name, f"no progress for {self._timings.freeze:g} s")
                     peer.progressed = now
                 else:
-                    self.lose(name, self._overdue(peer))
+                    self.lose(name, patience.overdue(peer))
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._timings.heartbeat
             self.tell_sent()
@@ -441,7 +443,8 @@ class SenderCore:
     def _credit(self, name: str, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
-        idle = not (self._outstanding(peer) or self._limit_of(peer))
+        patience = self._patience()
+        idle = not (patience.outstanding(peer) or patience.limit(peer))
         if peer.state is not PeerState.MOVING and (moved or completing or idle):
             peer.progressed = now
         peer.handled = max(peer.handled, credit.handled)
@@ -493,63 +496,16 @@ class SenderCore:
         self._limit = min(handled) + self.window if handled else self.layout.blocks
         return self._limit
 
-    @property
-    def _patience(self) -> float:
-        """Who is left behind by a stream may have lost it."""
-        return self._timings.hold_up if self.layout.known else self._timings.freeze
-
     def _may_demote(self) -> bool:
         there = [peer for peer in self.peers.values() if not peer.over]
         return sum(bool(peer.demoted) for peer in there) + 1 <= max(1, _MOST_DEMOTED * len(there))
 
-    def _outstanding(self, peer: Peer) -> bool:
-        """It keeps up, has not dealt with what has gone out, and others may have to wait for it."""
-        return peer.active and self._behind(peer)
-
-    def _lingers(self, peer: Peer) -> bool:
-        """It has not followed to another carrier yet, and others wait for it."""
-        return peer.state is PeerState.MOVING and not peer.demoted and self._others(peer)
-
-    def _behind(self, peer: Peer) -> bool:
-        return self._end is None and not self._by(PIPELINE) and peer.handled < self.next_block
-
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)
-
-    def _awaited_until(self, peer: Peer) -> float:
-        """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
-        if peer.state is not PeerState.INVITED or self.leg is not None:
-            return -math.inf
-        # What a stream has given is gone for who comes late.
-        return peer.progressed + (self._timings.late if self.layout.known else self._timings.ready)
 
     def _by(self, carrier: str) -> bool:
         return self.leg is not None and self.leg.carrier == carrier
 
-    def _limit_of(self, peer: Peer) -> float | None:
-        """When this receiver will be given up, or demoted, unless it progresses."""
-        if self._lingers(peer):
-            return peer.progressed + self._timings.freeze
-        if peer.state in UNANSWERED:
-            return peer.progressed + self._timings.ready
-        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self._end is not None and peer.owed):
-            return peer.progressed + self._timings.stall
-        if peer.state is PeerState.ABSENT and self._end is not None:
-            return peer.awaited
-        if self._outstanding(peer):
-            return peer.progressed + self._timings.freeze
-        if peer.state is PeerState.READY and not self.layout.known and self._behind(peer) and not self._others(peer):
-            # A stream cannot go on for ever without those that still might take it.
-            return peer.progressed + self._timings.stall
-        return None
-
-    def _overdue(self, peer: Peer) -> str:
-        if peer.state is PeerState.ABSENT:
-            return peer.reason
-        if peer.state is PeerState.INVITED:
-            return f"did not answer the invitation within {self._timings.ready:g} s"
-        if peer.state is PeerState.MOVING:
-            return f"did not follow to another carrier within {self._timings.ready:g} s"
-        if peer.owed or self._end is None:
-            return f"no sign of taking its repairs for {self._timings.stall:g} s"
-        return f"did not confirm: no progress for {self._timings.stall:g} s after the end of data"
+    def _patience(self) -> Patience:
+        carrier = "" if self.leg is None else self.leg.carrier
+        return Patience(self._timings, carrier, self._end is not None, self.layout.known, self.next_block, self._others)
