@@ -128,6 +128,8 @@ def test_a_stopped_receiver_recovers_for_the_next_transfer(tmp_path: Path, file:
     ):
         assert sender.connect() == {}
         victim.process.send_signal(signal.SIGSTOP)
+        # On a busy machine its threads may go on for a moment.
+        os.waitpid(victim.process.pid, os.WUNTRACED)
         assert "invitation" in sender.send_file(file, Route(light())).receivers[0].reason
         victim.process.send_signal(signal.SIGCONT)
         assert victim.said()["event"] == "failed"

@@ -194,6 +194,7 @@ def test_a_leader_that_freezes_when_it_has_connected_costs_its_members_nothing(t
         process = made[LEADERS[0]].process
         assert process is not None
         process.send_signal(signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
         result = sender.send_file(file, Route(light(200e6)))
         assert complete(result) == [name for name in NAMES if name != LEADERS[0]]
 
