@@ -1,8 +1,8 @@
 """What a receiver decides in one session. No sockets, no clock; its store and assembly hold the bytes.
 
 Theory of operation. Blocks come by whatever carriers the legs name, and as repairs. One light path does not reorder,
-so a jump in the segment numbers is a loss. It is asked for with the next credit or a moment later, together with
-others: every message costs both sides as much as a block does. The end of a leg by light, and of the data, has no
+so a jump in the segment numbers is a loss. It is asked for with a credit about a window later, together with others:
+every message costs both sides as much as a block does. The end of a leg by light, and of the data, has no
 such jump: then the receiver waits until nothing new came for a moment and asks for the rest. What was asked for and
 does not come is asked for again; a block with a wrong digest is asked for like a lost one. What a pipeline brings is
 never asked for while the pipeline may still bring it: until the data has ended. When every block is held and proven
@@ -28,6 +28,9 @@ from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, EndOfData, 
 _CREDITS_PER_JUMP = 8
 """No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
 
+_CREDITS_PER_QUESTION = 3
+"""As many as a window has, over which a sender gathers what several miss."""
+
 _MOST_REPEATS = 8
 """Times `repeat` after which it asks again at the latest."""
 
@@ -36,13 +39,13 @@ _MOST_REPEATS = 8
 class ReceiverTimings:
     """Seconds that a receiver waits.
 
-    `gather`: for more losses before it asks for the first, if no credit is due. `quiet`: without a new segment at an
+    `gather`: for more losses before it asks for the first, if light is slow. `quiet`: without a new segment at an
     end before it asks for the rest. `repeat`: without any repair before it asks again, twice as long the next time.
     `silence`: without a word from the sender, or without a new segment after the end of data, before it gives up.
     `report`: between two signs of life to the sender.
     """
 
-    gather: float = 0.002
+    gather: float = 0.02
     quiet: float = 0.01
     repeat: float = 0.3
     silence: float = 10.0
@@ -141,6 +144,7 @@ class ReceiverCore:
             for passed in self._passed:
                 passed[1] = max(passed[0], min(passed[1], first))
             self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
+        self._ask_gaps(now)
         self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
         # What lies before the new light keeps nobody waiting.
@@ -218,6 +222,7 @@ class ReceiverCore:
         if not self._store.layout.known:
             self._store.finish_size(end.size)
         self.assembly.settle()
+        self._ask_gaps(now)
         self.stored(now)
 
     def committed(self) -> None:
@@ -270,6 +275,11 @@ class ReceiverCore:
     @property
     def _lit(self) -> bool:
         return self._leg is not None and self._leg.carrier == OPTICAL
+
+    @property
+    def _gathered(self) -> int:
+        """Segments of light for whose losses one question is enough."""
+        return _CREDITS_PER_QUESTION * self._credit_blocks * self.hello.block_segments
 
     @property
     def _handled(self) -> int:
@@ -351,8 +361,8 @@ class ReceiverCore:
             self.outbox.append(Nack(self.hello.session, tuple(ranges[first : first + RANGES_PER_NACK])))
 
     def _credit(self, now: float) -> None:
-        # It says of blocks that are not whole that what they lack was asked for.
-        self._ask_gaps(now)
+        if self._gaps and self._passed[-1][1] >= self._gaps[0][0] + self._gathered:
+            self._ask_gaps(now)
         self._alive_at = now + self._timings.report
         self._credited, store = self._handled, self._store
         self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))

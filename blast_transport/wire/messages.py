@@ -129,7 +129,8 @@ class Digests:
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """The receiver has dealt with every block before `handled`: written it, or asked for what it misses of it.
+    """The receiver has dealt with every block before `handled`: written it, or asks for what it misses of it within
+    a window of light.
 
     All blocks before `position` are written, `written` in number altogether.
     """

@@ -72,27 +72,35 @@ def test_in_order_without_loss_says_only_how_far_it_is() -> None:
 def test_jumps_are_asked_for_together_after_a_moment() -> None:
     core = begun()
     light(core, 0, 3)
-    core.arrived(4, 2, piece(4, 2), 0.001)
-    core.arrived(7, 4, piece(7, 4), 0.001)
-    core.tick(0.0019)
+    core.arrived(4, 2, piece(4, 2), 0.01)
+    core.arrived(7, 4, piece(7, 4), 0.01)
+    core.tick(0.019)
     assert said(core) == []
-    core.tick(0.002)
+    core.tick(0.02)
     assert said(core) == [Nack(7, ((1, 2), (6, 1)))]
-    core.tick(0.01)
+    core.tick(0.03)
     assert said(core) == []
 
 
-def test_a_credit_says_before_what_was_lost() -> None:
+def test_the_losses_of_a_window_are_asked_for_with_its_last_credit() -> None:
+    core = begun(credit=2)
+    light(core, *range(1, 5), *range(6, 21))
+    assert said(core) == [Credit(7, 2, 0, 0), Credit(7, 4, 0, 2)]
+    light(core, *range(21, 28))
+    assert said(core) == [Nack(7, ((0, 1), (5, 1))), Credit(7, 6, 0, 4)]
+
+
+def test_at_the_end_nothing_is_gathered() -> None:
     core = begun()
-    core.arrived(0, 4, piece(0, 4), 0.0)
-    core.arrived(5, 11, piece(5, 11), 0.0)
-    assert said(core) == [Nack(7, ((4, 1),)), Credit(7, 4, 1, 3)]
+    light(core, 0, 2)
+    core.end_of_data(END, 0.001)
+    assert said(core, Nack) == [Nack(7, ((1, 1),))]
 
 
 def test_what_has_come_in_the_moment_is_not_asked_for() -> None:
     core = begun()
     light(core, 0, 3, 2, 1, 6)
-    core.tick(0.004)
+    core.tick(0.02)
     assert said(core) == [Nack(7, ((4, 2),))]
 
 
@@ -109,7 +117,7 @@ def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
     core.arrived(30_000, 1, memoryview(bytes(10)), 0.0)
     assert said(core) == []
     light(core, 0, 2)
-    core.tick(0.004)
+    core.tick(0.02)
     assert said(core) == [Nack(7, ((1, 1),))]
 
 
@@ -118,7 +126,7 @@ def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
     core.heard(7500, 0.0)
     core.arrived(30_000, 1, memoryview(bytes(10)), 0.001)
-    core.tick(0.003)
+    core.tick(0.021)
     assert said(core, Nack) == [Nack(7, ((0, 30_000),))]
 
 
@@ -203,7 +211,7 @@ def test_who_waits_for_light_sleeps() -> None:
 def test_unanswered_questions_are_repeated_until_repaired() -> None:
     core = begun()
     light(core, 0, 2)
-    core.tick(0.004)
+    core.tick(0.02)
     said(core)
     core.tick(0.499)
     assert said(core, Nack) == []
@@ -223,7 +231,7 @@ def test_questions_that_are_not_answered_become_rare_and_frequent_again_at_the_e
         core.tick(step * 0.01)
         core.heard(0, step * 0.01)
         asked += [step * 0.01] * len(said(core, Nack))
-    assert asked == pytest.approx([0.01, 0.5, 1.0, 2.0, 4.0, 8.0])
+    assert asked == pytest.approx([0.02, 0.5, 1.0, 2.0, 4.0, 8.0])
     core.end_of_data(END, 10.0)
     core.tick(10.02)
     said(core)
@@ -237,7 +245,7 @@ def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
     """What was repaired by light for several may have been lost again."""
     core = begun()
     light(core, 0, 2)
-    core.tick(0.004)
+    core.tick(0.02)
     said(core)
     core.arrived(3, 37, piece(3, 37), 0.01)
     core.end_of_data(END, 0.02)
@@ -250,7 +258,7 @@ def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
 def test_a_running_repair_puts_the_repetition_off() -> None:
     core = begun()
     light(core, 0, 4)
-    core.tick(0.004)
+    core.tick(0.02)
     said(core)
     core.repaired_by([(1, bytes(piece(1)))], 0.45)
     core.tick(0.6)
