@@ -190,6 +190,7 @@ def _remove_links(lab: str) -> int:
 def _remove_link(link: str) -> None:
     try:
         query(["ip", "link", "delete", link])
-    except HostError as refusal:
-        if "Cannot find device" not in str(refusal):
+    except HostError:
+        # It may have gone by itself in the meantime, of which `ip` speaks in more than one way.
+        if (Path("/sys/class/net") / link).exists():
             raise

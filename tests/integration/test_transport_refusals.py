@@ -84,8 +84,8 @@ def test_two_senders_with_one_session_id(tmp_path: Path) -> None:
 
 def test_a_sender_that_vanishes_leaves_nothing_behind_but_what_can_be_gone_on_with(tmp_path: Path) -> None:
     with agent(tmp_path / "r") as there:
-        for content, left in (("", []), ("c0ffee", [".blast", ".blast"])):
-            control, ready = talk(there.address, hello(content=content))
+        for session, content, left in ((5, "", []), (6, "c0ffee", [".blast", ".blast"])):
+            control, ready = talk(there.address, hello(session=session, content=content))
             assert isinstance(ready, Ready)
             assert len(there.files()) == 2
             control.close()
