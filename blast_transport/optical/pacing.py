@@ -12,7 +12,10 @@ from blast_transport.errors import WrongInputError
 SHARE = 0.99
 """Part of the granted rate that is used in the long run: clocks differ, and a queue must be able to drain."""
 
-_BURST_SECONDS = 0.001
+_BURST_SECONDS, _LONGEST_BURST_SECONDS = 0.001, 0.004
+_QUEUE_SHARE = 1 / 8
+"""Of the smallest queue on the path, which a burst may fill."""
+
 _MEMORY_SECONDS = 0.05
 
 
@@ -34,16 +37,18 @@ class Pacer:
     """Spaces datagrams so that a path of `rate` bits/s is never overrun.
 
     `datagram_bytes` is the size on the wire of a full datagram. A burst is what comes after a late wake-up: never
-    more than 1 ms worth of datagrams, or two where one alone takes longer. Raises WrongInputError for a rate that is
-    not positive: there is no unpaced sender.
+    more than 1 ms worth of datagrams, or two where one alone takes longer; up to 4 ms where the smallest queue on the
+    path, of `queue_bytes`, is known to hold eight times that. Raises WrongInputError for a rate that is not positive:
+    there is no unpaced sender.
     """
 
     __slots__ = ("_average", "_peak")
 
-    def __init__(self, rate: float, datagram_bytes: int, now: float) -> None:
+    def __init__(self, rate: float, datagram_bytes: int, now: float, queue_bytes: int = 0) -> None:
         if not 0 < rate < float("inf"):
             raise WrongInputError(f"the rate is {rate} bits/s; give a positive one")
-        burst = max(_BURST_SECONDS, datagram_bytes * 8 / rate)
+        queued = min(queue_bytes * _QUEUE_SHARE * 8 / rate, _LONGEST_BURST_SECONDS)
+        burst = max(_BURST_SECONDS, queued, datagram_bytes * 8 / rate)
         self._average = _Schedule(rate * SHARE, max(_MEMORY_SECONDS, burst / SHARE), now)
         self._peak = _Schedule(rate, burst, now)
 

@@ -126,7 +126,7 @@ class LightCarrier:
         layout = core.layout
         datagram = wire_bytes(layout.segment_size)
         rate = core.rate_of(self._light.rate)
-        self._pacer = Pacer(rate, datagram, now)
+        self._pacer = Pacer(rate, datagram, now, queue_bytes(self._light))
         self._piece = _segments_at_once(layout.block_segments, datagram * 8 / rate)
         return self._pacer
 
