@@ -7,6 +7,9 @@ from typing import Protocol
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import Leg
 
+DIGESTS_TOLD = 512
+"""After so many blocks their digests are told, where nobody needs them earlier: each message wakes every receiver."""
+
 
 class Carrier(Protocol):
     """One way of bringing blocks to the receivers. `name` is the one on the wire."""

@@ -11,6 +11,7 @@ from blast_transport.optical.burst import Burst
 from blast_transport.optical.interface import open_sender_socket
 from blast_transport.optical.offload import DatagramSender
 from blast_transport.optical.pacing import Pacer
+from blast_transport.session.carrier import DIGESTS_TOLD
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Light
 from blast_transport.session.sender_core import SenderCore
@@ -29,7 +30,6 @@ _BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
 """A burst is a block where one takes no longer than the latter: who receives it in pieces has to put them together."""
 
 _SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
-_DIGESTS_TOLD = 512
 
 
 def queue_bytes(light: Light) -> int:
@@ -154,7 +154,7 @@ class LightCarrier:
         burst.load(block, reader.load(block, burst.payload))
         self._next = 0
         # A target that must have them early gets no block before, and gives no credit.
-        if core.untold >= (max(1, core.window // 4) if core.early else _DIGESTS_TOLD):
+        if core.untold >= (max(1, core.window // 4) if core.early else DIGESTS_TOLD):
             core.tell_digests()
         return None
 

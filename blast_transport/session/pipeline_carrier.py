@@ -19,6 +19,7 @@ from blast_transport.pipeline import (
     Progress,
     Reported,
 )
+from blast_transport.session.carrier import DIGESTS_TOLD
 from blast_transport.session.links import Dialer
 from blast_transport.session.pipeline_node import by_name
 from blast_transport.session.reader import BlockReader, UndigestedKept
@@ -27,7 +28,6 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import PIPELINE, Leg
 
 _BLOCKS_PER_STEP = 32
-_DIGESTS_TOLD = 512
 _IDLE_SECONDS = 0.5
 _UNDER_WAY_BYTES = 8 << 20
 """More than a socket's buffer and a chunk hold between the source and its successor."""
@@ -80,7 +80,7 @@ class PipelineCarrier:
             self._begin(core)
         self._take_events(core)
         busy = self._reader.digest(core.layout.blocks, _BLOCKS_PER_STEP)
-        if core.early or not busy or core.untold >= _DIGESTS_TOLD:
+        if core.early or not busy or core.untold >= DIGESTS_TOLD:
             core.tell_digests()
         if busy and self._source is not None and self._reader.source.descriptor is None:
             self._source.wake()
