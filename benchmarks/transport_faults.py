@@ -42,6 +42,7 @@ BARS = {"kill": 0.5, "stop": 2.0}
 SLOW_BAR = 0.9
 THROTTLED_TO = 0.1
 _LIMIT_SECONDS = 120.0
+"""Beyond what the slowest receiver needs."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,17 @@ def main() -> bool:
 def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Path) -> Struck:
     tool = TOOLS[carrier]()
     assert isinstance(tool, Blast)
-    strike = partial(struck_transfer, tool, bed, source, limit_seconds=_LIMIT_SECONDS, victims=fault.victims)
+    assert SHAPE.udp_limit is not None
+    slowest = SHAPE.udp_limit / 8 * THROTTLED_TO
+    limit = _LIMIT_SECONDS + (source.stat().st_size / slowest if fault.kind == "slow" else 0.0)
+    strike = partial(struck_transfer, tool, bed, source, limit_seconds=limit, victims=fault.victims)
     match fault.kind:
         case "kill":
             return strike(strike=at_half(fault.victims, signal.SIGKILL))
         case "stop":
             return strike(strike=at_half(fault.victims, signal.SIGSTOP))
         case "slow":
-            assert SHAPE.udp_limit is not None
-            share = {"SLOW_BYTES_PER_SECOND": f"{SHAPE.udp_limit / 8 * THROTTLED_TO:.0f}"}
+            share = {"SLOW_BYTES_PER_SECOND": f"{slowest:.0f}"}
             tool.environments = {victim: {"LD_PRELOAD": str(slow_store), **share} for victim in fault.victims}
             return strike(all_victims_fail=False)
         case _:
