@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from blast_transport.errors import WrongInputError
 
-SHARE = 0.99
+SHARE = 0.995
 """Part of the granted rate that is used in the long run: clocks differ, and a queue must be able to drain."""
 
-_BURST_SECONDS, _LONGEST_BURST_SECONDS = 0.001, 0.004
-_QUEUE_SHARE = 1 / 8
-"""Of the smallest queue on the path, which a burst may fill."""
+_BURST_SECONDS, _LONGEST_BURST_SECONDS = 0.001, 0.01
+_QUEUE_SHARE = 1 / 2
+"""Of the smallest queue on the path, which a burst may fill: a receiver that kept us waiting has let it drain."""
 
 _MEMORY_SECONDS = 0.05
 
@@ -37,8 +37,8 @@ class Pacer:
     """Spaces datagrams so that a path of `rate` bits/s is never overrun.
 
     `datagram_bytes` is the size on the wire of a full datagram. A burst is what comes after a late wake-up: never
-    more than 1 ms worth of datagrams, or two where one alone takes longer; up to 4 ms where the smallest queue on the
-    path, of `queue_bytes`, is known to hold eight times that. Raises WrongInputError for a rate that is not positive:
+    more than 1 ms worth of datagrams, or two where one alone takes longer; up to 10 ms where the smallest queue on the
+    path, of `queue_bytes`, holds twice that. Raises WrongInputError for a rate that is not positive:
     there is no unpaced sender.
     """
 
