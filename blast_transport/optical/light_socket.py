@@ -53,14 +53,14 @@ class LightSocket:
         refused, self._refused = self._refused, 0
         return refused
 
-    def read(self, take: Run) -> None:
-        """Hand over what has arrived, but not for ever; what is not ours is counted and dropped."""
-        receive, parts = self.socket.recvmsg_into, self._parts
+    def read(self, take: Run) -> int:
+        """Hand over what has arrived, but not for ever; how many bytes. What is not ours is counted and dropped."""
+        receive, parts, size = self.socket.recvmsg_into, self._parts, 0
         for _ in range(_READS_PER_WAKE):
             try:
                 length, _, flags, _ = receive(parts)
             except BlockingIOError:
-                return
+                return size
             except ConnectionError:
                 continue
             count = -(-length // self._datagram)
@@ -74,10 +74,12 @@ class LightSocket:
                 self._refused += count
                 continue
             payload = self._payload[: length - count * HEADER.size]
+            size += len(payload)
             if segments[-1] - segments[0] == count - 1 and segments == tuple(range(segments[0], segments[0] + count)):
                 take(segments[0], count, payload)
             else:
                 self._in_runs(segments, payload, take)
+        return size
 
     def _in_runs(self, segments: tuple[int, ...], payload: memoryview, take: Run) -> None:
         size, begin = self._datagram - HEADER.size, 0

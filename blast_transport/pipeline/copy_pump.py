@@ -85,6 +85,9 @@ class BlockIntake:
             self._put()
         return count
 
+    def settle(self) -> None:
+        """A part of a block waits for the rest."""
+
     def complete(self, stop: int, final: bool) -> None:
         """Nothing comes after byte `stop`; `final`: that is the size."""
         if final:

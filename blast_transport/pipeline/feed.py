@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable
 
 from blast_transport.errors import RemoteError
+from blast_transport.moderation import Moderation
 from blast_transport.pipeline.link import Intake, Link
 from blast_transport.pipeline.messages import Message
 
-_TURN_SECONDS = 0.05
-"""How long a slow disk may keep us from everything else."""
+_TURN_SECONDS = 0.015
+"""How long what came may wait to go on, and our predecessor to hear of it: long turns make nodes wait for others."""
+_GATHERED_BYTES, _GATHERING_SECONDS = 256 << 10, 0.004
+"""Each node of a chain adds the latter at most to the time that data travels."""
 _BROKEN = select.POLLHUP | select.POLLERR
 
 
@@ -36,6 +39,8 @@ class Feed:
         self._arrived = arrived
         self._heard = heard
         self._lost = lost
+        self._unsettled = False
+        self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
 
     def watch(self, poll: select.poll) -> bool:
         """Register for `poll`; True: something can be read that poll does not see."""
@@ -48,10 +53,14 @@ class Feed:
 
     def work(self, events: int) -> None:
         """Read and write what can be. Raises StoreError."""
-        until = time.monotonic() + _TURN_SECONDS
+        if self.link is not None and self.link.payload and events & select.POLLIN:
+            time.sleep(self._moderation.pause(time.monotonic()))
+        began, until = self._intake.position, time.monotonic() + _TURN_SECONDS
         try:
             while self.link is not None and self._step(self.link, events) and time.monotonic() < until:
                 pass
+            self._settle()
+            self._moderation.read(self._intake.position - began, time.monotonic())
             # However much there is to read: the other side has to hear that we live.
             if self.link is not None:
                 self.link.flush()
@@ -63,6 +72,7 @@ class Feed:
         if self.link is not None:
             self.link.close()
             self.link = None
+            self._settle()
             self._lost(reason)
 
     def send(self, message: Message) -> None:
@@ -83,6 +93,7 @@ class Feed:
         if not link.payload:
             message = link.receive()
             if message is not None:
+                self._settle()
                 self._heard(message)
             return message is not None or link.payload > 0
         if not self._may_take():
@@ -91,8 +102,14 @@ class Feed:
             return False
         if link.take(self._intake) == 0:
             return False
-        self._arrived()
+        self._unsettled = True
         return True
+
+    def _settle(self) -> None:
+        if self._unsettled:
+            self._unsettled = False
+            self._intake.settle()
+            self._arrived()
 
     def _guarded_may_take(self) -> bool:
         try:

@@ -29,7 +29,7 @@ class FileIntake:
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
         self._pieces = [self._buffer[index * self._size : (index + 1) * self._size] for index in range(_BLOCKS)]
-        self._filled = self._adopted = 0
+        self._filled = self._written = self._adopted = 0
 
     def take(self, sock: socket.socket, limit: int) -> int:
         """As `Intake.take`."""
@@ -39,11 +39,17 @@ class FileIntake:
             if limit <= 0:
                 raise RemoteProtocolError(f"data after byte {size}, which is the last")
         count = sock.recv_into(self._buffer[self._filled : self._filled + limit])
-        self._store.target.write(self.position, self._buffer[self._filled : self._filled + count])
         self.position += count
         self._filled += count
-        self._adopt(self._filled // self._size)
+        if self._filled == len(self._buffer):
+            self.settle()
         return count
+
+    def settle(self) -> None:
+        """Write what came, for one write is cheaper than many. Raises StoreError."""
+        self._store.target.write(self.servable, self._buffer[self._written : self._filled])
+        self._written = self._filled
+        self._adopt(self._filled // self._size)
 
     def complete(self, stop: int, final: bool) -> None:
         """Nothing comes after byte `stop`; `final`: that is the size. Raises StoreError."""
@@ -55,7 +61,7 @@ class FileIntake:
     @property
     def servable(self) -> int:
         """All before this offset can be sent on."""
-        return self.position
+        return self.position - (self._filled - self._written)
 
     @property
     def ready(self) -> bool:
@@ -77,7 +83,7 @@ class FileIntake:
             self._block += stop - self._adopted
             self._adopted = stop
         if stop == _BLOCKS:
-            self._filled = self._adopted = 0
+            self._filled = self._written = self._adopted = 0
 
 
 class FileOutlet:

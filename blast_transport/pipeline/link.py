@@ -51,6 +51,9 @@ class Intake(Protocol):
         Raises OSError of the socket (BlockingIOError: it has none now), StoreError, RemoteProtocolError.
         """
 
+    def settle(self) -> None:
+        """Nothing more comes for now. Raises StoreError."""
+
     def complete(self, stop: int, final: bool) -> None:
         """Nothing comes after byte `stop`; `final`: that is the size of the whole. Raises StoreError."""
 

@@ -22,6 +22,7 @@ from blast_transport.agent.sessions import Verdict
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.errors import RemoteProtocolError, TransportError, WrongInputError, sentence
+from blast_transport.moderation import Moderation
 from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
 from blast_transport.optical.light_socket import LightSocket
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 GroupOpener = Callable[[str, str, int], socket.socket]
 """(interface address, group, port) -> a non-blocking socket that has joined."""
 
+_GATHERING_SECONDS = 0.002
+"""Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
 _WAKES = 4096
 _MOST_RANGES = 10_000
 """What is held beyond these ranges is received once more: Ready has to stay short."""
@@ -107,6 +110,7 @@ class ReceiverSession:
         self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
         self._started, self._resumed = now, self._store.held.held
         self._light: LightSocket | None = None
+        self._moderation = Moderation(0, 0.0)
         # One that light has followed may still bring what was under way.
         self._nodes: dict[int, PipelineNode] = {}
         self._completing = False
@@ -209,11 +213,17 @@ class ReceiverSession:
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} is not for a receiver")
 
+    def _shines(self) -> None:
+        """Datagrams come by light."""
+        time.sleep(self._moderation.pause(time.monotonic()))
+        self._shone()
+
     def _shone(self) -> None:
         """Datagrams have come by light."""
         if self._light is not None:
             core, now = self._core, time.monotonic()
-            self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
+            size = self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
+            self._moderation.read(size, now)
             self._assembly.refused += self._light.take_refused()
             core.caught_up(now, time.monotonic())
 
@@ -245,7 +255,8 @@ class ReceiverSession:
             raise WrongInputError("this host has no interface on a light path")
         sock = self._around.open_group(address, leg.group, leg.port)
         self._light = LightSocket(sock, leg.session, self._store.layout)
-        self._selector.register(sock, selectors.EVENT_READ, self._shone)
+        self._moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
+        self._selector.register(sock, selectors.EVENT_READ, self._shines)
 
     def _join_chain(self, leg: Leg) -> None:
         from blast_transport.session.pipeline_node import chain_node

@@ -13,8 +13,9 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
@@ -99,9 +100,12 @@ class FileTarget:
         except OSError as error:
             raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
 
-    def note(self, block: int, digest: bytes) -> None:
-        """This block is written and has this digest: a later session may rely on it. Raises StoreError."""
-        self._pending.append(_RECORD.pack(block, digest))
+    def note(self, first: int, digests: Sequence[bytes]) -> None:
+        """The blocks from `first` on are written and have these digests: a later session may rely on it.
+
+        Raises StoreError.
+        """
+        self._pending += map(_RECORD.pack, count(first), digests)
         if len(self._pending) >= _RECORDS_PER_WRITE:
             self._write_records()
 

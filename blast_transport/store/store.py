@@ -90,8 +90,7 @@ class Store:
             if first <= self.position:
                 self.position = self.held.first_missing(self.position)
             if isinstance(self.target, FileTarget):
-                for block, digest in enumerate(digests, first):
-                    self.target.note(block, digest)
+                self.target.note(first, digests)
             self._refuse_wrong(first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
@@ -179,7 +178,7 @@ class Store:
         if block == self.position:
             self.position = self.held.first_missing(block)
         if isinstance(self.target, FileTarget):
-            self.target.note(block, digest)
+            self.target.note(block, [digest])
 
     def _feed(self) -> None:
         while (data := self._early.get(self.position)) is not None and self.position in self._sent:

@@ -183,7 +183,7 @@ def test_a_session_that_has_written_nothing_for_days_keeps_what_it_has(tmp_path:
     """A stream may pause for long; and a name may end like our records'."""
     pausing = file_target(tmp_path, name, identity="long")
     pausing.write(0, CONTENT)
-    pausing.note(0, bytes(16))
+    pausing.note(0, [bytes(16)])
     ended = file_target(tmp_path, "other.bin", identity="over")
     ended.write(0, CONTENT)
     ended.discard(resumable=True)

@@ -1,0 +1,57 @@
+"""How long data may gather before it is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.moderation import Moderation
+
+DUE, MOST = 100_000, 0.004
+
+
+def steady(rate: float, wake_bytes: int, seconds: float) -> tuple[Moderation, list[int]]:
+    """Data comes at `rate` bytes/s, and its reader is woken when `wake_bytes` have come: what each reading found."""
+    moderation, now, read, found = Moderation(DUE, MOST), 0.0, 0, []
+    while now < seconds:
+        now = max(now, (read + wake_bytes) / rate)
+        now += moderation.pause(now)
+        count = int(now * rate) - read
+        moderation.read(count, now)
+        read += count
+        found.append(count)
+    return moderation, found
+
+
+def test_the_first_data_is_read_at_once() -> None:
+    assert Moderation(DUE, MOST).pause(5.0) == 0
+
+
+@pytest.mark.parametrize("rate", [50e6, 125e6, 250e6])
+def test_as_much_gathers_as_is_due(rate: float) -> None:
+    _, found = steady(rate, 10_000, 1.0)
+    assert found[-1] == pytest.approx(DUE, rel=0.01)
+
+
+def test_slow_data_waits_no_longer_than_allowed() -> None:
+    rate = 10e6
+    _, found = steady(rate, 10_000, 1.0)
+    assert found[-1] == pytest.approx(10_000 + rate * MOST, rel=0.01)
+
+
+def test_a_reader_that_comes_late_does_not_wait() -> None:
+    moderation, _ = steady(100e6, 10_000, 1.0)
+    assert moderation.pause(2.0) == 0
+
+
+def test_a_pause_too_short_to_be_worth_it_is_left_out() -> None:
+    moderation = Moderation(DUE, MOST)
+    moderation.read(1, 0.0)
+    moderation.read(DUE, 0.0004)
+    assert moderation.pause(0.0004) == 0
+
+
+def test_a_reading_that_finds_nothing_changes_nothing() -> None:
+    moderation, _ = steady(100e6, 10_000, 1.0)
+    before = moderation.pause(1.0003)
+    moderation.read(0, 1.0002)
+    assert moderation.pause(1.0003) == before > 0
