@@ -6,6 +6,7 @@ Sender and receivers are network namespaces on this machine: packets go over a k
 emulated optics. All tools carry the same file in memory in turn; the clock runs from the sender's start to the last
 receiver's complete file, which is then compared byte by byte; a first round does not count. The floor is N processes
 that only write. Every cost of all hosts is paid on this machine's processors: only ratios within one run mean anything.
+Where links set the pace, copies go into memory that was used before (`transport_bed/warm_memory.py`).
 
 As root, on Debian 12, with nothing else running (two to three hours; 17 GB of memory for 15 receivers):
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from transport_bed.run import Outcome, transfer
 from transport_bed.shape import Shape
 from transport_bed.tools import TOOLS
 from transport_bed.tools.tool import Tool
+from transport_bed.warm_memory import WarmMemory
 
 Row = dict[str, Any]
 _DISCARDED_ROUNDS = 1
@@ -76,7 +78,9 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
     """
     contents.require_room(effort.size, cell.receivers + 1)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
-    with contents.workshop() as folder, Bed(Plan(cell.receivers, cell.shape)) as bed:
+    with contents.workshop() as folder, Bed(Plan(cell.receivers, cell.shape)) as bed, ExitStack() as stack:
+        # Where the machine sets the pace, giving memory up would take its time.
+        warm = stack.enter_context(WarmMemory(folder)) if cell.shape.rate_mbps else None
         source = folder / "source"
         contents.write_random(source, effort.size)
         used = {name: TOOLS[name]() for name in tools}
@@ -86,6 +90,8 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
                 if sum(bool(outcome.failure) for outcome in outcomes[name]) < _MOST_FAILURES:
                     report(f"{cell.name}: {name}, round {number}")
                     limit = cell.limit_seconds(effort.size)
+                    if warm is not None:
+                        warm.fill()
                     outcomes[name].append(transfer(tool, bed, source, programs, limit))
         yield from [_row(cell, used[name], effort, outcomes[name]) for name in tools]
 

@@ -27,7 +27,7 @@ def workshop() -> Iterator[Path]:
 def require_room(size: int, copies: int) -> None:
     """Raises CannotRun unless so many copies of a file fit into memory."""
     needed = size * copies + _SPARE
-    free = min(shutil.disk_usage(MEMORY).free, _available())
+    free = min(shutil.disk_usage(MEMORY).free, memory("MemAvailable"))
     if free < needed:
         raise CannotRun(
             f"{copies} copies of {size / 1e6:g} MB need {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are "
@@ -54,7 +54,7 @@ def same(one: Path, other: Path) -> bool:
         return False
 
 
-def _available() -> int:
-    """Bytes that programs can still have (proc(5))."""
+def memory(field: str) -> int:
+    """Bytes of the machine's memory: a field of /proc/meminfo (proc(5))."""
     lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))

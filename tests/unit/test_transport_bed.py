@@ -141,6 +141,32 @@ def test_files_are_compared_to_their_end(tmp_path):
     assert not same(one, tmp_path / "nowhere")
 
 
+def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
+    from transport_bed import contents, warm_memory
+
+    machine = 40 << 20
+    copies = 0
+
+    def free(_):
+        return machine - copies - sum(file.stat().st_size for file in tmp_path.iterdir())
+
+    monkeypatch.setattr(contents, "memory", free)
+    for name, value in (("_LEAST_FREE", 8 << 20), ("_MOST_FREE", 12 << 20), ("_STEP", 2 << 20)):
+        monkeypatch.setattr(warm_memory, name, value)
+    with warm_memory.WarmMemory(tmp_path) as warm:
+        for _ in range(2):
+            copies = 0
+            warm.fill()
+            assert (10 << 20) <= free("") <= (12 << 20)
+            for _ in range(30):
+                copies += 1 << 20
+                deadline = time.monotonic() + 5
+                while free("") < (8 << 20) <= machine - copies:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.001)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_room_is_a_sentence():
     from transport_bed.contents import require_room
     from transport_bed.failures import CannotRun
