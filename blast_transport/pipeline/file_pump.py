@@ -15,8 +15,8 @@ from blast_transport.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.pipeline.copy_pump import READ_BYTES
 from blast_transport.store.store import Store
 
-_BLOCKS = 8
-"""Taken in one go at most: what a processor's cache holds, and a slow disk should not keep us silent for long."""
+_BLOCKS = 16
+"""Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
 
 
 class FileIntake:
