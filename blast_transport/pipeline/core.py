@@ -37,6 +37,9 @@ from blast_transport.pipeline.upstream import Upstream
 _CREDIT_BYTES = 1 << 20
 """Our predecessor hears after so many bytes that they came, for it may have to wait for that."""
 
+_STARVED_SHARE = 0.5
+"""Of the time between two signs of life: who waits for data for longer could take more of it."""
+
 _DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld)
 
 
@@ -49,6 +52,7 @@ class NodeCore:
         self.up = Upstream(self.standing, self.down.settle, self._send_done)
         self._beat = _Heartbeat(self.standing, self._greet)
         self._acknowledged = position
+        self._waited = 0.0
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What to do about this event. Raises LocalProtocolError for one that cannot be now.
@@ -87,6 +91,10 @@ class NodeCore:
     def hold_up(self) -> None:
         """What we wait for is not our doing; our predecessor hears so with the next sign of life."""
         self.standing.held_up = True
+
+    def waited(self, seconds: float) -> None:
+        """For so long there was room for data, and none had come."""
+        self._waited += seconds
 
     def deadline(self) -> float:
         """When `tick` has something to do at the latest."""
@@ -131,17 +139,23 @@ class NodeCore:
         standing = self.standing
         if standing.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
             self._acknowledged = standing.position
-            standing.say(SendUp(Alive(standing.position, standing.held_up)))
+            standing.say(SendUp(self._alive()))
 
     def _greet(self) -> None:
         standing = self.standing
-        alive = Alive(standing.position, standing.held_up)
+        standing.starved = self._waited > _STARVED_SHARE * standing.leg.timings.heartbeat
+        self._waited = 0.0
+        alive = self._alive()
         if self.up.linked:
             standing.say(SendUp(alive))
         if self.down.linked:
             standing.say(SendDown(alive))
         standing.held_up = False
         standing.tell(Progress(standing.position))
+
+    def _alive(self) -> Alive:
+        standing = self.standing
+        return Alive(standing.position, standing.held_up, standing.starved)
 
 
 class SourceCore:

@@ -7,8 +7,8 @@ the kernel of a frozen host takes them too; and one that only waits for its own 
 Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
 which delivers the report. Hosts that stand together fail together, a rack at a time, so as soon as one is silent it is
 found out of many at once who can be reached: one that cannot is dead, though one that can need not live. A successor
-that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us, by its
-own doing, is skipped like a dead one.
+that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
+data lies before it, by its own doing, is skipped like a dead one.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Downstream:
     def _alive(self, alive: Alive, now: float) -> None:
         self.taken = max(self.taken, alive.position)
         if self.state is Down.SERVING:
-            slow = self._pace.see(self._sight(now), alive.held_up)
+            slow = self._pace.see(self._sight(now), alive.held_up, alive.starved)
             if slow is not None:
                 self._skip(slow, now)
 

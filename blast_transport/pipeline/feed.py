@@ -51,10 +51,17 @@ class Feed:
         poll.register(link.socket, (select.POLLIN if reads else 0) | (select.POLLOUT if link.wants_write else 0))
         return reads and link.pending
 
+    @property
+    def expects(self) -> bool:
+        """Data comes next."""
+        return self.link is not None and self.link.payload > 0
+
+    def pause(self, events: int, now: float) -> float:
+        """Seconds for which what comes may gather before `work`."""
+        return self._moderation.pause(now) if self.expects and events & select.POLLIN else 0.0
+
     def work(self, events: int) -> None:
         """Read and write what can be. Raises StoreError."""
-        if self.link is not None and self.link.payload and events & select.POLLIN:
-            time.sleep(self._moderation.pause(time.monotonic()))
         began, until = self._intake.position, time.monotonic() + _TURN_SECONDS
         try:
             while self.link is not None and self._step(self.link, events) and time.monotonic() < until:

@@ -28,6 +28,7 @@ _JOIN = struct.Struct(f"<II{TOKEN_BYTES}s")
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
 _MARKED = struct.Struct("<QB")
+_ALIVE = struct.Struct("<QBB")
 _WHY = struct.Struct("<B")
 _FAILED = struct.Struct("<HB")
 
@@ -118,10 +119,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Sign of life of a node that holds all before `position`; `held_up`: what it waits for is not its own doing."""
+    """Sign of life of a node that holds all before `position`.
+
+    `held_up`: what it waits for is not its own doing. `starved`: it waits for data most of the time.
+    """
 
     position: int
     held_up: bool
+    starved: bool = False
 
 
 Message = Join | Get | Pget | Forget | Data | End | Quit | Report | Passed | Alive
@@ -170,8 +175,8 @@ def _decode_end(body: bytes) -> End:
 
 
 def _decode_alive(body: bytes) -> Alive:
-    position, held_up = _MARKED.unpack(body)
-    return Alive(position, _flag(held_up))
+    position, held_up, starved = _ALIVE.unpack(body)
+    return Alive(position, _flag(held_up), _flag(starved))
 
 
 def _decode_quit(body: bytes) -> Quit:
@@ -217,7 +222,7 @@ _FORMS: dict[int, _Form] = {
     38: _Form(Quit, lambda it: _WHY.pack(it.why) + short(it.text).encode(), _decode_quit, _WHY.size + TEXT_BYTES),
     39: _Form(Report, _encode_failed, lambda body: Report(_decode_failed(body)), _REPORT_BYTES),
     40: _Form(Passed, _encode_failed, lambda body: Passed(_decode_failed(body)), _REPORT_BYTES),
-    41: _Form(Alive, lambda alive: _MARKED.pack(alive.position, alive.held_up), _decode_alive, _MARKED.size),
+    41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved), _decode_alive, _ALIVE.size),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 from collections.abc import Callable
 
 from blast_transport.errors import RemoteError, RemoteProtocolError
@@ -191,13 +192,24 @@ class PipelineNode(Runner):
         at_once = self._predecessor.watch(poll)
         return self._source.watch(poll) or at_once or self._successor.pending
 
+    def _waited(self, seconds: float) -> None:
+        if self._predecessor.expects:
+            self._core.waited(seconds)
+
     def _work(self, ready: dict[int, int], now: float) -> None:
         for feed in (self._predecessor, self._source):
             if feed.link is not None:
-                feed.work(ready.get(feed.link.socket.fileno(), 0))
+                events = ready.get(feed.link.socket.fileno(), 0)
+                self._let_gather(feed.pause(events, now))
+                feed.work(events)
         self._see_stored()
         self._successor.listen()
         self._successor.pour(self._intake.servable)
+
+    def _let_gather(self, seconds: float) -> None:
+        if seconds:
+            time.sleep(seconds)
+            self._waited(seconds)
 
     def _close(self) -> None:
         for feed in (self._predecessor, self._source):

@@ -73,6 +73,10 @@ class Runner(ABC):
         """Register everything; True: something can go on at once."""
 
     @abstractmethod
+    def _waited(self, seconds: float) -> None:
+        """For so long nothing happened."""
+
+    @abstractmethod
     def _work(self, ready: dict[int, int], now: float) -> None:
         """Read and write what can be; `ready` are the events by descriptor.
 
@@ -118,11 +122,13 @@ class Runner(ABC):
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
         self._farewells.watch(poll)
-        wait = 0.0 if self._watch(poll) else self._decide.deadline() - time.monotonic()
+        at_once, began = self._watch(poll), time.monotonic()
+        wait = 0.0 if at_once else self._decide.deadline() - began
         ready = dict(poll.poll(max(0.0, wait) * 1000))
         if self._waker.fileno() in ready:
             self._waker.run()
         now = time.monotonic()
+        self._waited(now - began)
         self._work(ready, now)
         # After what was heard: whoever was stopped himself must not take others for dead.
         self._obey(self._decide.tick(now))

@@ -13,7 +13,8 @@ class Standing:
     `position`: all bytes before it are held. `stop`: where the leg ends, once that is known, and whether that is
     `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
     `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end. `held_up`: we
-    wait, since the last sign of life, for something that is not our doing.
+    wait, since the last sign of life, for something that is not our doing. `starved`: we wait for data most of the
+    time.
     """
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
@@ -25,6 +26,7 @@ class Standing:
         self.failed: dict[int, str] = {}
         self.report_ready = False
         self.held_up = False
+        self.starved = False
         self.stored = False
         self.over = False
         self.outbox: list[Command] = []

@@ -52,6 +52,7 @@ SAMPLES: list[Message] = [
     Report({3: "connection reset", 9: ""}),
     Passed({1: "silence"}),
     Alive(12, True),
+    Alive(12, False, starved=True),
 ]
 
 

@@ -33,9 +33,11 @@ from tests.support.pipeline_chain import (
     SEGMENT,
     SUITE,
     Chain,
+    Paced,
     command_store,
     content_of,
     digests_of,
+    file_store,
     finish,
     memory_store,
     nothing_leaks,
@@ -96,6 +98,47 @@ def test_a_command_that_ends_early_costs_its_node_alone(tmp_path: Path) -> None:
     assert finish(stores[0], content)
     assert finish(stores[2], content)
     stores[1].discard()
+
+
+class NarrowWay:
+    """What a node reads from comes over a way that carries so many bytes a second; a real socket otherwise."""
+
+    def __init__(self, to: int, rate: float) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._to = to
+        self._rate = rate
+        self._ends: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def close(self) -> None:
+        for sock in (self._listener, *self._ends):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            here, _ = self._listener.accept()
+            here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+            there = socket.create_connection(("127.0.0.1", self._to))
+            self._ends += [here, there]
+            for one, other, rate in ((here, there, self._rate), (there, here, 1e9)):
+                self._threads.append(threading.Thread(target=self._carry, args=(one, other, rate), daemon=True))
+                self._threads[-1].start()
+
+    def _carry(self, one: socket.socket, other: socket.socket, rate: float) -> None:
+        with suppress(OSError):
+            while data := one.recv(1 << 14):
+                time.sleep(len(data) / rate)
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
 
 
 class SlowTarget(MemoryTarget):
@@ -311,3 +354,23 @@ def test_a_rack_of_hosts_that_answer_nothing_is_waited_for_together(tmp_path: Pa
         assert list(chain.events[0].failed or {}) == [f"n{place}" for place in range(2, 10)]
         assert time.monotonic() - began < 8 * timings.answer
     assert all(finish(store, content) for store in stores.values())
+
+
+def test_nobody_is_excluded_for_a_way_that_is_slow(tmp_path: Path) -> None:
+    """All behind it would be, one after the other, and then ask the source for everything."""
+    content = content_of(24 << 20)
+    (tmp_path / "source").write_bytes(content)
+    timings = PipelineTimings(silence=3.0, answer=3.0, slow=0.5)
+    stores = [file_store(tmp_path / f"n{place}", "f", len(content)) for place in (1, 2, 3)]
+    with opened_file(tmp_path / "source") as source, Chain(3, timings) as chain:
+        way = NarrowWay(chain.doors[2].port, 5e6)
+        chain.members = (*chain.members[:2], Member("n2", "127.0.0.1", way.port), chain.members[3])
+        try:
+            for place, store in enumerate(stores, 1):
+                chain.node(place, store)
+            chain.source(Paced(source, 15e6))
+            chain.wait()
+            assert chain.events[0].failed == {}
+        finally:
+            way.close()
+    assert all(finish(store, content) for store in stores)

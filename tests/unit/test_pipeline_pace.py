@@ -11,13 +11,15 @@ SECONDS = 1.5
 START = Sight(0.0, 0, 0, 0)
 
 
-def seen(pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False) -> str | None:
+def seen(
+    pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False, starved: bool = False
+) -> str | None:
     """The first verdict on a successor that takes so much a second, while so much comes and is given."""
     pace.anew(START)
     for tick in range(1, int(until * 10) + 1):
         now = tick / 10
         sight = Sight(now, int(come * now), int(come * now), int(taken * now))
-        if (found := pace.see(sight, held_up)) is not None:
+        if (found := pace.see(sight, held_up, starved)) is not None:
             return found
     return None
 
@@ -35,6 +37,22 @@ def test_by_comparison_half_of_what_comes_is_the_least(come: int, share: float) 
 def test_whoever_waits_for_others_or_is_given_nothing_is_not_slow() -> None:
     assert seen(Pace(0.0, SECONDS), 1000, 10, held_up=True) is None
     assert seen(Pace(900.0, SECONDS), 100, 100) is None, "no more came"
+
+
+def test_whoever_waits_for_data_is_not_compared_but_may_be_too_slow() -> None:
+    """Its way is slow, and so will be that to everybody behind it."""
+    pace = Pace(0.0, SECONDS)
+    assert seen(pace, 1000, 10, starved=True) is None
+    assert not pace.lags(6000, 60), "it is waited for"
+    assert seen(pace, 1000, 10) == "excluded: 10 bytes/s where 1000 came", "it has data now"
+    assert seen(Pace(20.0, SECONDS), 1000, 10, starved=True) == "excluded: 10 bytes/s where 20 are the least"
+
+
+def test_a_wait_for_data_begins_the_comparison_anew() -> None:
+    pace = Pace(0.0, SECONDS)
+    pace.anew(START)
+    verdicts = [pace.see(Sight(t / 10, 1000 * t, 1000 * t, t), False, starved=t == 10) for t in range(1, 30)]
+    assert [t for t, verdict in enumerate(verdicts, 1) if verdict] == [25]
 
 
 def test_where_all_lies_there_from_the_start_only_the_least_rate_counts() -> None:

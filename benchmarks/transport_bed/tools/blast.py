@@ -87,16 +87,11 @@ class BlastOptical(Blast):
 
 
 class BlastPipeline(Blast):
-    """From host to host, over packets; where links have a rate, without nodes that take less than a quarter of it."""
+    """From host to host, over packets."""
 
     name = "pipeline"
     title = "Blast, pipeline"
     carrier = "pipeline"
-
-    def carrier_options(self, run: Run) -> list[str]:
-        """A threshold as well."""
-        rate = run.bed.plan.shape.rate_mbps
-        return [*super().carrier_options(run), *(["--slowest-mbps", f"{rate / 4:g}"] if rate else [])]
 
 
 class BlastSealed(BlastOptical):
