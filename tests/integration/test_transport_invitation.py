@@ -97,7 +97,7 @@ def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, 
         return sockets[-1]
 
     seen: list[int] = []
-    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=0.2, connect=2.0))
+    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=1.0, connect=2.0))
     with socket.create_server((LOOPBACK, 0)) as listener:
 
         def close_the_first() -> None:
