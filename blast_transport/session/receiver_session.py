@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -110,7 +111,6 @@ class ReceiverSession:
         self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
         self._started, self._resumed = now, self._store.held.held
         self._light: LightSocket | None = None
-        self._moderation = Moderation(0, 0.0)
         # One that light has followed may still bring what was under way.
         self._nodes: dict[int, PipelineNode] = {}
         self._completing = False
@@ -213,19 +213,21 @@ class ReceiverSession:
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} is not for a receiver")
 
-    def _shines(self) -> None:
-        """Datagrams come by light."""
-        time.sleep(self._moderation.pause(time.monotonic()))
-        self._shone()
+    def _gather_light(self, light: LightSocket, moderation: Moderation) -> None:
+        """Datagrams come by light: let more of them come before they are read."""
+        if light is not self._light:
+            return  # A message of the same moment has put it away.
+        time.sleep(moderation.pause(time.monotonic()))
+        now = time.monotonic()
+        moderation.read(self._read_light(light, now), now)
 
-    def _shone(self) -> None:
-        """Datagrams have come by light."""
-        if self._light is not None:
-            core, now = self._core, time.monotonic()
-            size = self._light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
-            self._moderation.read(size, now)
-            self._assembly.refused += self._light.take_refused()
-            core.caught_up(now, time.monotonic())
+    def _read_light(self, light: LightSocket, now: float) -> int:
+        """Take what has come by light; how many bytes."""
+        core = self._core
+        size = light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
+        self._assembly.refused += light.take_refused()
+        core.caught_up(now, time.monotonic())
+        return size
 
     def _woken(self) -> None:
         with suppress(BlockingIOError):
@@ -255,8 +257,8 @@ class ReceiverSession:
             raise WrongInputError("this host has no interface on a light path")
         sock = self._around.open_group(address, leg.group, leg.port)
         self._light = LightSocket(sock, leg.session, self._store.layout)
-        self._moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
-        self._selector.register(sock, selectors.EVENT_READ, self._shines)
+        moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
+        self._selector.register(sock, selectors.EVENT_READ, partial(self._gather_light, self._light, moderation))
 
     def _join_chain(self, leg: Leg) -> None:
         from blast_transport.session.pipeline_node import chain_node
@@ -345,7 +347,7 @@ class ReceiverSession:
 
     def _put_light_away(self) -> None:
         if self._light is not None:
-            self._shone()
+            self._read_light(self._light, time.monotonic())
             self._selector.unregister(self._light.socket)
             self._light.close()
             self._light = None
