@@ -38,8 +38,8 @@ class Pacer:
 
     `datagram_bytes` is the size on the wire of a full datagram. A burst is what comes after a late wake-up: never
     more than 1 ms worth of datagrams, or two where one alone takes longer; up to 10 ms where the smallest queue on the
-    path, of `queue_bytes`, holds twice that. Raises WrongInputError for a rate that is not positive:
-    there is no unpaced sender.
+    path, of `queue_bytes`, holds twice that. Raises WrongInputError for a rate that is not positive: there is no
+    unpaced sender.
     """
 
     __slots__ = ("_average", "_peak")

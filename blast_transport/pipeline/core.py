@@ -38,7 +38,7 @@ _CREDIT_BYTES = 1 << 20
 """Our predecessor hears after so many bytes that they came, for it may have to wait for that."""
 
 _STARVED_SHARE = 0.5
-"""Of the time between two signs of life: who waits for data for longer could take more of it."""
+"""Of the time between two signs of life: whoever waits for data for longer than that would take more."""
 
 _DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld)
 

@@ -75,7 +75,7 @@ class Feed:
             self.lose(str(error))
 
     def lose(self, reason: str) -> None:
-        """The connection is of no more use."""
+        """The connection is of no more use. Raises StoreError, for what came before is written first."""
         if self.link is not None:
             self.link.close()
             self.link = None
@@ -83,7 +83,7 @@ class Feed:
             self._lost(reason)
 
     def send(self, message: Message) -> None:
-        """Say something, if anybody is there."""
+        """Say something, if anybody is there. Raises StoreError, as `lose` does."""
         try:
             if self.link is not None:
                 self.link.send(message)

@@ -101,7 +101,7 @@ def test_a_command_that_ends_early_costs_its_node_alone(tmp_path: Path) -> None:
 
 
 class NarrowWay:
-    """What a node reads from comes over a way that carries so many bytes a second; a real socket otherwise."""
+    """A relay before the port `to` that carries `rate` bytes a second; one connection."""
 
     def __init__(self, to: int, rate: float) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
