@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -194,6 +194,8 @@ def test_a_member_is_let_go_when_the_sender_wants_so(stage):
 @pytest.mark.parametrize("word", [b"", b"garbage garbage", encode_relay(Taken(0, 1))])
 def test_without_its_sender_the_leader_lets_all_go(stage, word):
     stage.sender.sendall(word)
-    stage.sender.shutdown(socket.SHUT_WR)
+    # Who says what cannot be read may be hung up on before it is done.
+    with suppress(OSError):
+        stage.sender.shutdown(socket.SHUT_WR)
     for member in stage.members.values():
         assert member.recv(1) == b""
