@@ -6,7 +6,8 @@ block is as many segments as one UDP super-packet takes, so that it travels, is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from blast_transport.errors import RemoteProtocolError
 
@@ -23,37 +24,39 @@ MOST_BLOCKS = 1 << 27
 class Layout:
     """`size` in bytes, None while a stream has not ended; `overhead` is what sealing adds to a block, in bytes.
 
-    Raises RemoteProtocolError for sizes that no sender may announce.
+    `block_size` is the bytes of the file in a full block, `blocks` their number; of a stream that has not ended, the
+    most that there can be. Raises RemoteProtocolError for sizes that no sender may announce.
     """
 
     size: int | None
     segment_size: int
     block_segments: int = BLOCK_SEGMENTS
     overhead: int = 0
+    # Asked for several times with every block.
+    block_size: int = field(init=False, compare=False)
+    blocks: int = field(init=False, compare=False)
+    _full: int = field(init=False, compare=False, repr=False)
+    _every: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         possible = 0 < self.segment_size <= LARGEST_SEGMENT and 0 < self.block_segments <= MOST_SEGMENTS
-        if not (possible and self.block_size > 0):
+        block_size = self.segment_size * self.block_segments - self.overhead
+        if not (possible and block_size > 0):
             raise RemoteProtocolError(
                 f"blocks of {self.block_segments} segments of {self.segment_size} bytes are out of range"
             )
-        if self.size is not None and not 0 <= self.size <= MOST_BLOCKS * self.block_size:
+        if self.size is not None and not 0 <= self.size <= MOST_BLOCKS * block_size:
             raise RemoteProtocolError(f"{self.size} bytes are out of range")
-
-    @property
-    def block_size(self) -> int:
-        """Bytes of the file in a full block."""
-        return self.segment_size * self.block_segments - self.overhead
+        place = partial(object.__setattr__, self)
+        place("block_size", block_size)
+        place("blocks", MOST_BLOCKS if self.size is None else -(-self.size // block_size))
+        place("_full", MOST_BLOCKS if self.size is None else self.size // block_size)
+        place("_every", (1 << self.block_segments) - 1)
 
     @property
     def known(self) -> bool:
         """The size is known: always for a file, at the end for a stream."""
         return self.size is not None
-
-    @property
-    def blocks(self) -> int:
-        """Number of blocks; of a stream that has not ended, the most that there can be."""
-        return MOST_BLOCKS if self.size is None else -(-self.size // self.block_size)
 
     def offset(self, block: int) -> int:
         """Where the block begins in the file."""
@@ -61,7 +64,7 @@ class Layout:
 
     def length(self, block: int) -> int:
         """Bytes of the file in this block; the last one may be short."""
-        return self.block_size if self.size is None else min(self.block_size, self.size - block * self.block_size)
+        return self.block_size if block < self._full or self.size is None else self.size - block * self.block_size
 
     def wire_length(self, block: int) -> int:
         """Bytes of this block in datagrams."""
@@ -73,7 +76,7 @@ class Layout:
 
     def all_segments(self, block: int) -> int:
         """Mask with a bit for each segment of this block."""
-        return (1 << self.segments(block)) - 1
+        return self._every if block < self._full else (1 << self.segments(block)) - 1
 
     def closed(self, size: int) -> Layout:
         """The same for a stream that turned out to have `size` bytes. Raises RemoteProtocolError."""

@@ -5,8 +5,6 @@ A block that comes in one piece, as a super-packet does, passes through without 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.masks import mask_of, runs
@@ -85,11 +83,14 @@ class Assembly:
 
     def missing(self, first: int, stop: int) -> list[Range]:
         """The segments from `first` to before `stop` that are not here, as ranges in order."""
-        count, stop = self._count, min(stop, self._end())
-        begun, found = sorted({*self._open, *self.store.waiting()}), list[Range]()
+        count, block = self._count, first // self._count
+        if block < self._last and block in self._open and stop <= (block + 1) * count:
+            # Most gaps are of one datagram.
+            return self._missing_of(block, first - block * count, stop - block * count)
+        stop, found = min(stop, self._end()), list[Range]()
         for block, number in self.store.held.missing(first // count, -(-stop // count)):
             position, end = max(first, block * count), min(stop, (block + number) * count)
-            for each in begun[bisect_left(begun, block) : bisect_left(begun, block + number)]:
+            for each in self._begun(block, block + number):
                 found.append((position, each * count - position))
                 found += self._missing_of(each, max(first - each * count, 0), min(stop - each * count, count))
                 position = max(position, (each + 1) * count)
@@ -106,6 +107,12 @@ class Assembly:
         if not layout.known or not 0 < reach == layout.blocks:
             return reach * self._count
         return (reach - 1) * self._count + layout.segments(reach - 1)
+
+    def _begun(self, start: int, stop: int) -> list[int]:
+        """The blocks from `start` to before `stop`, none of them held, of which something is here; in order."""
+        if stop - start <= len(self._open):
+            return [block for block in range(start, stop) if block in self._open or self.store.has(block)]
+        return sorted(block for block in {*self._open, *self.store.waiting()} if start <= block < stop)
 
     def _missing_of(self, block: int, start: int, stop: int) -> list[Range]:
         """Of a block that has begun, or waits for its turn."""

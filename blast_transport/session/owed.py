@@ -53,6 +53,14 @@ class Owed:
             self._masks.pop(block, None)
         return held & mask
 
+    def take_all(self, block: int) -> int:
+        """What was owed of the block; it is not any more."""
+        mask = self._masks.pop(block, 0)
+        if block not in self._whole:
+            return mask
+        self._whole.discard(block)
+        return WHOLE
+
     def cut(self, stop: int) -> None:
         """Nothing is owed from this block on."""
         self._masks = {block: mask for block, mask in self._masks.items() if block < stop}

@@ -6,7 +6,6 @@ what only one has asked for by then is owed to that one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 from blast_transport.blocks.block_map import Range
@@ -24,8 +23,8 @@ class Repairs:
     def __init__(self, peers: Collection[Peer]) -> None:
         self.shared = 0
         self._peers = peers
-        # Blocks of which somebody has asked for segments that others may miss as well, and when.
-        self._asked: dict[int, float] = {}
+        # Blocks of which somebody has asked for segments that others may miss as well: since when, and who if only one.
+        self._asked: dict[int, tuple[float, Peer | None]] = {}
 
     def ask(self, peer: Peer, first: int, stop: int, block_segments: int) -> None:
         """The receiver misses the segments from `first` to before `stop`."""
@@ -42,10 +41,11 @@ class Repairs:
         if rest:
             peer.owed.add(last, mask_of(0, rest))
 
-    def await_others(self, blocks: range, now: float) -> None:
-        """Somebody misses something of these; others may, and will say so soon."""
+    def await_others(self, peer: Peer, blocks: range, now: float) -> None:
+        """`peer` misses something of these; others may, and will say so soon."""
         for block in blocks:
-            self._asked.setdefault(block, now)
+            asked, alone = self._asked.get(block, (now, peer))
+            self._asked[block] = (asked, peer if alone is peer else None)
 
     def take_shared(self, layout: Layout, now: float, gather: float) -> tuple[int, int] | None:
         """(block, mask of segments) that several receivers miss, `gather` seconds after the first asked for it.
@@ -53,11 +53,11 @@ class Repairs:
         They are not owed any more. None: there is nothing such yet.
         """
         while self._asked:
-            block, asked = next(iter(self._asked.items()))
+            block, (asked, alone) = next(iter(self._asked.items()))
             if now < asked + gather:
                 break
             del self._asked[block]
-            if shared := self._several(block) & layout.all_segments(block):
+            if alone is None and (shared := self._several(block) & layout.all_segments(block)):
                 for peer in self._peers:
                     peer.owed.take(block, shared)
                 self.shared += shared.bit_count()
@@ -68,7 +68,7 @@ class Repairs:
         """Segments that are due to this receiver alone, in runs that end with a block: about as much as one block."""
         found, size = list[Range](), 0
         while size < layout.block_size and (block := peer.owed.first()) is not None and not self._waits(block, now):
-            mask = peer.owed.take(block, peer.owed.mask(block)) & layout.all_segments(block)
+            mask = peer.owed.take_all(block) & layout.all_segments(block)
             found += [(block * layout.block_segments + first, count) for first, count in runs(mask)]
             size += min(mask.bit_count() * layout.segment_size, layout.wire_length(block))
             peer.repairs += mask.bit_count()
@@ -83,7 +83,7 @@ class Repairs:
 
     def _waits(self, block: int, now: float) -> bool:
         """What is missing of this block may still turn out to be missing elsewhere."""
-        return now < self._asked.get(block, -math.inf) + MOST_GATHER
+        return block in self._asked and now < self._asked[block][0] + MOST_GATHER
 
     def _several(self, block: int) -> int:
         once = shared = 0

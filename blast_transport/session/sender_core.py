@@ -471,7 +471,7 @@ class SenderCore:
             stop = min(first + number, sent)
             self._repairs.ask(peer, first, stop, count)
             if self._end is None and self._by(OPTICAL) and not peer.demoted:
-                self._repairs.await_others(range(first // count, -(-stop // count)), now)
+                self._repairs.await_others(peer, range(first // count, -(-stop // count)), now)
         if peer.repairs + len(peer.owed) > _MOST_REPAIRS * sent:
             self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
 

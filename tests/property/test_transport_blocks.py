@@ -179,7 +179,7 @@ def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
         assert {known: owed.mask(known) for known in range(10) if owed.mask(known)} == left
         assert bool(owed) == bool(left) and len(left) <= len(owed) <= 2 * len(left)
     while (due := owed.first()) is not None:
-        assert owed.take(due, owed.mask(due)) == left.pop(due)
+        assert owed.take_all(due) == left.pop(due)
     assert not owed and not left
 
 

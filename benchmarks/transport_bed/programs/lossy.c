@@ -63,14 +63,18 @@ static int carries_datagrams(int file)
     return type == SOCK_DGRAM && domain == AF_INET;
 }
 
-/* Copies between the message's buffers and one in a row. */
-static void copy(struct msghdr *message, char *row, size_t length, int to_message)
+/* Copies between the message's bytes from `begin` on and a row of `length` bytes. */
+static void copy(struct msghdr *message, size_t begin, char *row, size_t length, int to_message)
 {
-    for (size_t n = 0, at = 0; n < message->msg_iovlen && at < length; n++) {
+    for (size_t n = 0, at = 0; n < message->msg_iovlen && at < begin + length; n++) {
         struct iovec *buffer = &message->msg_iov[n];
-        size_t piece = buffer->iov_len < length - at ? buffer->iov_len : length - at;
-        memcpy(to_message ? buffer->iov_base : row + at, to_message ? row + at : buffer->iov_base, piece);
-        at += piece;
+        size_t from = begin > at ? begin - at : 0, end = begin + length - at;
+        size_t stop = buffer->iov_len < end ? buffer->iov_len : end;
+        if (from < stop) {
+            char *here = (char *)buffer->iov_base + from, *there = row + (at + from - begin);
+            memcpy(to_message ? here : there, to_message ? there : here, stop - from);
+        }
+        at += buffer->iov_len;
     }
 }
 
@@ -85,15 +89,19 @@ static size_t keep_some(struct msghdr *message, size_t got)
         lost |= (uint64_t)is_lost() << n;
     if (!lost)
         return got;
-    copy(message, row, got, 0);
-    for (size_t n = 0; n < datagrams; n++) {
-        size_t length = n + 1 < datagrams ? datagram : got - n * datagram;
+    /* What comes before the first that is lost stays where it is: this must not cost more than a loss does. */
+    size_t first = __builtin_ctzll(lost);
+    kept = first * datagram;
+    copy(message, kept, row, got - kept, 0);
+    for (size_t n = first, stop; n < datagrams; n = stop) {
+        stop = n + 1;
         if (lost >> n & 1)
             continue;
-        memmove(row + kept, row + n * datagram, length);
+        stop = lost >> n ? n + __builtin_ctzll(lost >> n) : datagrams;
+        size_t length = (stop < datagrams ? stop * datagram : got) - n * datagram;
+        copy(message, kept, row + (n - first) * datagram, length, 1);
         kept += length;
     }
-    copy(message, row, kept, 1);
     return kept;
 }
 
