@@ -1,8 +1,9 @@
 """The `blast` command: finds the sub-commands of all installed packages and runs one.
 
-A package offers sub-commands by an entry point of the group `blast.commands`, a function `register(subparsers)` that
-adds parsers and gives each `set_defaults(run=...)`: a callable that takes the parsed arguments and returns the exit
-status. So `blast` needs none of them to be installed.
+A package offers a sub-command by an entry point of the group `blast.commands` with its name: a function
+`register(subparsers)` that adds parsers, several if it likes, and gives each `set_defaults(run=...)`: a callable that
+takes the parsed arguments and returns the exit status. So `blast` needs none of them to be installed, and loads those
+alone that are asked for.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `blast` with these arguments (default: those of the process) and return the exit status."""
-    parser = build_parser(entry_points(group=GROUP))
+    words = sys.argv[1:] if argv is None else argv
+    commands = entry_points(group=GROUP)
     try:
-        arguments = parser.parse_args(argv)
+        # To load all of them takes longer than most commands do.
+        parser = build_parser([command for command in commands if command.name in words[:1]] or commands)
+        arguments = parser.parse_args(words)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:
@@ -71,24 +75,25 @@ def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
 
 def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
     """Let these entry points add their sub-commands, in the order of their names."""
+    registered = set[Callable[[Any], None]]()
     for command in sorted(commands, key=lambda command: command.name):
-        _register(command, subparsers)
+        try:
+            register: Callable[[Any], None] = command.load()
+        except ImportError as error:
+            # An extra that is not installed must not take the other commands with it.
+            _register_absent(command, error, subparsers)
+            continue
+        if register not in registered:
+            registered.add(register)
+            register(subparsers)
 
 
-def _register(command: EntryPoint, subparsers: Any) -> None:
-    try:
-        register: Callable[[Any], None] = command.load()
-    except ImportError as error:
-        # An extra that is not installed must not take the other commands with it.
-        _register_absent(command.name, error, subparsers)
-    else:
-        register(subparsers)
+def _register_absent(command: EntryPoint, error: ImportError, subparsers: Any) -> None:
+    name, extra = command.name, next(iter(command.extras), command.name)
 
-
-def _register_absent(name: str, error: ImportError, subparsers: Any) -> None:
     def run(_: argparse.Namespace) -> int:
         sys.stderr.write(
-            f"blast: `blast {name}` is not installed here ({error}): pip install '{DISTRIBUTION}[{name}]'\n"
+            f"blast: `blast {name}` is not installed here ({error}): pip install '{DISTRIBUTION}[{extra}]'\n"
         )
         return FAILED
 

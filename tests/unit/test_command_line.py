@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import threading
+import tomllib
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +35,8 @@ def controller(monkeypatch):
 def blast(monkeypatch, capsys):
     """Run `blast` with only this package's commands; returns (status, stdout, stderr)."""
     ours = [
-        EntryPoint("requests", "blast_client.request_commands:register", command.GROUP),
+        EntryPoint("request", "blast_client.request_commands:register", command.GROUP),
+        EntryPoint("status", "blast_client.request_commands:register", command.GROUP),
         EntryPoint("fabric", "blast_client.fabric_commands:register", command.GROUP),
         EntryPoint("lab", "no_such_package.command:register", command.GROUP),
     ]
@@ -86,6 +89,37 @@ def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
         status, out, err = blast(*arguments)
         assert (status, out) == (1, "") and one_sentence(err)
         assert "no_such_package" in err and "pip install 'blast-controller[lab]'" in err
+
+
+def test_the_extra_of_a_command_may_have_another_name(monkeypatch, capsys):
+    absent = EntryPoint("figures", "no_such_package.command:register [sim]", command.GROUP)
+    monkeypatch.setattr(command, "entry_points", lambda group: [absent])
+    assert main(["figures", "blast"]) == 1
+    assert "pip install 'blast-controller[sim]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "loaded"), [(("status", "--help"), {"status"}), (("--help",), {"drain", "status"})])
+def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
+    """Loading everything takes longer than most commands do."""
+    seen, load = set(), EntryPoint.load
+    status = EntryPoint("status", "blast_client.request_commands:register", command.GROUP)
+    drain = EntryPoint("drain", "blast_client.operator_commands:register", command.GROUP)
+    monkeypatch.setattr(command, "entry_points", lambda group: [status, drain])
+    monkeypatch.setattr(EntryPoint, "load", lambda self: (seen.add(self.name), load(self))[1])
+    assert main(words) == 0
+    assert seen == loaded
+
+
+def declared() -> dict[str, str]:
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
+    entry_points: dict[str, str] = project["entry-points"][command.GROUP]
+    return entry_points
+
+
+def test_every_command_has_an_entry_point_of_its_name():
+    parser = build_parser([EntryPoint(name, value, command.GROUP) for name, value in declared().items()])
+    (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    assert set(subparsers.choices) == set(declared())
 
 
 def test_an_error_inside_a_package_is_not_hidden(monkeypatch):
