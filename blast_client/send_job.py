@@ -33,7 +33,7 @@ from blast_transport.agent.credentials import Credentials, SharedSecret, read_se
 from blast_transport.agent.tls import TlsFiles
 from blast_transport.blocks.digests import BEST
 from blast_transport.errors import TransportError, WrongInputError
-from blast_transport.pipeline.order import as_given, by_name, by_racks
+from blast_transport.host_order import as_given, by_name, by_racks
 from blast_transport.report import Progress, TransferResult
 from blast_transport.session.links import Address
 from blast_transport.session.route import Chain, Packets, Route

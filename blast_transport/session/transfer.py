@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from blast_transport.errors import LightPathError, WrongInputError
-from blast_transport.pipeline.order import as_given, by_name
+from blast_transport.host_order import as_given, by_name
 from blast_transport.report import Progress
 from blast_transport.session.carrier import Carrier
 from blast_transport.session.light_carrier import LightCarrier, queue_bytes

@@ -1,4 +1,4 @@
-"""In which order the nodes of a pipeline stand, so that each link between racks carries the data once.
+"""In which order hosts stand in a pipeline, so that each link between racks carries the data once.
 
 Given the racks, the sender's comes first and every other one once; within a rack, and wherever nothing is known, host
 names go in their natural order, as in Kascade (section III-A): node2 before node10.
