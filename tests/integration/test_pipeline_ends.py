@@ -101,7 +101,7 @@ def test_a_command_that_ends_early_costs_its_node_alone(tmp_path: Path) -> None:
 
 
 class NarrowWay:
-    """A relay before the port `to` that carries `rate` bytes a second; one connection."""
+    """A relay before the port `to` that carries `rate` bytes a second on each connection."""
 
     def __init__(self, to: int, rate: float) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -124,14 +124,16 @@ class NarrowWay:
             thread.join(5)
 
     def _accept(self) -> None:
+        # Whoever dials before there is a node is turned away, and dials again.
         with suppress(OSError):
-            here, _ = self._listener.accept()
-            here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
-            there = socket.create_connection(("127.0.0.1", self._to))
-            self._ends += [here, there]
-            for one, other, rate in ((here, there, self._rate), (there, here, 1e9)):
-                self._threads.append(threading.Thread(target=self._carry, args=(one, other, rate), daemon=True))
-                self._threads[-1].start()
+            while True:
+                here, _ = self._listener.accept()
+                here.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+                there = socket.create_connection(("127.0.0.1", self._to))
+                self._ends += [here, there]
+                for one, other, rate in ((here, there, self._rate), (there, here, 1e9)):
+                    self._threads.append(threading.Thread(target=self._carry, args=(one, other, rate), daemon=True))
+                    self._threads[-1].start()
 
     def _carry(self, one: socket.socket, other: socket.socket, rate: float) -> None:
         with suppress(OSError):
