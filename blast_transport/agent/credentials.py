@@ -5,12 +5,16 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blast_transport.agent.authentication import LEAST_SECRET_BYTES
 from blast_transport.agent.errors import SettingsError
-from blast_transport.agent.settings import AccessSection
 from blast_transport.agent.tls import TlsFiles
 from blast_transport.errors import sentence
+
+if TYPE_CHECKING:
+    # A sender has credentials, and no configuration of an agent.
+    from blast_transport.agent.settings import AccessSection
 
 _MOST_SECRET_BYTES = 4096
 

@@ -17,13 +17,7 @@ from pathlib import Path
 from blast_transport.agent.errors import NotAllowedError
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, Settings
 from blast_transport.errors import UnsafeNameError, sentence
-from blast_transport.store.file_target import PARTIAL_PREFIX
-
-LONGEST_PART = 200
-"""Bytes of one part of a name: the file system's 255, less what the name of a file that is not complete adds."""
-LONGEST_NAME = 1024
-DEEPEST = 16
-"""Parts of a name at most."""
+from blast_transport.store.file_names import checked_parts, shown
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BARE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -88,7 +82,7 @@ class Permissions:
                 return self._command(name, file)
             case "memory":
                 return self._memory()
-        raise NotAllowedError(f"a target of the kind {_shown(kind)} is not known: file, command or memory")
+        raise NotAllowedError(f"a target of the kind {shown(kind)} is not known: file, command or memory")
 
     def _file(self, name: str, folder: str) -> AllowedFile:
         section = self._folder(folder)
@@ -107,13 +101,13 @@ class Permissions:
         if not name:
             return next(iter(self._folders.values()))
         if name not in self._folders:
-            raise NotAllowedError(f"this agent has no folder {_shown(name)}: it has {', '.join(self._folders)}")
+            raise NotAllowedError(f"this agent has no folder {shown(name)}: it has {', '.join(self._folders)}")
         return self._folders[name]
 
     def _command(self, name: str, file: str) -> AllowedCommand:
         if name not in self._commands:
             known = f"it runs {', '.join(self._commands)}" if self._commands else "it runs none"
-            raise NotAllowedError(f"this agent does not run a command {_shown(name)}: {known}")
+            raise NotAllowedError(f"this agent does not run a command {shown(name)}: {known}")
         return _filled_in(self._commands[name], file)
 
     def _memory(self) -> AllowedMemory:
@@ -122,32 +116,7 @@ class Permissions:
         return AllowedMemory(self._memory_bytes)
 
 
-# ---------------------------------------------------------------------------------------------------- names
-
-
-def checked_parts(name: str) -> list[str]:
-    """The parts of a relative path from the wire. Raises UnsafeNameError."""
-    if name.startswith("/"):
-        raise UnsafeNameError(f"{_shown(name)} is an absolute path: names are relative to a folder of the agent")
-    if len(name) > LONGEST_NAME or len(os.fsencode(name.encode(errors="replace"))) > LONGEST_NAME:
-        raise UnsafeNameError(f"the name {_shown(name)} has more than {LONGEST_NAME} bytes")
-    parts = name.split("/")
-    if len(parts) > DEEPEST:
-        raise UnsafeNameError(f"the name {_shown(name)} has more than {DEEPEST} parts")
-    for part in parts:
-        _check_part(part, name)
-    return parts
-
-
-def _check_part(part: str, name: str) -> None:
-    if part in ("", ".", ".."):
-        raise UnsafeNameError(f"the name {_shown(name)} has a part {part!r}, which names no file or folder of its own")
-    if not part.isprintable():
-        raise UnsafeNameError(f"the name {_shown(name)} holds characters that cannot be printed")
-    if len(part.encode()) > LONGEST_PART:
-        raise UnsafeNameError(f"the name {_shown(name)} has a part of more than {LONGEST_PART} bytes")
-    if part.startswith(PARTIAL_PREFIX):
-        raise UnsafeNameError(f"the name {_shown(name)} begins like our own temporary files, with {PARTIAL_PREFIX}")
+# ----------------------------------------------------------------------------------------------------- commands
 
 
 def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
@@ -162,9 +131,9 @@ def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
 
 def _check_file_of_command(file: str) -> None:
     if len(checked_parts(file)) != 1:
-        raise UnsafeNameError(f"a command is told a base name only, not {_shown(file)}")
+        raise UnsafeNameError(f"a command is told a base name only, not {shown(file)}")
     if file.startswith("-"):
-        raise UnsafeNameError(f"a command would take {_shown(file)} for an option")
+        raise UnsafeNameError(f"a command would take {shown(file)} for an option")
 
 
 # --------------------------------------------------------------------------------------------------- the walk
@@ -190,8 +159,8 @@ def _walk(base: Path, parts: list[str], name: str) -> int:
 
 def _why_not_entered(above: int, part: str, name: str, error: OSError) -> str:
     if _is_link(above, part):
-        return f"the name {_shown(name)} goes through the symbolic link {part!r}"
-    return f"the folder {part!r} of the name {_shown(name)} cannot be entered: {sentence(error)}"
+        return f"the name {shown(name)} goes through the symbolic link {part!r}"
+    return f"the folder {part!r} of the name {shown(name)} cannot be entered: {sentence(error)}"
 
 
 def _is_link(directory: int, name: str) -> bool:
@@ -207,13 +176,8 @@ def _refuse_unless_replaceable(directory: int, base: str, name: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise UnsafeNameError(f"the name {_shown(name)} cannot be looked at: {sentence(error)}") from error
+        raise UnsafeNameError(f"the name {shown(name)} cannot be looked at: {sentence(error)}") from error
     if stat.S_ISLNK(mode):
-        raise UnsafeNameError(f"the name {_shown(name)} is that of a symbolic link")
+        raise UnsafeNameError(f"the name {shown(name)} is that of a symbolic link")
     if not stat.S_ISREG(mode):
-        raise UnsafeNameError(f"the name {_shown(name)} is that of something which is no file")
-
-
-def _shown(text: str) -> str:
-    shown = ascii(text)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+        raise UnsafeNameError(f"the name {shown(name)} is that of something which is no file")

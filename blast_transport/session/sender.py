@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from blast_transport.agent.permissions import checked_parts
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.errors import UnsafeNameError, WrongInputError
@@ -22,6 +21,7 @@ from blast_transport.session.route import Light, Packets, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
+from blast_transport.store.file_names import checked_parts
 from blast_transport.store.source import FileSource, Source, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for, wire_bytes
 from blast_transport.wire.messages import FILE, Hello

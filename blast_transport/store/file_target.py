@@ -20,29 +20,17 @@ from pathlib import Path
 
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import StoreError, UnsafeNameError, WrongInputError, sentence
+from blast_transport.errors import StoreError, WrongInputError, sentence
+from blast_transport.store.file_names import PARTIAL_PREFIX, plain_name
 from blast_transport.store.target import Buffer
 
-PARTIAL_PREFIX, RECORDS_SUFFIX = ".blast-", ".blocks"
+RECORDS_SUFFIX = ".blocks"
 STALE_SECONDS = 86_400.0
 """Remains of a session that has ended, and that nobody went on with, are removed after this time."""
 
 _RECORD = struct.Struct(f"<Q{DIGEST_BYTES}s")
 _RECORDS_PER_WRITE = 64
 _TO_LOCK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-_LONGEST_NAME = 200
-
-
-def plain_name(name: str) -> str:
-    """The name, if it is a plain base name. Raises UnsafeNameError for anything that could leave the directory."""
-    outside = name in ("", ".", "..") or any(character in name for character in "/\\")
-    if outside or not name.isprintable():
-        raise UnsafeNameError(f"{name!r} is not a plain file name")
-    if len(name.encode(errors="replace")) > _LONGEST_NAME:
-        raise UnsafeNameError(f"a file name of more than {_LONGEST_NAME} bytes is not taken")
-    if name.startswith(PARTIAL_PREFIX):
-        raise UnsafeNameError(f"{name!r} begins like our own temporary files")
-    return name
 
 
 class FileTarget:

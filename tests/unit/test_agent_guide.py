@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import GROUP, build_parser
-from blast_transport.agent.permissions import DEEPEST, LONGEST_NAME
 from blast_transport.agent.reload import WAITS
 from blast_transport.agent.reporting import Why
 from blast_transport.agent.settings import Settings, parse
-from blast_transport.store.file_target import PARTIAL_PREFIX
+from blast_transport.store.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "agent.md").read_text()

@@ -16,7 +16,8 @@ import pytest
 
 from blast_transport.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
 from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.file_target import STALE_SECONDS, FileTarget, open_directory, plain_name
+from blast_transport.store.file_names import plain_name
+from blast_transport.store.file_target import STALE_SECONDS, FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 
 CONTENT = bytes(range(256)) * 3 + b"tail"
