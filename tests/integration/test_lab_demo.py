@@ -75,8 +75,9 @@ def check_transfers(transfers: list[dict[str, object]]) -> None:
 @contextmanager
 def playing(command: list[str | Path]) -> Iterator[subprocess.Popen[str]]:
     """A demo that plays scene (a), in a session of its own."""
+    # Who runs the tests in the background may have told them to ignore SIGINT, which is inherited.
     demo = subprocess.Popen(
-        [*command, "--requests", "900"],
+        ["env", "--default-signal=INT", *command, "--requests", "900"],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
     )  # fmt: skip
     try:
