@@ -1,8 +1,9 @@
 """Data between sockets and a file: through memory that is still warm when it is digested, and out by sendfile.
 
-Taking it by `splice` copies no less, because a block has to be read again for its digest; and what goes on to the
-successor is lent to its socket from the file's pages, as `tee` would lend it from a pipe's: so the store does not wait
-for the successor, and what has to be sent again, or to somebody who lags behind, takes the same way.
+Taking it by `splice` copies no less, because a block has to be read again for its digest, and to map it for that costs
+more than the copy does. What goes on to the successor is lent to its socket from the file's pages, as `tee` would lend
+it from a pipe's: so the store does not wait for the successor, and what has to be sent again, or to somebody who lags
+behind, takes the same way.
 """
 
 from __future__ import annotations
