@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from blast_client.command import GROUP, build_parser
+from blast_client.command import build_parser
 from blast_transport.agent.reload import WAITS
 from blast_transport.agent.reporting import Why
 from blast_transport.agent.settings import Settings, parse
 from blast_transport.store.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
+from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "agent.md").read_text()
-DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
 QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
 BLOCKS = [line for block in re.findall(r"```\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
 SHELL = re.compile(r"\s(>>?|\|)\s.*$")
@@ -33,7 +31,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_taken(command):
-    parser = build_parser([EntryPoint(name, value, GROUP) for name, value in DECLARED.items()])
+    parser = build_parser(declared_commands())
     assert callable(parser.parse_args(shlex.split(command)[1:]).run)
 
 

@@ -8,9 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-import tomllib
 from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +18,7 @@ from blast_client.address import Address
 from blast_client.calls import NoAnswerInTime
 from blast_client.command import build_parser, main
 from blast_client.failures import explain_failure
+from tests.support.declared_commands import declared_commands
 from tests.support.memory_controller import MemoryController, serving
 
 
@@ -110,16 +109,11 @@ def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
     assert seen == loaded
 
 
-def declared() -> dict[str, str]:
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-    entry_points: dict[str, str] = project["entry-points"][command.GROUP]
-    return entry_points
-
-
 def test_every_command_has_an_entry_point_of_its_name():
-    parser = build_parser([EntryPoint(name, value, command.GROUP) for name, value in declared().items()])
+    declared = declared_commands()
+    parser = build_parser(declared)
     (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    assert set(subparsers.choices) == set(declared())
+    assert set(subparsers.choices) == {entry_point.name for entry_point in declared}
 
 
 def test_an_error_inside_a_package_is_not_hidden(monkeypatch):

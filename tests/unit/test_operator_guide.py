@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from blast_client.command import GROUP, build_parser
+from blast_client.command import build_parser
 from blast_controller.core.requests import EventKind, RequestEvent
 from blast_controller.ops.activity import request_line
 from blast_controller.reload import AT_ONCE
+from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operator.md").read_text()
-DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
 NAMED_ONLY = {"blast quarantine", "blast release", "blast element quarantine", "blast element release"}
 """Commands that a sentence names without their operands."""
 QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
@@ -32,7 +30,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_taken(command):
-    parser = build_parser([EntryPoint(name, value, GROUP) for name, value in DECLARED.items()])
+    parser = build_parser(declared_commands())
     words = shlex.split(command)[1:]
     if command in NAMED_ONLY:
         with pytest.raises(SystemExit, match=r"^0$"):
