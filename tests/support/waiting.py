@@ -1,0 +1,42 @@
+"""The one way in which tests wait: until a condition holds, with a limit that only keeps them from hanging."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+HANGING = 30.0
+"""Seconds. No test is about this number: a machine several times slower than ours needs a fraction of it."""
+
+PAUSE = 0.005
+
+
+def eventually(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
+    """Ask `condition` until its answer is true, and give that answer back.
+
+    `within` is in seconds. Raises AssertionError that names `what` and the last answer when the time is over.
+    """
+    limit = time.monotonic() + within
+    while not (answer := condition()):
+        if time.monotonic() >= limit:
+            raise _waited_in_vain(what, within, answer)
+        time.sleep(PAUSE)
+    return answer
+
+
+async def eventually_async(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
+    """The same for a coroutine: between two questions the event loop works on."""
+    limit = time.monotonic() + within
+    while not (answer := condition()):
+        if time.monotonic() >= limit:
+            raise _waited_in_vain(what, within, answer)
+        await asyncio.sleep(PAUSE)
+    return answer
+
+
+def _waited_in_vain(what: str, within: float, answer: object) -> AssertionError:
+    return AssertionError(f"waited {within:g} s in vain for {what}; the last answer was {answer!r}")
