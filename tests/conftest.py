@@ -5,6 +5,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 import thrift
+
+from tests.support.unsteady import faults
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -68,10 +71,29 @@ ONE_AFTER_THE_OTHER = "tests/integration/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _refuse_too_many_unsteady(items)
     items.sort(key=lambda item: item.nodeid.startswith(ONE_AFTER_THE_OTHER))
     if "BLAST_RUN_EVERY_TEST" not in os.environ:
         for item in items:
             _skip_what_cannot_run(item)
+
+
+def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:
+    marks = {item.nodeid: item.get_closest_marker("unsteady") for item in items}
+    wrong = faults({test: str(mark.args[0] if mark.args else "") for test, mark in marks.items() if mark is not None})
+    if wrong:
+        raise pytest.UsageError(*wrong)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where every test must run, one that is left out has failed; an unsteady one says what it is known for."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and "BLAST_RUN_EVERY_TEST" in os.environ:
+        report.outcome, report.longrepr = "failed", f"left out where every test must run: {report.longrepr}"
+    if report.failed and (mark := item.get_closest_marker("unsteady")):
+        report.sections.append(("unsteady, and failed all the same", str(mark.args[0])))
+    return report
 
 
 def _skip_what_cannot_run(item: pytest.Item) -> None:

@@ -20,7 +20,7 @@ from tl1_driver.circuits import Circuit
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 class SwitchThread:
