@@ -1,11 +1,12 @@
 """Guards for every test: the right `thrift`, and a stated reason where this machine cannot run a test."""
 
+import asyncio
 import functools
 import importlib.util
 import os
 import shutil
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pytest
 import thrift
 
 from tests.support.unsteady import faults
+from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -68,6 +70,11 @@ LACKS = {"lab": functools.cache(_lab_lacks), "java": functools.cache(_java_lacks
 
 # Integration tests share the machine's one Open vSwitch and measure time: they come last, one after the other.
 ONE_AFTER_THE_OTHER = "tests/integration/"
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The loop in which a coroutine runs."""
+    return {"loop": VirtualTimeLoop if item.get_closest_marker("virtual_time") else asyncio.new_event_loop}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

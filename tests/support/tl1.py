@@ -12,6 +12,7 @@ from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
+from tl1_driver.emulator.timing import Clock
 from tl1_driver.errors import SwitchFault
 from tl1_driver.messages import Command, Response
 from tl1_driver.procedure import Pause, Procedure
@@ -49,11 +50,16 @@ class Lab:
         return client
 
 
+def loop_clock() -> Clock:
+    """The time of the running loop, virtual or not; to yield without a pause would move no virtual time."""
+    return Clock(asyncio.get_running_loop().time, lambda seconds: asyncio.sleep(max(seconds, 0.0001)))
+
+
 @contextlib.asynccontextmanager
 async def emulated(spoken: Dialect, **options) -> AsyncIterator[Lab]:
     """A switch of 8 x 8 on an ephemeral port; all clients made by `Lab.client` are closed in the end."""
     paths = LightPaths()
-    options = {"connect_seconds": 0.0, **options}
+    options = {"connect_seconds": 0.0, "clock": loop_clock(), **options}
     switch = EmulatedSwitch(8, 8, apply=paths.apply, **options)
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]

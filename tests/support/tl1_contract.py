@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from dataclasses import replace
 from typing import ClassVar
 
@@ -108,9 +107,9 @@ class DialectContract:
         async with self.emulated(connect_seconds=0.05) as lab:
             client = await lab.opened()
             for circuits in (BULK[:1], BULK[1:]):
-                began = time.monotonic()
+                began = asyncio.get_running_loop().time()
                 await client.connect(circuits)
-                assert time.monotonic() - began >= 0.05
+                assert asyncio.get_running_loop().time() - began >= 0.05
                 assert set(circuits) <= lab.paths.lit
 
     async def test_powers(self) -> None:
@@ -227,10 +226,10 @@ class DialectContract:
             client = await lab.opened()
             await client.connect([Circuit(1, 2)])
             lab.switch.faults.ctag_lost = True
-            began = time.monotonic()
+            began = asyncio.get_running_loop().time()
             with pytest.raises(Denied):
                 await client.connect([Circuit(1, 2)])
-            assert time.monotonic() - began < 0.4
+            assert asyncio.get_running_loop().time() - began < 0.4
 
     @pytest.mark.parametrize("circuits", [BULK[:1], BULK])
     @pytest.mark.parametrize("making", [True, False])
@@ -295,9 +294,9 @@ class DialectContract:
         async with self.emulated() as lab:
             client = await lab.opened()
             lab.switch.faults.slow_inputs = {BULK[1].input: 0.1}
-            began = time.monotonic()
+            began = asyncio.get_running_loop().time()
             await client.connect(BULK)
-            assert time.monotonic() - began >= 0.1
+            assert asyncio.get_running_loop().time() - began >= 0.1
             await self.agrees(lab, client)
 
     @pytest.mark.parametrize("locked", [False, True])

@@ -30,9 +30,10 @@ def eventually(condition: Callable[[], T], what: str = "it to come true", within
 
 async def eventually_async(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
     """The same for a coroutine: between two questions the event loop works on."""
-    limit = time.monotonic() + within
+    clock = asyncio.get_running_loop().time
+    limit = clock() + within
     while not (answer := condition()):
-        if time.monotonic() >= limit:
+        if clock() >= limit:
             raise _waited_in_vain(what, within, answer)
         await asyncio.sleep(PAUSE)
     return answer
