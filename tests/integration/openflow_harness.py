@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
@@ -27,9 +27,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import eventually
+
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = "239.77.0.0/16"
-DEADLINE = 15.0
+DEADLINE = 30.0
 FRAMEWORKS = [pytest.param("os-ken", id="os-ken"), pytest.param("ryu", id="ryu", marks=pytest.mark.ryu)]
 
 Event = dict[str, Any]
@@ -543,13 +545,6 @@ class FakeSwitch:
         _, kind, length, xid = struct.unpack_from("!BBHI", self._rest)
         body, self._rest = self._rest[8:length], self._rest[length:]
         return kind, xid, body
-
-
-def eventually(condition: Callable[[], Any], timeout: float = DEADLINE) -> Any:
-    limit = time.monotonic() + timeout
-    while not (result := condition()) and time.monotonic() < limit:
-        time.sleep(0.02)
-    return result
 
 
 def cookie_of(rule: str) -> int:

@@ -50,11 +50,11 @@ class Agent:
             event: dict[str, object] = json.loads(line)
             if event["event"] == wanted:
                 return event
-        raise AssertionError(f"no {wanted}: the agent has ended ({self.process.wait(5)})")
+        raise AssertionError(f"no {wanted}: the agent has ended ({self.process.wait(30)})")
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(10)
+        return self.process.wait(30)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def sender_to(*agents: Agent, credentials: Credentials = SECRET, sealed: bool = 
 def say(agent: Agent, message: Message) -> Message | None:
     """Say one thing as a sender, and hear one answer."""
     with dialer(SECRET)(agent.address, 5.0) as sock:
-        sock.settimeout(5)
+        sock.settimeout(30)
         sock.sendall(encode(message))
         return next(iter(Decoder().feed(sock.recv(65536))), None)
 
@@ -176,7 +176,7 @@ def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
     decoder = Decoder()
     hello = Hello(session=7, size=9, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="half")
     with dialer(SECRET)(agent.address, 5.0) as sock:
-        sock.settimeout(10)
+        sock.settimeout(30)
         sock.sendall(encode(hello))
         (ready,) = decoder.feed(sock.recv(65536))
         assert isinstance(ready, Ready)
@@ -193,7 +193,7 @@ def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file,
     config, other = tmp_path / "h1.toml", tmp_path / "other"
     hello = Hello(session=7, size=9, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="half")
     with dialer(SECRET)(agent.address, 5.0) as going_on:
-        going_on.settimeout(10)
+        going_on.settimeout(30)
         going_on.sendall(encode(hello))
         assert going_on.recv(65536)
         config.write_text("[agnt]")
@@ -218,7 +218,7 @@ def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file,
 def test_the_service_manager_hears_of_every_step(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(10)
+        manager.settimeout(30)
         agent = start("h1", NOTIFY_SOCKET=str(tmp_path / "notify"))
         heard = [manager.recv(4096).decode().split("\n") for _ in range(3)]
         assert heard[0] == ["READY=1", "STATUS=0 sessions, 0 connections, 0 refused"]

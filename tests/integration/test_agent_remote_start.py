@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.ssh_server import SshServer, lacks
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")
 
@@ -67,13 +68,6 @@ def incoming(tmp_path: Path) -> Path:
     folder = tmp_path / "incoming"
     folder.mkdir()
     return folder
-
-
-def eventually(is_so: Callable[[], bool], seconds: float = 10) -> None:
-    give_up = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 def own_descendants() -> set[int]:
@@ -256,7 +250,7 @@ def test_agents_end_with_a_sender_that_is_killed(server, options, incoming, numb
         (folder,) = server.left
         assert processes_of(folder)
         sender.send_signal(number)
-        sender.wait(10)
+        sender.wait(30)
     eventually(lambda: not server.left)
     with pytest.raises(ConnectionRefusedError):
         dialer(None)(("h", GOOD[0], port), 1.0)

@@ -26,7 +26,7 @@ from tl1_driver.dialects import DIALECTS
 
 pytestmark = pytest.mark.lab
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import pytest
 
 from blast_api.ttypes import FibreReport
 from blast_client import Client, ControllerUnreachable
+from tests.support.waiting import eventually
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
@@ -26,7 +27,7 @@ from tests.support.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
 
 pytestmark = pytest.mark.lab
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 PROBING = 60.0
 Edit = Callable[[str], str]
 
@@ -184,13 +185,13 @@ def test_a_controller_that_is_killed_meanwhile_clears_up_when_it_returns(lab: La
     with controller(lab, without_ports("r8"), legs_of("s2", 13, 14, 15, 8)) as bench:
         with Client(lab.thrift, timeout=PROBING) as asking:
             asking_thread = in_background(asking)
-            wait_until(lambda: bool(held_circuits(lab)), "circuits to probe through")
+            eventually(lambda: bool(held_circuits(lab)), "circuits to probe through")
             lab.kill_controller()
             asking_thread.join()
         assert held_circuits(lab)
         bench.restart_controller()
-        wait_until(lambda: not held_circuits(lab), "the probes' circuits to be removed")
-        wait_until(lambda: {e.state for e in bench.client.elements()} == {"free"}, "everything to be free")
+        eventually(lambda: not held_circuits(lab), "the probes' circuits to be removed")
+        eventually(lambda: {e.state for e in bench.client.elements()} == {"free"}, "everything to be free")
         assert set(said(verified(bench))) == {"leg:s2/8"}
 
 
@@ -209,17 +210,10 @@ def test_only_at_the_first_start_the_log_tells() -> None:
     with Lab(EIGHT_RACKS, controller=None) as lab:
         log = lab.directory / "controller.log"
         with controller(lab, *edits):
-            wait_until(lambda: "the fibres were checked" in log.read_text(), "the report")
+            eventually(lambda: "the fibres were checked" in log.read_text(), "the report")
         told = log.read_text()
         assert "port:r2/91: its transmit fibre is swapped with the transmit fibre of port:r5/91" in told
         assert "the fibres were checked: 2 differ from the configuration" in told
         with controller(lab, *edits) as bench:
             assert {element.state for element in bench.client.elements()} == {"free"}
         assert "fibres" not in log.read_text()[len(told) :]
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}"
-        time.sleep(0.01)

@@ -34,7 +34,7 @@ def started(log: Path, *command: str) -> Iterator[None]:
         finally:
             process.terminate()
             try:
-                process.wait(timeout=10)
+                process.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

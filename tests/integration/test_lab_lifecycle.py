@@ -122,7 +122,7 @@ def test_down_ends_a_living_owner(lab_process):
     lab = process.stdout.readline().strip()
     assert lab in found_labs()
     down(lab)
-    assert process.wait(5) != 0
+    assert process.wait(30) != 0
     assert remains(lab) == []
 
 
@@ -229,7 +229,7 @@ def test_a_dead_controller_is_told_and_ends_the_lab():
             pid for pid in marked_processes(lab) if b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
         )
         os.kill(controller, signal.SIGKILL)
-        assert up.wait(20) == 1
+        assert up.wait(30) == 1
         assert up.stderr.read().startswith("blast lab: the controller ended with status -9")
         assert remains(lab) == []
     finally:
@@ -290,14 +290,14 @@ options = parser.parse_args(); sys.exit(options.run(options))
     assert len(bridges_of(lab)) == 2
     removed = json.loads(subprocess.check_output([*blast, "down", lab, "--json"]))["removed"]
     assert [entry["lab"] for entry in removed] == [lab]
-    up.communicate(timeout=10)
+    up.communicate(timeout=30)
     assert remains(lab) == []
     assert subprocess.run([*blast, "down", lab], capture_output=True, check=False).returncode == 2
 
 
 def tl1(address, command):
     host, port = address.split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as session:
+    with socket.create_connection((host, int(port)), timeout=30) as session:
         session.sendall(command.encode())
         answer = b""
         while not re.search(rb"\n;", answer):

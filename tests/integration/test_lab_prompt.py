@@ -77,7 +77,7 @@ def test_what_is_typed_is_answered_and_exit_removes_the_lab(terminal: Terminal, 
     assert "0% dropped (12/12 received)" in terminal.answer("pingall")
     assert "1 received" in terminal.answer("r1h1 ping -c1 r2h2")
     os.write(terminal._master, b"exit\n")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(30) == 0
     assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
 
 
@@ -86,7 +86,7 @@ def test_a_dead_optical_switch_is_told_at_the_prompt_and_ends_the_lab(terminal: 
     (lab,) = registry.labs_built_by(terminal.process.pid)
     os.kill(_agent(lab), signal.SIGKILL)
     assert "blast lab: the TL1 agent ended with status -9" in terminal.read_to(b"\n")
-    assert terminal.process.wait(20) == 1
+    assert terminal.process.wait(30) == 1
     assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []
 
 
@@ -103,5 +103,5 @@ def test_a_terminal_that_is_closed_takes_the_lab_with_it(terminal: Terminal) -> 
     terminal.read_to(PROMPT)
     (lab,) = registry.labs_built_by(terminal.process.pid)
     terminal.process.send_signal(1)
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(30) == 0
     assert [*marked_processes(lab), *bridges_of(lab), *links_of(lab)] == []

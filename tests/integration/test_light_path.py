@@ -275,7 +275,7 @@ def test_garbage_at_the_openflow_port_is_one_line_in_the_log(stage: Stage) -> No
     log = stage.lab.directory / "controller.log"
     already = len(log.read_text())
     host, port = stage.lab.openflow.split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as stranger:
+    with socket.create_connection((host, int(port)), timeout=30) as stranger:
         stranger.sendall(bytes(64))
         with suppress(ConnectionResetError):
             while stranger.recv(4096):

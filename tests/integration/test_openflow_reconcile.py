@@ -18,10 +18,10 @@ from tests.integration.openflow_harness import (
     PrivateSwitch,
     bridges,
     change,
-    eventually,
     forward,
     new_datapath,
 )
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(90), pytest.mark.parametrize("framework", FRAMEWORKS)]
 
@@ -92,7 +92,7 @@ def test_a_restart_touches_no_rule_and_loses_no_packet(run: Run) -> None:
         assert tor.reach(1, SENDER, GROUP) == {2, LIGHT}
         # Statistics lag behind the packets a little.
         tree = next(rule for rule in before if GROUP in rule and "/16" not in rule)
-        assert eventually(lambda: tor.ages()[tree][1] >= before[tree][1] + 2, timeout=5.0)
+        assert eventually(lambda: tor.ages()[tree][1] >= before[tree][1] + 2)
         after, elapsed = tor.ages(), time.monotonic() - seen
         assert after.keys() == before.keys()
         assert len(after) == GUARDS + 2 + len(FOREIGN) + 1

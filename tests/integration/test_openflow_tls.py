@@ -23,11 +23,11 @@ from tests.integration.openflow_harness import (
     bridges,
     change,
     controller,
-    eventually,
     forward,
     new_datapath,
 )
 from tests.support.certificates import Authority, Pair
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.parametrize("framework", FRAMEWORKS, scope="module")]
 
@@ -135,7 +135,7 @@ def test_a_client_that_says_nothing_blocks_nobody_and_is_refused(
     process: ControllerProcess, papers: Papers, tor: int
 ) -> None:
     before = len(_failures(process))
-    with socket.create_connection(("127.0.0.1", process.port), timeout=10) as silent:
+    with socket.create_connection(("127.0.0.1", process.port), timeout=30) as silent:
         began = time.monotonic()
         _serve(process, papers, tor)
         assert time.monotonic() - began < HANDSHAKE_SECONDS, "not behind the silent one"
@@ -157,7 +157,7 @@ def test_an_end_with_open_connections_is_clean(framework: str, papers: Papers, t
         switch = FakeSwitch(own.port, 1, tls=papers.context(papers.own.issue("/CN=tor")))
         switch.prepare()
         own.expect(event="DeviceUp", device=1)
-        waiting = socket.create_connection(("127.0.0.1", own.port), timeout=10)
+        waiting = socket.create_connection(("127.0.0.1", own.port), timeout=30)
     with switch, waiting, pytest.raises(REFUSED):
         while True:
             switch.next((ECHO_REQUEST,))

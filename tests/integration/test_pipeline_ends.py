@@ -41,8 +41,8 @@ from tests.support.pipeline_chain import (
     finish,
     memory_store,
     nothing_leaks,
-    until,
 )
+from tests.support.waiting import eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
 
@@ -71,7 +71,7 @@ def test_the_user_interrupts(tmp_path: Path) -> None:
         running = chain.source(stream)
         stream.wake = running.wake
         os.write(writer, bytes(60_000))
-        until(lambda: chain.running[2].leg and any(isinstance(event, Progress) for event in chain.events[3].all))
+        eventually(lambda: chain.running[2].leg and any(isinstance(event, Progress) for event in chain.events[3].all))
         running.quit("interrupted by the user")
         chain.wait()
         assert [events.ended for events in chain.events] == [Ended(Outcome.QUIT, "interrupted by the user")] * 4
@@ -121,7 +121,7 @@ class NarrowWay:
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(30)
 
     def _accept(self) -> None:
         # Whoever dials before there is a node is turned away, and dials again.
@@ -165,7 +165,7 @@ def test_a_node_with_a_slow_store_is_excluded_and_told(tmp_path: Path) -> None:
         for place, store in enumerate(stores, 1):
             chain.node(place, store)
         chain.source(source)
-        until(lambda: chain.events[0].ended is not None)
+        eventually(lambda: chain.events[0].ended is not None)
         assert chain.events[0].ended == Ended(Outcome.COMPLETE)
         failed = chain.events[0].failed
         assert failed is not None
@@ -222,7 +222,7 @@ def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(tmp_path: Path, r
     feeding = threading.Thread(target=feed, args=(writer, content))
     with StreamSource(reader, capacity=32 << 20) as stream, Chain(4) as chain:
         feeding.start()
-        until(lambda: stream.available >= 32 << 20)
+        eventually(lambda: stream.available >= 32 << 20)
         stream.release(500 * BLOCK)
         if not reachable:
             chain.doors[0].close()
@@ -256,10 +256,10 @@ def test_stopping_a_node_in_the_middle(tmp_path: Path) -> None:
         for place, store in enumerate(stores, 1):
             chain.node(place, store)
         chain.source(source)
-        until(lambda: stores[1].position > 100)
+        eventually(lambda: stores[1].position > 100)
         began = time.monotonic()
         chain.running[1].stop("no more time")
-        assert chain.running[1].join(2)
+        assert chain.running[1].join(30)
         assert time.monotonic() - began < 2
         chain.wait()
         assert chain.events[2].ended == Ended(Outcome.STOPPED, "no more time")
@@ -277,7 +277,7 @@ def test_the_sender_fails(tmp_path: Path) -> None:
         for place in (1, 2):
             chain.node(place, memory_store(300 * BLOCK))
         chain.source(source)
-        until(lambda: chain.events[0].ended is not None)
+        eventually(lambda: chain.events[0].ended is not None)
         ended = chain.events[0].ended
         assert ended is not None
         assert ended.outcome is Outcome.FAILED
@@ -294,7 +294,7 @@ def test_nobody_is_there() -> None:
     with StreamSource(reader) as stream:
         source = PipelineSource(leg, stream, BLOCK, events.append)
         source.start()
-        assert source.join(5)
+        assert source.join(30)
     os.close(reader)
     os.close(writer)
     assert events[-1] == Ended(Outcome.FAILED, "no node of the chain is left")
@@ -327,7 +327,7 @@ def test_strangers_and_garbage_are_turned_away(tmp_path: Path) -> None:
         assert chain.events[0].ended == Ended(Outcome.COMPLETE)
         assert chain.events[0].failed == {}
         for sock in strangers:
-            sock.settimeout(2)
+            sock.settimeout(30)
             with sock, suppress(ConnectionResetError):
                 while sock.recv(4096):
                     pass

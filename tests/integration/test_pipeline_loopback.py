@@ -33,8 +33,8 @@ from tests.support.pipeline_chain import (
     finish,
     memory_store,
     nothing_leaks,
-    until,
 )
+from tests.support.waiting import eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
 
@@ -115,7 +115,7 @@ def test_draining_ends_soon_and_at_a_block(tmp_path: Path) -> None:
         for place, store in enumerate(stores, 1):
             chain.node(place, store)
         running = chain.source(Paced(source, 50e6))
-        until(lambda: running.wake() or stores[1].position > 3)
+        eventually(lambda: running.wake() or stores[1].position > 3)
         running.stop_at(0)
         chain.wait()
         (stop,) = (event.position for event in chain.events[0].all if isinstance(event, Drained))

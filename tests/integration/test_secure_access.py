@@ -43,8 +43,9 @@ from tests.support.certificates import Authority, Pair
 from tests.support.core import make_fabric
 from tests.support.memory_controller import MemoryController
 from tests.support.runtime import running
+from tests.support.waiting import eventually
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 @dataclass
@@ -134,13 +135,6 @@ def trusting(papers: Papers, own: Pair | None = None, **more) -> TlsSettings:
 
 def wanted(key: str, **more) -> MulticastRequest:
     return MulticastRequest(**{"key": key, "sender": "r1h1", "receivers": ["r2h1", "r3h1"], "bytes": 10**9, **more})
-
-
-def eventually(condition) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.005)
 
 
 # --------------------------------------------------------------------------------------------- who is let in at all

@@ -17,8 +17,9 @@ import pytest
 from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.tokens import new_token, token_line
-from tests.integration.openflow_harness import FakeSwitch, eventually
+from tests.integration.openflow_harness import FakeSwitch
 from tests.support.certificates import Authority
+from tests.support.waiting import eventually
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 PATIENCE = 30.0

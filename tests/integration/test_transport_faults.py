@@ -25,7 +25,6 @@ from blast_transport.store.file_target import FileTarget
 from tests.support.transport_hosts import (
     LOOPBACK,
     MTU,
-    PATIENCE,
     Agent,
     FaultyLight,
     agent,
@@ -35,6 +34,7 @@ from tests.support.transport_hosts import (
     sender_to,
     sending,
 )
+from tests.support.waiting import eventually
 
 SIZE = 16 << 20
 RATE = 300e6
@@ -56,13 +56,6 @@ def file(tmp_path: Path, content: bytes) -> Path:
 
 def partial(directory: Path, name: str) -> Path | None:
     return next((path for path in directory.glob(f".blast-*-{name}")), None)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def has_begun(directory: Path, name: str, size: int = 1 << 20) -> bool:
@@ -103,7 +96,7 @@ def test_a_receiver_hit_in_mid_transfer_harms_no_other(
         for one in (first, last, victim):
             (one.directory / file.name).unlink()
         with sending(sender, file, Route(WAYS[way]())) as results:
-            until(lambda: has_begun(victim.directory, file.name))
+            eventually(lambda: has_begun(victim.directory, file.name))
             victim.process.send_signal(blow)
         result = results[0]
         added = time_of([first, last]) - usual
@@ -146,11 +139,11 @@ def test_a_restarted_receiver_goes_on_with_what_it_holds(
         with sender_to([steady, victim], settings) as sender:
             route = Route(light(100e6) if way == "light" else WAYS[way]())
             with sending(sender, file, route) as results:
-                until(lambda: has_begun(victim.directory, file.name, SIZE // 4))
+                eventually(lambda: has_begun(victim.directory, file.name, SIZE // 4))
                 victim.process.kill()
                 victim.process.wait()
                 with receiver_process(victim.directory, victim.port) as again:
-                    until(lambda: bool(results))
+                    eventually(lambda: bool(results))
                     outcomes = {outcome.name: outcome for outcome in results[0].receivers}
                     if not outcomes["b"].complete:
                         # It came back after everything had left.
@@ -172,7 +165,7 @@ def test_a_session_that_was_broken_off_is_gone_on_with_by_the_next_sender(
         with sender_to([there]) as sender:
             route = Route(light(100e6))
             with sending(sender, file, route):
-                until(lambda: has_begun(there.directory, file.name, SIZE // 4))
+                eventually(lambda: has_begun(there.directory, file.name, SIZE // 4))
                 route.give_up("enough for today")
             there.failed()
         with sender_to([there]) as sender:
@@ -196,9 +189,9 @@ def test_a_late_receiver_gets_all_of_it(tmp_path: Path, file: Path, content: byt
         with Sender([early.address, (name, host, port)], SenderSettings(LOOPBACK, MTU, timings)) as sender:
             route = Route(light(60e6) if way == "light" else Packets())
             with sending(sender, file, route) as results:
-                until(lambda: has_begun(early.directory, file.name))
+                eventually(lambda: has_begun(early.directory, file.name))
                 with receiver_process(tmp_path / "b", port):
-                    until(lambda: bool(results))
+                    eventually(lambda: bool(results))
             outcomes = {outcome.name: outcome for outcome in results[0].receivers}
         assert outcomes["a"].complete and early.files() == {file.name: content}
         if way == "light":
@@ -300,7 +293,7 @@ def test_checking_what_is_there_may_take_longer_than_an_invitation_waits(
         with sender_to([there]) as sender:
             route = Route(light(50e6))
             with sending(sender, path, route):
-                until(lambda: has_begun(there.directory, path.name, 2 << 20))
+                eventually(lambda: has_begun(there.directory, path.name, 2 << 20))
                 route.give_up("enough for today")
             there.failed()
         on_disk = FileTarget.blocks_on_disk

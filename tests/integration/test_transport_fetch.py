@@ -8,7 +8,6 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,7 +26,8 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.wire.messages import COMMAND
 from tests.support.certificates import Authority
-from tests.support.transport_hosts import PATIENCE, agent, sending
+from tests.support.transport_hosts import agent, sending
+from tests.support.waiting import eventually
 
 SIZE = 14 << 20
 """Less than a node takes that is not made smaller here, and much more than one that is."""
@@ -95,13 +95,6 @@ def narrowed(sock: socket.socket) -> socket.socket:
     return sock
 
 
-def await_true(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proofs: Proofs
 ) -> None:
@@ -129,8 +122,8 @@ def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
         settings = SenderSettings(dialer=dialer(ours), credentials=ours)
         with Sender([first.address, ("h2", "127.0.0.1", port), last.address], settings) as sender:
             with sending(sender, file, Route(Chain()), TO_COMMAND) as results:
-                await_true((first.directory / "collected").exists)
-                await_true(lambda: (first.directory / "collected").stat().st_size > SIZE // 2)
+                eventually((first.directory / "collected").exists)
+                eventually(lambda: (first.directory / "collected").stat().st_size > SIZE // 2)
                 process.kill()
                 (last.directory / GATE).touch()
             (result,) = results

@@ -111,7 +111,7 @@ def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, 
         thread.start()
         with Sender([("h", *listener.getsockname())], settings) as sender:
             assert sender.send_file(file, Route(way)).complete == 0
-        thread.join(10)
+        thread.join(30)
     assert seen == [precedence] * 2
 
 

@@ -65,7 +65,7 @@ def here(host: Host) -> Iterator[Host]:
         yield host
     finally:
         receiver.stop()
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()
 
 
@@ -183,7 +183,7 @@ def send_slowly(sender: Sender, file: Path, route: Route, report: Callable[[Prog
         with os.fdopen(reader, "rb"), StreamSource(reader) as source:
             return sender.transmit(source, route, Destination("data"), report)
     finally:
-        thread.join(10)
+        thread.join(30)
 
 
 def test_a_leader_that_freezes_when_it_has_connected_costs_its_members_nothing(tmp_path: Path, file: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_sender_that_vanishes_is_awaited_for_a_moment_and_nothing_stays_behind
         with sender_to(made) as sender, pytest.raises(Vanished):
             sender.send_file(file, Route(light(20e6)), report=vanish)
         for host in made.values():
-            assert isinstance(host.events.get(timeout=10), Listening)
-            event = host.events.get(timeout=10)
+            assert isinstance(host.events.get(timeout=30), Listening)
+            event = host.events.get(timeout=30)
             assert isinstance(event, Failed) and event.reason.startswith("control connection")
             assert not (host.directory / "data").exists()

@@ -58,7 +58,7 @@ def agents(
         for server in made.values():
             server.stop("the test is over")
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
             assert not thread.is_alive()
 
 

@@ -235,7 +235,7 @@ def test_sealed_light_shows_nothing_of_the_file(plant: Plant, file: Path, tmp_pa
     assert listener.stdout is not None
     assert listener.stdout.readline() == b"listening\n"
     status, _ = plant.send(file, *GROUP, "--sealed")
-    heard, _ = listener.communicate(timeout=20)
+    heard, _ = listener.communicate(timeout=30)
     assert status == 0 and copies_equal(plant, file, [1, 2])
     assert len(heard) > 500_000
     assert b"secret" not in heard
@@ -281,7 +281,7 @@ LISTENER = """
 import socket, sys
 from blast_transport.optical.interface import open_group_socket
 sock = open_group_socket(sys.argv[1], "239.1.2.3", 5000)
-sock.settimeout(10)
+sock.settimeout(30)
 sys.stdout.write("listening\\n")
 sys.stdout.flush()
 for _ in range(100):

@@ -31,6 +31,7 @@ from tests.support.transport_hosts import (
     sender_to,
     sending,
 )
+from tests.support.waiting import eventually
 
 SIZE = 12 << 20
 SLOW = 100e6
@@ -46,13 +47,6 @@ def file(tmp_path: Path, content: bytes) -> Path:
     path = tmp_path / "content.bin"
     path.write_bytes(content)
     return path
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def until_dark(route: Route) -> int:
@@ -88,7 +82,7 @@ def test_the_way_changes_in_mid_transfer(
         with sending(sender, file, route) as results:
             for way in later:
                 at = route.reached
-                until(lambda at=at: route.reached > at + (1 << 20) or route.reached == SIZE)
+                eventually(lambda at=at: route.reached > at + (1 << 20) or route.reached == SIZE)
                 route.go(way())
         (result,) = results
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
@@ -154,7 +148,7 @@ def test_the_same_light_goes_on_where_it_stopped(tmp_path: Path, file: Path, con
         way = light(SLOW)
         route = Route(way)
         with sending(sender, file, route) as results:
-            until(lambda: route.reached > 1 << 20)
+            eventually(lambda: route.reached > 1 << 20)
             route.darken()
             reached = until_dark(route)
             time.sleep(0.2)
@@ -169,7 +163,7 @@ def test_darkness_and_then_a_pipeline(tmp_path: Path, file: Path, content: bytes
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         route = Route(light(SLOW))
         with sending(sender, file, route) as results:
-            until(lambda: route.reached > 1 << 20)
+            eventually(lambda: route.reached > 1 << 20)
             route.darken()
             until_dark(route)
             route.go(Chain())
@@ -195,7 +189,7 @@ def test_giving_up_ends_it_and_the_next_transfer_is_whole(tmp_path: Path, file: 
         assert [outcome.reason for outcome in result.receivers] == ["the request was withdrawn"] * 2
         for one in there:
             assert one.failed().reason
-        until(lambda: all(one.files() == {} for one in there))
+        eventually(lambda: all(one.files() == {} for one in there))
         assert sender.send_file(file, Route(light())).complete == 2
         assert all(one.files() == {file.name: content} for one in there)
 

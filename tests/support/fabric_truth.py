@@ -16,7 +16,7 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
 
 OURS = "cookie=0xb1a5000000000000/0xffff000000000000"
-SETTLE_SECONDS = 12.0
+SETTLE_SECONDS = 30.0
 _COUNTERS = re.compile(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ")
 _COOKIE = re.compile(r"cookie=0xb1a5([0-9a-f]{4})([0-9a-f]{8})")
 

@@ -15,8 +15,8 @@ from mininet_topos.plan import LabPlan
 from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules
 from tests.support.live_transfer import LiveTransfer
 
-GRANT_SECONDS = 20.0
-PATIENCE = 20.0
+GRANT_SECONDS = 30.0
+PATIENCE = 30.0
 LEASE_MS = 600_000
 LOG_TAIL = 8000
 """Characters of the controller's log that pytest shows where a test fails."""

@@ -33,6 +33,7 @@ from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
+from tests.support.waiting import eventually
 
 SEGMENT = 1456
 SUITE = SUITES[BEST]
@@ -69,7 +70,7 @@ class Door:
         with suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self._thread.join(5)
+        self._thread.join(30)
 
     def _run(self) -> None:
         while True:
@@ -78,7 +79,7 @@ class Door:
             except OSError:
                 return
             try:
-                sock.settimeout(2)
+                sock.settimeout(30)
                 sock = self.wrap(sock)
                 name = read_join(sock).name
             except OSError:
@@ -204,7 +205,7 @@ class Chain:
         for runner in self.running:
             runner.stop("the test is over")
         for runner in self.running:
-            assert runner.join(5), "a thread does not end"
+            assert runner.join(30), "a thread does not end"
         for door in self.doors:
             door.close()
 
@@ -240,11 +241,4 @@ def nothing_leaks() -> Iterator[None]:
     """Every descriptor and thread that begins ends."""
     descriptors, threads = open_descriptors(), threading.active_count()
     yield
-    until(lambda: (open_descriptors(), threading.active_count()) == (descriptors, threads))
-
-
-def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.005)
+    eventually(lambda: (open_descriptors(), threading.active_count()) == (descriptors, threads))

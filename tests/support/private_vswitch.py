@@ -14,7 +14,7 @@ from mininet_topos.topology import tor_name
 from tests.support.fabric_truth import private_directory
 
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-_START_SECONDS = 10.0
+_START_SECONDS = 30.0
 DATAPATH = "datapath_type=dummy"
 """The user-space datapath once more: the machine's own Open vSwitch has the tap that `netdev` would make."""
 

@@ -64,7 +64,7 @@ class SshServer:
             yield self
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(30)
 
     def _know(self, hosts: list[str]) -> None:
         key = " ".join((self._folder / "host_key.pub").read_text().split()[:2])

@@ -49,7 +49,7 @@ from blast_transport.wire.messages import Hello
 
 LOOPBACK = "127.0.0.1"
 MTU = 1500
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 def light(rate: float = 400e6, **more: float) -> Light:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 HANGING = 30.0
 """Seconds. No test is about this number: a machine several times slower than ours needs a fraction of it."""
 
-PAUSE = 0.005
+PAUSE = 0.002
 
 
 def eventually(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:

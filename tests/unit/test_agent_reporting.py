@@ -91,7 +91,7 @@ def test_the_service_manager_hears(tmp_path, kind):
     name = str(tmp_path / "notify") if kind == "path" else f"@{tmp_path}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{name[1:]}" if kind == "abstract" else name)
-        listening.settimeout(5)
+        listening.settimeout(30)
         Notifier({"NOTIFY_SOCKET": name}).send(READY, "STATUS=0 sessions")
         Notifier({"NOTIFY_SOCKET": name}).send(STOPPING)
         assert [listening.recv(100), listening.recv(100)] == [b"READY=1\nSTATUS=0 sessions", b"STOPPING=1"]

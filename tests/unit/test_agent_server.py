@@ -6,7 +6,7 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -26,6 +26,7 @@ from blast_transport.pipeline.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import Hello, Quit
 from tests.support.certificates import Authority
+from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
 ANYWHERE = Settings(agent=AgentSection(listen=Endpoint("127.0.0.1", 0)))
@@ -88,11 +89,11 @@ class Play:
     def connect(self, credentials: Credentials | str = "") -> socket.socket:
         used = self.credentials if isinstance(credentials, str) else credentials
         sock = dialer(used)(("localhost", *self.server.endpoint), 5.0)
-        sock.settimeout(5)
+        sock.settimeout(30)
         return sock
 
     def plain(self) -> socket.socket:
-        return socket.create_connection(self.server.endpoint, 5)
+        return socket.create_connection(self.server.endpoint, 30)
 
     def begin(self, session: int, name: str = "file") -> socket.socket:
         """A client whose session runs."""
@@ -106,15 +107,8 @@ class Play:
 
     def end(self) -> None:
         self.server.stop("the test is over")
-        self.thread.join(10)
+        self.thread.join(30)
         assert not self.thread.is_alive()
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 5
-    while not is_so():
-        assert time.monotonic() < give_up
-        time.sleep(0.005)
 
 
 def quit_reason(sock: socket.socket) -> str:
@@ -293,7 +287,7 @@ def test_an_end_is_told_to_senders(play):
     sock = play.begin(7)
     play.server.stop("the agent is ending (SIGTERM)")
     assert quit_reason(sock) == "the agent is ending (SIGTERM)"
-    play.thread.join(5)
+    play.thread.join(30)
     assert not play.thread.is_alive()
     with pytest.raises(ConnectionRefusedError):
         play.plain()

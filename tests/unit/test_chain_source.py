@@ -58,7 +58,7 @@ def test_they_meet_over_tls(pool: ThreadPoolExecutor, files: Callable[..., TlsFi
     """The source's certificate names no host, and needs not."""
     nodes = ["h2", "h3", "10.0.0.3", "h7.rack3.example"]
     ends = meet(pool, files("/OU=hosts/CN=h3", alternatives), files("/CN=head"), nodes)
-    with ends[0].result(5) as node, ends[1].result(5) as source:
+    with ends[0].result(30) as node, ends[1].result(30) as source:
         node.sendall(b"to the source")
         assert source.recv(99) == b"to the source"
         assert type(node) is type(source) and "SSL" in type(node).__name__
@@ -66,7 +66,7 @@ def test_they_meet_over_tls(pool: ThreadPoolExecutor, files: Callable[..., TlsFi
 
 def test_they_meet_by_a_secret(pool: ThreadPoolExecutor) -> None:
     ends = meet(pool, SharedSecret(b"s" * 32), SharedSecret(b"s" * 32), ["h3"])
-    with ends[0].result(5) as node, ends[1].result(5) as source:
+    with ends[0].result(30) as node, ends[1].result(30) as source:
         assert node.keys.hide(1, b"k" * 32) == source.keys.hide(1, b"k" * 32)  # type: ignore[attr-defined]
 
 
@@ -76,16 +76,16 @@ def test_who_is_no_node_of_the_chain_gets_nothing(
 ) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", alternatives), files("/CN=head"), ["h3", "10.0.0.3", "h7.rack.example"])
     with pytest.raises(AuthenticationError, match="none of the hosts meant"):
-        ends[1].result(5)
-    ends[0].result(5).close()
+        ends[1].result(30)
+    ends[0].result(30).close()
 
 
 def test_a_stranger_gets_nothing(pool: ThreadPoolExecutor, files: Callable[..., TlsFiles]) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", "DNS:h3", signer=1), files("/CN=head"), ["h3"])
     with pytest.raises(AuthenticationError, match="certificate is not that of"):
-        ends[1].result(5)
+        ends[1].result(30)
     with pytest.raises(AuthenticationError):
-        ends[0].result(5)
+        ends[0].result(30)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_who_may_not_send_cannot_pass_for_the_source(
 ) -> None:
     ends = meet(pool, files("/OU=hosts/CN=h3", "DNS:h3"), files(source, "DNS:h2"), ["h3"])
     with pytest.raises(AuthenticationError, match=why):
-        ends[0].result(5)
+        ends[0].result(30)
     try:
-        ends[1].result(5).close()
+        ends[1].result(30).close()
     except AuthenticationError:
         assert why == "belongs to nobody"

@@ -16,6 +16,7 @@ from blast_controller.core.commands import CircuitChange, SetCircuits
 from blast_controller.core.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
+from tests.support.waiting import eventually
 from tl1_driver.circuits import Circuit
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
@@ -241,18 +242,11 @@ def test_what_comes_while_the_switch_is_busy_goes_out_together(lab):
     switch, found = lab
     switch.do(lambda: setattr(switch.switch.faults, "answer_delay", 0.2))
     found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
-    until(lambda: len(switch.commands) == 1)
+    eventually(lambda: len(switch.commands) == 1)
     for number in (2, 3, 4):
         found.apply(CircuitChange(number, 1, (), circuits((2 * number, 2 * number + 1))))
     assert set(found.answers(4)) == {(number, 1) for number in (1, 2, 3, 4)}
     assert switch.commands[1:] == ["ent 10004&10006&10008,20005&20007&20009"]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appears():

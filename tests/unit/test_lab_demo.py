@@ -162,4 +162,4 @@ def test_a_signal_ends_in_order_and_a_second_one_changes_nothing(number):
         assert holder.stdout.readline() == "removing\n"
         os.kill(holder.pid, signal.SIGTERM)
         assert holder.stdout.readline() == "removed\n"
-        assert holder.wait(5) == 143
+        assert holder.wait(30) == 143

@@ -52,9 +52,9 @@ def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
     told = queue.SimpleQueue()
     process = launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)")
     process.watch(told.put)
-    assert told.get(timeout=10) == "the thing ended with status 3: no mirrors today"
+    assert told.get(timeout=30) == "the thing ended with status 3: no mirrors today"
     process.watch(told.put)
-    assert told.get(timeout=10).startswith("the thing ended"), "also when it is over already"
+    assert told.get(timeout=30).startswith("the thing ended"), "also when it is over already"
     for end in (LabProcess.stop, LabProcess.kill):
         process = launch(READY)
         process.watch(told.put)

@@ -27,7 +27,7 @@ from blast_transport.wire.relaying import (
 
 HELLO = Hello(7, 10, 1456, 44, "fast", "file", "name")
 REPAIR = Repair(7, ((0, bytes(60_000)),))
-PATIENCE = 10.0
+PATIENCE = 30.0
 NOT_THERE = "cannot connect to c:3: Connection refused"
 
 

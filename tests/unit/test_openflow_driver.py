@@ -35,11 +35,11 @@ def test_it_starts_and_stops_again_in_one_process() -> None:
         driver = _driver(events, queue.Queue())
         driver.start()
         driver.apply(NOTHING)
-        answers = [events.get(timeout=5) for _ in range(2)]
+        answers = [events.get(timeout=30) for _ in range(2)]
         assert [(a.reservation, a.step) for a in answers if isinstance(a, StepFailed)] == [(7, 1), (8, 1)]
         driver.stop()
         with pytest.raises(OSError, match="refused"):
-            socket.create_connection(("127.0.0.1", driver.port), timeout=5)
+            socket.create_connection(("127.0.0.1", driver.port), timeout=30)
         assert events.empty()
 
 
@@ -55,7 +55,7 @@ def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: P
     driver.start()
 
     def connect() -> ssl.SSLSocket:
-        plain = socket.create_connection(("127.0.0.1", driver.port), timeout=5)
+        plain = socket.create_connection(("127.0.0.1", driver.port), timeout=30)
         return context.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def shown(stream: ssl.SSLSocket) -> str:
@@ -81,7 +81,7 @@ def test_a_callback_that_fails_ends_the_process() -> None:
     driver = OpenFlowDriver(ANYWHERE, RuleSettings(), {}, "239.77.0.0/16", fail, fatal.put)
     driver.start()
     driver.apply(NOTHING)
-    assert str(fatal.get(timeout=5)) == "the daemon's fault"
+    assert str(fatal.get(timeout=30)) == "the daemon's fault"
     driver.stop()
 
 
@@ -158,5 +158,5 @@ def test_readings_and_probes_of_a_tor_that_is_away_are_nothing() -> None:
     driver.look(1)
     driver.probe(1, 9, b"x")
     driver.apply(NOTHING)
-    assert isinstance(events.get(timeout=5), StepFailed)
+    assert isinstance(events.get(timeout=30), StepFailed)
     driver.stop()

@@ -17,7 +17,7 @@ def manager(request, tmp_path):
     name = f"@blast-test-{uuid.uuid4().hex}" if request.param == "abstract" else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{name[1:]}" if name.startswith("@") else name)
-        listening.settimeout(5)
+        listening.settimeout(30)
         yield {"NOTIFY_SOCKET": name}, lambda: listening.recv(4096).decode().split("\n")
 
 

@@ -104,7 +104,7 @@ def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
     assert not failed
     connected[0].close()
     for sock in made:
-        sock.settimeout(2)
+        sock.settimeout(30)
         assert sock.recv(1) == b""
         sock.close()
 
@@ -146,7 +146,7 @@ def test_scouts_are_handed_over_or_recalled(waker: Waker) -> None:
     waker.run()
     scouts.recall()
     waker.run()
-    made["unwanted"].settimeout(2)
+    made["unwanted"].settimeout(30)
     assert made["unwanted"].recv(1) == b""
     assert failed == ["cannot connect to dead: Connection refused"]
     connected[0].close()

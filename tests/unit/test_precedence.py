@@ -36,7 +36,7 @@ def test_only_the_opening_is_expedited(connect: Dialer, admission: Admission) ->
         dialled = pool.submit(connect, ("h", *listener.getsockname()), 5.0)
         accepted, _ = listener.accept()
         assert syn_of(accepted)[1] == EXPEDITED
-        with admission.admit(accepted, "x").sock, dialled.result(5) as sock:
+        with admission.admit(accepted, "x").sock, dialled.result(30) as sock:
             assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == BEST_EFFORT
 
 

@@ -24,6 +24,7 @@ from blast_controller.rpc.dispatch import answer, deferred_reply
 from blast_controller.rpc.framed_server import FramedServer, ServerLimits
 from blast_controller.rpc.messages import ServiceCodec
 from tests.support.memory_controller import MemoryController, serving
+from tests.support.waiting import HANGING, eventually
 
 
 class Parking(MemoryController):
@@ -44,14 +45,14 @@ class Parking(MemoryController):
 
     def until(self, condition) -> None:
         with self.changed:
-            assert self.changed.wait_for(condition, 20)
+            assert self.changed.wait_for(condition, HANGING)
 
 
 class Wire:
     """A client that speaks frames and nothing else."""
 
     def __init__(self, host: str, port: int, protocol=TBinaryProtocolAccelerated) -> None:
-        self.socket = socket.create_connection((host, port), 20)
+        self.socket = socket.create_connection((host, port), 30)
         self.protocol = protocol
 
     def __enter__(self):
@@ -102,13 +103,6 @@ class Wire:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
-
-
-def eventually(condition) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, "did not come true"
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -298,14 +292,14 @@ def test_a_wait_that_is_parked_after_its_client_vanished_is_cancelled_too():
 
         def awaitEvent(self, connection, *arguments):
             self.started.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(30)
             return super().awaitEvent(connection, *arguments)
 
     handler = Slow()
     with serving(handler) as (server, host, port):
         with Wire(host, port) as wire:
             wire.send("awaitEvent", "late", 0, 1000)
-            assert handler.started.wait(20)
+            assert handler.started.wait(30)
         eventually(lambda: server.counters.connections == 0)
         assert handler.disconnects == []
         handler.go_on.set()
@@ -519,7 +513,7 @@ def test_stopping_ends_waits_lets_calls_finish_and_can_be_repeated():
         waiting.send("awaitEvent", "k", 0, 1000)
         handler.until(lambda: handler.waits)
         working.send("fabric")
-        assert handler.started.wait(20)
+        assert handler.started.wait(30)
         server.stop()
         assert len(working.result("fabric", working.receive()).racks) == 4
         assert waiting.is_closed() and working.is_closed()
@@ -540,14 +534,14 @@ def test_a_call_that_outstays_the_grace_does_not_hold_up_the_stop():
 
         def fabric(self, connection):
             self.started.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(30)
             return super().fabric(connection)
 
     handler = Stuck()
     server = FramedServer(BlastOperator, handler)
     with Wire(*server.start(port=0)) as wire:
         wire.send("fabric")
-        assert handler.started.wait(20)
+        assert handler.started.wait(30)
         try:
             server.stop(grace=0.05)
             assert wire.is_closed()

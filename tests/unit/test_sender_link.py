@@ -47,7 +47,7 @@ def pair(stack: ExitStack) -> tuple[socket.socket, socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = stack.enter_context(socket.create_connection(listener.getsockname()))
         far = stack.enter_context(listener.accept()[0])
-    far.settimeout(5)
+    far.settimeout(30)
     return near, far
 
 
@@ -116,7 +116,7 @@ class Sender:
 
     def __init__(self, receiver: Receiver, hello: Hello, stack: ExitStack) -> None:
         self.sock = stack.enter_context(socket.create_connection(receiver.address))
-        self.sock.settimeout(5)
+        self.sock.settimeout(30)
         self._decoder, self._waiting = Decoder(), list[Message]()
         self.say(hello)
 
@@ -141,7 +141,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     thread.start()
     yield made
     made.stop()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()
 
 

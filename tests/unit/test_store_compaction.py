@@ -12,6 +12,7 @@ from blast_controller.store.errors import StoreFault
 from blast_controller.store.files import connect, wal_of
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
+from tests.support.waiting import eventually
 
 
 def row(number):
@@ -84,18 +85,11 @@ class Uncompactable:
         raise self.error
 
 
-def until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def test_the_compactor_survives_a_fault_of_the_store(caplog):
     store, failures = Uncompactable(StoreFault("no room today")), []
     compactor = Compactor(store, failures.append, interval=0.005)
     compactor.start()
-    until(lambda: store.calls > 2)
+    eventually(lambda: store.calls > 2)
     compactor.stop()
     assert not failures
     assert "no room today" in caplog.text
@@ -105,7 +99,7 @@ def test_the_compactor_tells_of_what_should_never_happen():
     store, failures = Uncompactable(ZeroDivisionError()), []
     compactor = Compactor(store, failures.append, interval=0.005)
     compactor.start()
-    until(lambda: failures)
+    eventually(lambda: failures)
     compactor.stop()
     assert failures == [store.error]
     assert store.calls == 1

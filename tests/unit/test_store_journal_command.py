@@ -199,7 +199,7 @@ def test_followed_it_goes_on_with_what_comes(store):
         for key in ("first", "second"):
             store.commit([Record("request", key, {})], at=0.0)
             assert f"  {key}" in process.stdout.readline()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
     finally:
         watchdog.cancel()
         process.kill()

@@ -180,7 +180,7 @@ import socket, struct, sys
 receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 receiver.setsockopt(socket.IPPROTO_UDP, 104, 1)
 receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-receiver.settimeout(5)
+receiver.settimeout(30)
 receiver.bind(("127.0.0.1", 0))
 sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sender.setsockopt(socket.IPPROTO_UDP, 103, 1000)
@@ -269,11 +269,11 @@ def test_the_relay_delays_both_ways_and_passes_the_end_on():
 
 
 def _talk(port: int, server: socket.socket) -> None:
-    server.settimeout(5)
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as near:
+    server.settimeout(30)
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as near:
         far, _ = server.accept()
         with far:
-            far.settimeout(5)
+            far.settimeout(30)
             for source, target in ((near, far), (far, near)):
                 began = time.monotonic()
                 source.sendall(b"x" * 100_000)

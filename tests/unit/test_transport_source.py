@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
 from blast_transport.store.source import FileSource, StreamSource, opened_file
+from tests.support.waiting import eventually
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 
 
 @contextmanager
@@ -41,13 +42,6 @@ def close(descriptor: int) -> None:
 def read(source: StreamSource | FileSource, offset: int, count: int) -> bytes:
     view = memoryview(bytearray(count))
     return bytes(view[: source.read(offset, view)])
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_a_file_is_read_anywhere_and_ends_where_it_ends(tmp_path: Path) -> None:
@@ -148,19 +142,19 @@ def test_reading_waits_for_a_slow_producer() -> None:
 def test_a_full_ring_stops_reading_until_something_is_released() -> None:
     with streaming(capacity=100) as (writer, source):
         os.write(writer, bytes(range(250)))
-        wait_until(lambda: source.available == 100)
+        eventually(lambda: source.available == 100)
         time.sleep(0.02)
         assert source.available == 100
         assert read(source, 0, 100) == bytes(range(100))
         source.release(70)
-        wait_until(lambda: source.available == 170)
+        eventually(lambda: source.available == 170)
         assert read(source, 70, 100) == bytes(range(70, 170))
         with pytest.raises(ForgottenError) as caught:
             read(source, 69, 1)
         assert caught.value.lowest == 70
         source.release(10)
         source.release(1 << 40)
-        wait_until(lambda: source.available == 250)
+        eventually(lambda: source.available == 250)
         assert read(source, 170, 80) == bytes(range(170, 250))
 
 
