@@ -41,3 +41,16 @@ async def eventually_async(condition: Callable[[], T], what: str = "it to come t
 
 def _waited_in_vain(what: str, within: float, answer: object) -> AssertionError:
     return AssertionError(f"waited {within:g} s in vain for {what}; the last answer was {answer!r}")
+
+
+def for_a_while(condition: Callable[[], object], what: str, seconds: float = 0.1) -> None:
+    """Ask `condition` for so many seconds: its answer stays true.
+
+    Only for what has no other sign than that nothing happens. A busy machine looks less often: it may miss a fault,
+    but it sees none that is not there. Raises AssertionError that names `what`.
+    """
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        assert condition(), f"{what} did not last {seconds:g} s"
+        time.sleep(PAUSE)
+    assert condition(), f"{what} did not last {seconds:g} s"

@@ -20,6 +20,7 @@ from blast_transport.agent.remote_hosts import HostBook
 from blast_transport.agent.remote_script import COMPLAINT, start_line
 from blast_transport.agent.remote_start import StartOptions, started_agents
 from blast_transport.errors import WrongInputError
+from tests.support.waiting import eventually
 
 READY = b'{"event": "ready", "host": "0.0.0.0", "port": 4711, "suites": ["sha256"]}'
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "tcsh", "csh", "fish", "ksh") if shutil.which(shell)]
@@ -183,10 +184,7 @@ def host(tmp_path: Path):
 
 
 def gone(host) -> None:
-    give_up = time.monotonic() + 10
-    while host.left:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    eventually(lambda: not host.left, "an empty folder")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -208,7 +206,7 @@ def test_a_slow_line_is_waited_for(host, bundle):
     process = host.start(start_line(len(bundle)), bundle[:1000])
     order = bundle[1000:] + host.order()
     for start in range(0, len(order), 50_000):
-        time.sleep(0.02)
+        time.sleep(0.02)  # a slow line
         process.stdin.write(order[start : start + 50_000])
         process.stdin.flush()
     assert json.loads(process.stdout.readline())["event"] == "ready"

@@ -35,7 +35,7 @@ def launch(tmp_path):
 
 def test_ready_line_is_found_among_other_output(launch, tmp_path):
     process = launch(READY)
-    assert process.wait_ready(10)["thrift"] == "127.0.0.1:1"
+    assert process.wait_ready(30)["thrift"] == "127.0.0.1:1"
     assert process.running
     assert f"BLAST_LAB={MARK}".encode() in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
     process.stop()
@@ -45,7 +45,7 @@ def test_ready_line_is_found_among_other_output(launch, tmp_path):
 
 def test_death_before_ready_is_told_with_the_last_words(launch):
     with pytest.raises(ProcessFault, match="status 3: no mirrors today"):
-        launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(10)
+        launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(30)
 
 
 def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
@@ -58,7 +58,7 @@ def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
     for end in (LabProcess.stop, LabProcess.kill):
         process = launch(READY)
         process.watch(told.put)
-        process.wait_ready(10)
+        process.wait_ready(30)
         end(process)
         with pytest.raises(queue.Empty):
             told.get(timeout=0.2)
@@ -72,7 +72,7 @@ def test_silence_is_told_after_the_deadline(launch):
 def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
     monkeypatch.setattr("mininet_topos.process._STOP_SECONDS", 0.2)
     process = launch(f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}")
-    process.wait_ready(10)
+    process.wait_ready(30)
     process.stop()
     assert not process.running
 
@@ -83,7 +83,7 @@ def test_missing_command(tmp_path):
 
 
 def test_processes_of_other_labs_are_not_found(launch):
-    launch(READY).wait_ready(10)
+    launch(READY).wait_ready(30)
     assert marked_processes("b000") == set()
 
 

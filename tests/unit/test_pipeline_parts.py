@@ -17,6 +17,7 @@ from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.link import Link
 from blast_transport.pipeline.messages import Alive, Get, Quit, Why
 from blast_transport.pipeline.waker import Waker
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -35,11 +36,11 @@ def pair() -> Iterator[tuple[Link, Link]]:
 
 
 def run_until(waker: Waker, condition: object) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
+    def holds() -> bool:
         waker.run()
-        time.sleep(0.001)
+        return bool(condition())  # type: ignore[operator]
+
+    eventually(holds)
 
 
 def test_a_leg_knows_its_members() -> None:

@@ -301,7 +301,7 @@ def test_kill_9_at_any_moment_leaves_whole_commits(tmp_path, request):
         )
         try:
             acknowledged = int(writer.stdout.readline())
-            time.sleep(random.uniform(0, 0.03))
+            time.sleep(random.uniform(0, 0.03))  # the moment of the kill is random on purpose
         finally:
             writer.kill()
             rest = writer.stdout.read()

