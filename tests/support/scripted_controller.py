@@ -18,6 +18,7 @@ from blast_api.ttypes import (
     RequestStatus,
     TransferReport,
 )
+from tests.support.waiting import eventually_async
 
 SIZE = 30_000
 RATE = 8e5
@@ -54,9 +55,7 @@ class ScriptedController:
 
     async def until(self, number_told: int) -> int:
         """Wait until so much has been told; the last of it."""
-        async with asyncio.timeout(5):
-            while len(self.told) < number_told:
-                await asyncio.sleep(0.002)
+        await eventually_async(lambda: len(self.told) >= number_told, "what the sender tells")
         return self.told[-1][1]
 
     async def submit(self, request: MulticastRequest) -> RequestStatus:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Sequence
 from itertools import pairwise
 
@@ -12,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_api.ttypes import EventKind, MulticastRequest, PartState, Rejected
+from blast_client import delivery, part_sending
 from blast_client.calls import ControllerUnreachable
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
 from blast_transport.errors import LightPathError
 from blast_transport.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import Chain, Dark, GiveUp, Light, Order, Route
 from tests.support.scripted_controller import RATE, SIZE, ScriptedController
+from tests.support.virtual_time import give_virtual_time
+
+pytestmark = pytest.mark.virtual_time
 
 CHAIN = Chain(("b",))
 REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, mayPause=True)
@@ -26,20 +29,20 @@ REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, may
 class Carrier:
     """Moves bytes at `chain_rate` or the light's, as the data plane would; `ways` are those it took.
 
-    Its own side of the light breaks at byte `breaks_at`. The first light does not bring more than `middle`: however
-    long the machine is busy with other things, something happens in the middle then.
+    Its own side of the light breaks at byte `breaks_at`. The first light does not bring more than `middle`.
     """
 
     def __init__(self, chain_rate: float = RATE / 10, breaks_at: int = SIZE, middle: int = SIZE) -> None:
         self.ways: list[str] = []
+        self._loop = asyncio.get_running_loop()
         self._chain_rate, self._breaks_at, self._middle = chain_rate, breaks_at, middle
 
     def __call__(self, receivers: Sequence[str], route: Route) -> TransferResult:
         way: Order = route.first
-        reason, before = "", time.monotonic()
+        reason, before = "", self._loop.time()
         self._note(way)
         while route.reached < SIZE and not reason:
-            time.sleep(0.002)
+            self._loop.pause(0.002)
             while (order := route.take_order()) is not None:
                 way = order
                 self._note(order)
@@ -49,7 +52,7 @@ class Carrier:
                 way = route.otherwise
                 self._note(way)
                 route.light_broke("the interface is down")
-            now = time.monotonic()
+            now = self._loop.time()
             stop = self._middle if self.ways == ["light"] else SIZE
             route.reached = min(stop, route.reached + self._moved(way, before, now))
             before = now
@@ -66,6 +69,11 @@ class Carrier:
         name = names[type(way)]
         if not self.ways or self.ways[-1] != name:
             self.ways.append(name)
+
+
+@pytest.fixture(autouse=True)
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_virtual_time(monkeypatch, delivery, part_sending)
 
 
 async def delivering(controller: ScriptedController, carrier: Carrier, story: Awaitable[None]) -> Delivered:

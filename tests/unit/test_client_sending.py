@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 import pytest
 
+import blast_client.sending
 from blast_api.ttypes import (
     EventKind,
     MulticastRequest,
@@ -15,6 +15,7 @@ from blast_api.ttypes import (
     Rejected,
     RequestStatus,
 )
+from blast_client import part_sending
 from blast_client.part_plan import WrongGrant
 from blast_client.part_sending import PartSent
 from blast_client.sending import send
@@ -22,27 +23,32 @@ from blast_transport.errors import LightPathError
 from blast_transport.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import Dark, GiveUp, Light, Route
 from tests.support.scripted_controller import SIZE, ScriptedController
+from tests.support.virtual_time import give_virtual_time
+from tests.support.waiting import eventually_async
+
+pytestmark = pytest.mark.virtual_time
 
 
 class Carrier:
     """Counts the bytes that it may send while its route shines, as the data plane would."""
 
     def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self.lights: list[Light | Dark] = []
         self.sent_in_the_dark = 0
 
     def __call__(self, receivers: Sequence[str], route: Route) -> TransferResult:
         light, reason = route.first, ""
-        before = time.monotonic()
+        before = self._loop.time()
         while route.reached < SIZE and not reason:
-            time.sleep(0.002)
+            self._loop.pause(0.002)
             while (order := route.take_order()) is not None:
                 if isinstance(order, GiveUp):
                     reason = order.reason
                 else:
                     light = order
                     self.lights.append(order)
-            now = time.monotonic()
+            now = self._loop.time()
             if isinstance(light, Light):
                 lit = max(0.0, min(now, light.until) - before)
                 route.reached = min(SIZE, route.reached + int(lit * light.rate / 8))
@@ -57,6 +63,11 @@ REQUEST = MulticastRequest(key="k", sender="a", receivers=["b"], bytes=SIZE, may
 @pytest.fixture
 def controller() -> ScriptedController:
     return ScriptedController()
+
+
+@pytest.fixture(autouse=True)
+def virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_virtual_time(monkeypatch, part_sending, blast_client.sending)
 
 
 async def sending(controller: ScriptedController, carrier: Carrier, story: object) -> list[PartSent]:
@@ -121,9 +132,7 @@ async def test_a_finish_that_crosses_a_pause_is_made_good(controller: ScriptedCo
 
     async def story() -> None:
         controller.grant(lease_ms=2000)
-        async with asyncio.timeout(3):
-            while controller.busy_finishes:
-                await asyncio.sleep(0.002)
+        await eventually_async(lambda: not controller.busy_finishes, "the finish")
         controller.say(EventKind.PAUSED)
         assert await controller.until(1) == SIZE
         controller.grant(first_byte=SIZE)
@@ -166,8 +175,7 @@ async def test_a_wrong_grant_is_the_controllers_fault_and_stops_the_carrier(cont
     async with asyncio.timeout(5):
         with pytest.raises(WrongGrant):
             await send(controller, REQUEST, carry)
-        while not carried:
-            await asyncio.sleep(0.002)
+        await eventually_async(lambda: carried, "the carrier's end")
     assert carried[0].complete == 0
 
 
