@@ -106,7 +106,7 @@ class ControllerProcess:
 
     def expect_none(self, seconds: float, **fields: Any) -> None:
         """Nothing with these fields has come or comes in the next `seconds`."""
-        time.sleep(seconds)
+        time.sleep(seconds)  # nothing tells that nothing comes
         while not self._events.empty():
             self._kept.append(self._events.get())
         assert not [event for event in self._kept if fields.items() <= event.items()]
@@ -324,10 +324,7 @@ class Bridge:
 
         Open vSwitch answers a barrier before its cache of recent decisions is revalidated, milliseconds later.
         """
-        limit = time.monotonic() + 5.0
-        while (reached := self.reach(port, source, destination)) != expected and time.monotonic() < limit:
-            pass
-        assert reached == expected
+        eventually(lambda: self.reach(port, source, destination) == expected, f"packets at exactly {expected}")
         assert self.reach(port, source, destination) == expected
 
     def _drain(self) -> None:
@@ -341,7 +338,7 @@ class Bridge:
         return frames
 
     def _until_fence(self, number: int, mark: bytes) -> Iterator[bytes]:
-        limit = time.monotonic() + 5.0
+        limit = time.monotonic() + DEADLINE
         while select.select([self.sockets[number]], [], [], max(0.0, limit - time.monotonic()))[0]:
             frame = self.sockets[number].recv(4096)
             if frame[14:22] == mark:

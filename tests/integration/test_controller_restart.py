@@ -16,6 +16,7 @@ import pytest
 from blast_api.ttypes import Grant, MulticastRequest
 from blast_client import Client
 from mininet_topos.plan import LabPlan
+from tests.support.waiting import eventually
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
@@ -37,11 +38,10 @@ def lab():
 
 
 def wait_for_devices(lab: Lab) -> None:
-    deadline = time.monotonic() + PATIENCE
     with Client(lab.thrift) as client:
-        while not all(d.connected for d in (*client.fabric().racks, *client.fabric().opticalSwitches)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(
+            lambda: all(d.connected for d in (*client.fabric().racks, *client.fabric().opticalSwitches)), "all devices"
+        )
 
 
 def grant(lab: Lab, key: str) -> Grant:
@@ -88,10 +88,7 @@ def activity(lab: Lab, event: str) -> list[str]:
 
 
 def wait_until_ended(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not _is_zombie_or_gone(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: _is_zombie_or_gone(pid), "the controller's end")
 
 
 def _is_zombie_or_gone(pid: int) -> bool:
@@ -108,7 +105,7 @@ def test_a_controller_that_ends_leaves_the_light_as_it_is(lab, how):
     assert len(lit) == 3 and any("239.77." in rule for rule in held)
     os.kill(lab.controller_pid, how)
     wait_until_ended(lab.controller_pid)
-    time.sleep(0.3)
+    time.sleep(0.3)  # nothing tells that nothing more is done
     assert circuits(lab) == lit
     after = rules(lab)
     assert after.keys() == held.keys()
@@ -121,10 +118,7 @@ def test_a_reload_with_light_touches_no_device(lab):
     text = lab.config.read_text()
     lab.config.write_text(text.replace("[controller]", "[controller]\nlease_minimum_ms = 77_000", 1))
     os.kill(lab.controller_pid, signal.SIGHUP)
-    deadline = time.monotonic() + PATIENCE
-    while not activity(lab, "reload"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: activity(lab, "reload"), "the reload in the log")
     assert circuits(lab) == lit
     after = rules(lab)
     assert after.keys() == held.keys() and all(after[rule] > age for rule, age in held.items())
@@ -139,10 +133,7 @@ def test_grants_and_releases_are_in_the_log(lab):
     given = grant(lab, "told")
     with Client(lab.thrift) as client:
         client.finish("told")
-    deadline = time.monotonic() + PATIENCE
-    while not activity(lab, "release"):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: activity(lab, "release"), "the release in the log")
     (line,) = activity(lab, "grant")
     assert f"request=told reservation={given.reservation}" in re.sub(r" part=\d+.*reservation", " reservation", line)
     assert json.dumps("told") not in line and "epoch=" in line

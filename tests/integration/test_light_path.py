@@ -18,6 +18,7 @@ from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.plan import LabPlan, preset
+from tests.support.waiting import eventually
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
@@ -231,10 +232,7 @@ def _send_frames(stage: Stage, host: str, destination: str, rest: str) -> None:
 
 
 def _wait_until_sent(stage: Stage, rack: int, packets: int) -> None:
-    deadline = time.monotonic() + 5
-    while stage.lab.counters.uplink(rack).sent_packets < packets:
-        assert time.monotonic() < deadline, "the packet network does not carry what it must"
-        time.sleep(0.02)
+    eventually(lambda: stage.lab.counters.uplink(rack).sent_packets >= packets, "the packet network to carry it")
 
 
 def test_a_foreign_cross_connect_in_the_way_fails_the_request_cleanly(stage: Stage) -> None:
@@ -280,11 +278,8 @@ def test_garbage_at_the_openflow_port_is_one_line_in_the_log(stage: Stage) -> No
         with suppress(ConnectionResetError):
             while stranger.recv(4096):
                 pass
-    deadline = time.monotonic() + 5
-    while "does not speak OpenFlow 1.3" not in log.read_text()[already:]:
-        assert time.monotonic() < deadline, "nobody says what happened"
-        time.sleep(0.02)
-    time.sleep(0.1)
+    eventually(lambda: "does not speak OpenFlow 1.3" in log.read_text()[already:], "a word of what happened")
+    time.sleep(0.1)  # nothing tells that nothing more is said
     said = log.read_text()[already:]
     assert said.count("does not speak OpenFlow 1.3") == 1 and "Traceback" not in said
     assert all(rack.connected for rack in stage.client.fabric().racks)

