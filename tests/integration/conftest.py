@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from mininet_topos.counters import Traffic, interface_traffic
 from mininet_topos.netdev import batch, query
 from mininet_topos.optical_fabric import OpticalFabric
 from mininet_topos.plan import LabPlan
+from tests.support.waiting import at_rest, eventually
 
 if TYPE_CHECKING:
     from mininet_topos.lab import Lab
@@ -73,8 +73,7 @@ class LightBench:
         """Put frames into the transmit fibre of a rack; rack → how many came out of its receive fibre."""
         before = self.light()
         emit(self.lab.names.optical_at_tor(rack, 1), frames)
-        time.sleep(0.05)
-        after = self.light()
+        after = at_rest(self.light)
         return {n: seen for n in after if (seen := after[n].received_packets - before[n].received_packets)}
 
     def steer(self, rack: int, match: str, actions: str) -> None:
@@ -92,7 +91,4 @@ def emit(interface: str, frames: int) -> None:
         frame = bytes.fromhex("01005e4d0001 02b1a5000101 0800".replace(" ", "")) + bytes(500)
         for _ in range(frames):
             sender.send(frame)
-        deadline = time.monotonic() + 5
-        while interface_traffic(interface).sent_packets < before + frames:
-            assert time.monotonic() < deadline, "the transmitter did not send"
-            time.sleep(0.005)
+        eventually(lambda: interface_traffic(interface).sent_packets >= before + frames, "the transmitter to send")

@@ -17,6 +17,7 @@ import pytest
 from blast_api.ttypes import FabricStatus, Unsupported
 from blast_client import Client
 from mininet_topos.plan import LabPlan
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from mininet_topos.lab import Lab
@@ -32,10 +33,7 @@ def blast(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 def wait_for(controller: str, wanted: Callable[[FabricStatus], bool]) -> None:
     with Client(controller) as client:
-        deadline = time.monotonic() + 15
-        while not wanted(client.fabric()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: wanted(client.fabric()), "the fabric to be as wanted")
 
 
 def everything_is_connected(fabric: FabricStatus) -> bool:
@@ -159,7 +157,7 @@ def test_a_killed_demo_leaves_nothing_behind_after_down(tmp_path: Path) -> None:
                 break
         mine = [lab for lab in _labs() if _belongs(lab, demo.pid)]
         assert mine, "the demo has a lab"
-        time.sleep(0.3)
+        time.sleep(0.3)  # in the middle of it
     finally:
         os.killpg(demo.pid, signal.SIGKILL)
         demo.wait()

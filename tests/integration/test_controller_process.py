@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from blast_client import Client
+from tests.support.waiting import eventually
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 PATIENCE = 30.0
@@ -180,10 +181,8 @@ def test_the_optimiser_comes_and_goes_with_its_setting(manager):
     (pid,) = wait_for_optimisers(manager, 1)
     manager.signal(signal.SIGKILL)
     manager.process.wait(PATIENCE)
-    deadline = time.monotonic() + PATIENCE
-    while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-        assert time.monotonic() < deadline, "it outlives its controller"
-        time.sleep(0.05)
+    command_line = Path(f"/proc/{pid}/cmdline")
+    eventually(lambda: not (command_line.exists() and command_line.read_bytes()), "the end of a controller's optimiser")
 
 
 def optimisers(manager):
@@ -194,10 +193,13 @@ def optimisers(manager):
 
 
 def wait_for_optimisers(manager, count):
-    deadline = time.monotonic() + PATIENCE
-    while len(found := optimisers(manager)) != count:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)
+    found = []
+
+    def as_many() -> bool:
+        found[:] = optimisers(manager)
+        return len(found) == count
+
+    eventually(as_many, f"{count} optimisers")
     return found
 
 
@@ -254,7 +256,7 @@ def test_no_secret_is_logged(manager, tmp_path):
             session.settimeout(PATIENCE)
             assert b"open-sesame-7" in session.recv(4096), "the switch is told"
             session.sendall(b"open-sesame-7 is what you said\r\n\r\n nonsense;\r\n>")
-            time.sleep(0.3)
+            time.sleep(0.3)  # for all that it might log of this
         manager.signal(signal.SIGTERM)
         assert manager.process.wait(PATIENCE) == 0
     assert "open-sesame-7" not in manager.log.read_text()

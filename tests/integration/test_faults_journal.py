@@ -153,7 +153,7 @@ def test_a_second_controller_with_a_journal_of_its_own_is_refused_by_the_tors(
                 wait_for(client.fabric, lambda f: f.opticalSwitches[0].connected, "the TL1 session of the second")
                 log = tmp_path / "second.log"
                 wait_for(log.read_text, lambda text: "another controller is the master" in text, "a ToR to refuse it")
-                time.sleep(3 * RETRY_SECONDS)
+                time.sleep(3 * RETRY_SECONDS)  # in which it comes back, and should say nothing more
                 refusals = [line for line in log.read_text().splitlines() if "another controller is the master" in line]
                 assert len(refusals) <= len(lab.plan.datapaths), "one line for each ToR, however often it comes back"
                 foreign = client.reconcile(dry_run=True).foreign

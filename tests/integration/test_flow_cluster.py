@@ -7,13 +7,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually
 from tests.unit.test_flow_scenarios import SMALL
 
 pytest.importorskip("distributed")
@@ -42,13 +42,7 @@ def started(log: Path, *command: str) -> Iterator[None]:
 
 def said(log: Path, pattern: str) -> str:
     """What a process says by and by."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        found = re.search(pattern, log.read_text())
-        if found:
-            return found[1]
-        time.sleep(0.05)
-    raise AssertionError(f"{log.name} has not said {pattern}: {log.read_text()}")
+    return eventually(lambda: re.search(pattern, log.read_text()), f"{pattern} in {log.name}", PATIENCE)[1]
 
 
 @pytest.fixture

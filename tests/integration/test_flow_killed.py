@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import eventually
 from tests.unit.test_flow_scenarios import SMALL
 
 SEEDS = 40
@@ -26,10 +26,7 @@ def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
     flow += ["--compute", "1", "--json", "--processes", "1"]
 
     with subprocess.Popen([*flow, "--keep", str(kept)], env=environment, stdout=subprocess.DEVNULL) as first:
-        end = time.monotonic() + PATIENCE
-        while not (kept.is_dir() and len(list(kept.glob("*.json"))) >= 3):
-            assert time.monotonic() < end, "no result after a minute"
-            time.sleep(0.002)
+        eventually(lambda: kept.is_dir() and len(list(kept.glob("*.json"))) >= 3, "three results", PATIENCE)
         first.kill()
     before = {file.name: file.stat().st_mtime_ns for file in kept.glob("*.json")}
     assert 3 <= len(before) < 4 * SEEDS, "it was over before it was killed"

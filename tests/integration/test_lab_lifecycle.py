@@ -17,6 +17,7 @@ from mininet_topos import registry
 from mininet_topos.cleanup import bridges_of, down, found_labs, links_of, marked_processes
 from mininet_topos.errors import PlanError, ProcessFault
 from mininet_topos.plan import LabPlan, preset
+from tests.support.waiting import at_rest, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -90,12 +91,9 @@ def test_a_killed_lab_is_removed_exactly(lab_process, make_lab):
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.4, 0.7])
 def test_a_lab_killed_while_it_is_built_is_removed(lab_process, seconds):
     process = lab_process()
-    deadline = time.monotonic() + 30
     # A lab exists from its claim on, which a process reaches sooner or later, as busy as the machine is.
-    while not registry.labs_built_by(process.pid):
-        assert process.poll() is None and time.monotonic() < deadline, "the lab was not begun"
-        time.sleep(0.005)
-    time.sleep(seconds * random.uniform(0.8, 1.2))
+    eventually(lambda: registry.labs_built_by(process.pid) or process.poll() is not None, "the lab's begin")
+    time.sleep(seconds * random.uniform(0.8, 1.2))  # the moment of the kill is random on purpose
     process.kill()
     process.wait()
     (lab,) = registry.labs_built_by(process.pid)
@@ -311,5 +309,4 @@ def light_from_1_to_2(lab, frames=20):
         fibre.bind((lab.names.optical_at_tor(1, 1), 0))
         for _ in range(frames):
             fibre.send(bytes.fromhex("01005e4d000102b1a50001010800") + bytes(200))
-    time.sleep(0.2)
-    return lab.counters.optical(2).received_packets - before
+    return at_rest(lambda: lab.counters.optical(2).received_packets) - before

@@ -13,6 +13,7 @@ import pytest
 
 from mininet_topos.cleanup import down
 from mininet_topos.registry import labs_built_by
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.lab
 
@@ -53,11 +54,9 @@ def test_a_trace_is_replayed_with_real_data(command: list[str]) -> None:
 def test_a_killed_replay_is_removed(command: list[str]) -> None:
     replay = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while not (labs := labs_built_by(replay.pid)):
-            assert replay.poll() is None and time.monotonic() < deadline
-            time.sleep(0.1)
-        time.sleep(3)
+        eventually(lambda: labs_built_by(replay.pid) or replay.poll() is not None, "the replay's lab")
+        labs = labs_built_by(replay.pid)
+        time.sleep(3)  # in the middle of it, wherever that is
     finally:
         replay.send_signal(signal.SIGKILL)
         replay.wait()

@@ -7,7 +7,6 @@ import os
 import statistics
 import subprocess
 import sysconfig
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def test_a_dark_leg_is_avoided_and_taken_out_of_use(bench: FaultBench) -> None:
     request = bench.new_request("r1h1", "r2h1", "r3h1")
     grant = bench.grant(request)
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
-        time.sleep(0.3)
+        transfer.goes_on()
     assert transfer.missed == {}
     (leg,) = elements(bench, "unusable")
     assert leg["name"] == "leg:s1/7" and "no light towards port:" in leg["reason"]
@@ -104,9 +103,9 @@ def test_an_alarm_on_a_lit_tree_repairs_that_branch_only(bench: FaultBench) -> N
     leg = before[3]
     splitter = bench.tree(request).splitters[0]
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
-        time.sleep(0.2)
+        transfer.goes_on()
         bench.lab.faults.break_fibre(f"leg:{splitter}/{leg}")
-        assert transfer.hears("r3h1", 10), "the branch is led over another leg"
+        assert transfer.hears("r3h1", 30), "the branch is led over another leg"
     assert transfer.missed_by("r2h1") == 0, "who is not on the branch loses nothing"
     assert transfer.missed_by("r3h1") > 0, "the fibre was really broken"
     bench.wait_state(request, "lit")
@@ -126,10 +125,10 @@ def test_a_fibre_that_ages_below_the_sensitivity_is_dark_and_led_around(bench: F
     name = f"leg:{bench.tree(request).splitters[0]}/{leg}"
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         bench.lab.faults.dim_fibre(name, 5.0)
-        assert transfer.hears("r3h1", 10), "there is light enough"
+        assert transfer.hears("r3h1", 30), "there is light enough"
         assert elements(bench, "unusable") == []
         bench.lab.faults.dim_fibre(name, 30.0)
-        assert transfer.hears("r3h1", 10), "the branch is led over another leg"
+        assert transfer.hears("r3h1", 30), "the branch is led over another leg"
     assert transfer.missed_by("r2h1") == 0 and transfer.missed_by("r3h1") > 0
     assert [e["name"] for e in elements(bench, "unusable")] == [name]
     bench.lab.faults.dim_fibre(name, 0)

@@ -28,6 +28,7 @@ from blast_controller.optimiser_worker import NICENESS
 from tests.support.core import key_of, make_fabric
 from tests.support.core import multicast as request
 from tests.support.runtime import PATIENCE, running
+from tests.support.waiting import eventually
 
 STARTS = 30.0
 """Seconds that a process may take to load the solver on a busy machine."""
@@ -70,10 +71,7 @@ class Bench:
         assert pid is not None
         before = cpu_of(pid)
         self.ask(revision, seconds)
-        until = time.monotonic() + STARTS
-        while cpu_of(pid) < before + 0.1:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        eventually(lambda: cpu_of(pid) >= before + 0.1, "the optimiser at work")
         return pid
 
 
@@ -178,31 +176,26 @@ def contested(lab, mark, process, kill):  # type: ignore[no-untyped-def]
     ask(lab, f"wide{mark}", "r1h1", ["r3h1", "r4h1", "r5h1"])
     ask(lab, f"left{mark}", "r1h1", ["r2h1", "r3h1"])
     ask(lab, f"right{mark}", "r4h1", ["r5h1", "r6h1"])
-    until = time.monotonic() + STARTS
-    while process.pid is None or cpu_of(process.pid) < 0.1:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    eventually(lambda: process.pid is not None and cpu_of(process.pid) >= 0.1, "the optimiser at work")
     if kill:
         os.kill(process.pid, signal.SIGKILL)
     end(lab, f"first{mark}")
-    first = wait_for_light(lab, mark, until)
+    first = wait_for_light(lab, mark)
     done: set[str] = set()
     while len(done) < 3:
-        lit = wait_for_light(lab, mark, until)
+        lit = wait_for_light(lab, mark)
         for name in lit:
             end(lab, name + mark)
         done |= lit
     return first
 
 
-def wait_for_light(lab, mark, until):  # type: ignore[no-untyped-def]
-    while time.monotonic() < until:
+def wait_for_light(lab, mark):  # type: ignore[no-untyped-def]
+    def lit() -> set[str]:
         core = lab.look()
-        lit = {n for n in ("wide", "left", "right") if core.request(key_of(n + mark)).state is PartState.ACTIVE}
-        if lit:
-            return lit
-        time.sleep(0.02)
-    raise AssertionError("nobody gets light")
+        return {n for n in ("wide", "left", "right") if core.request(key_of(n + mark)).state is PartState.ACTIVE}
+
+    return eventually(lit, "somebody's light")
 
 
 def ask(lab, key, sender, receivers):  # type: ignore[no-untyped-def]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
 from tests.support.transport_hosts import BreakingLight, FaultyLight, agents, light, sender_to, sending
+from tests.support.waiting import eventually
 
 SIZE = 4 << 20
 BLOCK_BYTES = 44 * 1456
@@ -59,8 +59,7 @@ def test_later_grants_of_light_do_not_tempt_it(tmp_path: Path, file: Path, break
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         route = Route(light(50e6), Chain())
         with sending(sender, file, route) as results:
-            while not route.broken:
-                time.sleep(0.001)
+            eventually(lambda: route.broken, "the light to break")
             route.darken()
             route.shine(light())
         assert (results[0].complete, results[0].carriers) == (2, ("optical", "pipeline"))

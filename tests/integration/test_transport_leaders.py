@@ -175,7 +175,7 @@ def send_slowly(sender: Sender, file: Path, route: Route, report: Callable[[Prog
             data = file.read_bytes()
             for start in range(0, len(data), 1 << 17):
                 pipe.write(data[start : start + (1 << 17)])
-                time.sleep(0.03)
+                time.sleep(0.03)  # a slow producer
 
     thread = threading.Thread(target=write)
     thread.start()

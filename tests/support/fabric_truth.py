@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from blast_client import Client
 from mininet_topos.lab import Lab
+from tests.support.waiting import look_until
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
@@ -159,10 +159,7 @@ def wanted_rules(lab: Lab, client: Client) -> set[SteeringRule]:
 
 def assert_converged(lab: Lab, client: Client, foreign: set[tuple[int, int]] = frozenset()) -> None:
     """Devices come to hold exactly what is wanted and what is foreign, and then nobody has anything to do."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while difference := _difference(lab, client, foreign):
-        assert time.monotonic() < deadline, difference
-        time.sleep(0.05)
+    look_until(lambda: _difference(lab, client, foreign), lambda difference: not difference, "devices to converge")
     assert client.reconcile(dry_run=True).commands == []
 
 

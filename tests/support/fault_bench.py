@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ from mininet_topos.lab import Lab
 from mininet_topos.plan import LabPlan
 from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules
 from tests.support.live_transfer import LiveTransfer
+from tests.support.waiting import look_until
 
 GRANT_SECONDS = 30.0
 PATIENCE = 30.0
@@ -110,8 +110,4 @@ def fault_bench(plan: LabPlan = EIGHT_RACKS, **options: object) -> Iterator[Faul
 
 def wait_for(look: Callable[[], FabricStatus], wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
     """Look until it is as wanted; AssertionError when that takes too long."""
-    deadline = time.monotonic() + PATIENCE
-    while not wanted(seen := look()):
-        assert time.monotonic() < deadline, f"waited {PATIENCE:g} s for {what}: {seen}"
-        time.sleep(0.02)
-    return seen
+    return look_until(look, wanted, what)

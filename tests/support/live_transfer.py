@@ -11,12 +11,13 @@ from types import TracebackType
 
 from blast_api.ttypes import Grant
 from mininet_topos.lab import Lab
+from tests.support.waiting import eventually
 
 ETH_P_IP = 0x0800
 PERIOD = 0.002
 _DESTINATION, _NUMBER = slice(30, 34), slice(42, 46)
 _OUTGOING = 4
-_QUIET_SECONDS = 0.4
+_QUIET_SECONDS = 1.0
 _SO_RCVBUFFORCE = 33
 _BUFFER_BYTES = 4 << 20
 
@@ -66,12 +67,16 @@ class LiveTransfer:
 
     def hears(self, host: str, seconds: float) -> bool:
         """Whether a datagram that is sent from now on reaches `host` in time."""
-        start, deadline = self.sent, time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if max(self._heard[host], default=-1) > start:
-                return True
-            time.sleep(0.02)
-        return False
+        start = self.sent
+        try:
+            return eventually(lambda: max(self._heard[host], default=-1) > start, within=seconds)
+        except AssertionError:
+            return False
+
+    def goes_on(self, datagrams: int = 100) -> None:
+        """Wait until so many more have been sent."""
+        start = self.sent
+        eventually(lambda: self.sent >= start + datagrams, f"{datagrams} more datagrams")
 
     def _send(self) -> None:
         following = time.monotonic()
@@ -79,7 +84,7 @@ class LiveTransfer:
             self._mouth.sendto(struct.pack("!I", self.sent), (self._grant.groupAddress, self._grant.groupPort))
             self.sent += 1
             following += PERIOD
-            time.sleep(max(0.0, following - time.monotonic()))
+            time.sleep(max(0.0, following - time.monotonic()))  # the rate of the stream
 
     def _listen(self) -> None:
         wanted = socket.inet_aton(self._grant.groupAddress)

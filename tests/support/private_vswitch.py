@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from types import TracebackType
 
 from mininet_topos.lab import Lab
@@ -12,9 +11,9 @@ from mininet_topos.names import MARK
 from mininet_topos.netdev import batch, query
 from mininet_topos.topology import tor_name
 from tests.support.fabric_truth import private_directory
+from tests.support.waiting import eventually
 
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
-_START_SECONDS = 30.0
 DATAPATH = "datapath_type=dummy"
 """The user-space datapath once more: the machine's own Open vSwitch has the tap that `netdev` would make."""
 
@@ -96,10 +95,7 @@ class PrivateSwitch:
         return subprocess.Popen(command, env=self._env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _wait_for(self, file: str) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while not (self._directory / file).exists():
-            assert time.monotonic() < deadline, f"the private Open vSwitch makes no {file}"
-            time.sleep(0.02)
+        eventually((self._directory / file).exists, f"{file} of the private Open vSwitch")
 
 
 def remake(lab: Lab, node: object) -> None:

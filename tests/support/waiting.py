@@ -13,6 +13,8 @@ HANGING = 30.0
 """Seconds. No test is about this number: a machine several times slower than ours needs a fraction of it."""
 
 PAUSE = 0.002
+LONGEST_PAUSE = 0.02
+"""Seconds between two looks: who has waited for long is not in a hurry, and others need the processor."""
 
 
 def eventually(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
@@ -20,12 +22,18 @@ def eventually(condition: Callable[[], T], what: str = "it to come true", within
 
     `within` is in seconds. Raises AssertionError that names `what` and the last answer when the time is over.
     """
-    limit = time.monotonic() + within
-    while not (answer := condition()):
+    return look_until(condition, bool, what, within)
+
+
+def look_until(look: Callable[[], T], wanted: Callable[[T], object], what: str, within: float = HANGING) -> T:
+    """Look until what is seen is as `wanted`, and give it back; as `eventually` otherwise."""
+    limit, pause = time.monotonic() + within, PAUSE
+    while not wanted(seen := look()):
         if time.monotonic() >= limit:
-            raise _waited_in_vain(what, within, answer)
-        time.sleep(PAUSE)
-    return answer
+            raise _waited_in_vain(what, within, seen)
+        time.sleep(pause)
+        pause = min(1.2 * pause, LONGEST_PAUSE)
+    return seen
 
 
 async def eventually_async(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
@@ -41,6 +49,24 @@ async def eventually_async(condition: Callable[[], T], what: str = "it to come t
 
 def _waited_in_vain(what: str, within: float, answer: object) -> AssertionError:
     return AssertionError(f"waited {within:g} s in vain for {what}; the last answer was {answer!r}")
+
+
+def at_rest(look: Callable[[], T], seconds: float = 0.3) -> T:
+    """What `look` sees once it has not changed for `seconds`: for counters of what is on its way, which has no end.
+
+    Raises AssertionError when it never rests.
+    """
+    seen = look()
+    since = time.monotonic()
+
+    def rests() -> bool:
+        nonlocal seen, since
+        if (now := look()) != seen:
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since >= seconds
+
+    eventually(rests, "what is on its way to arrive")
+    return seen
 
 
 def for_a_while(condition: Callable[[], object], what: str, seconds: float = 0.1) -> None:
