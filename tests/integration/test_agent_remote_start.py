@@ -60,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
 
 @pytest.fixture
 def options(server: SshServer) -> StartOptions:
-    return StartOptions(port=server.port, ssh_options=server.ssh_options, seconds=15.0)
+    return StartOptions(port=server.port, ssh_options=server.ssh_options, seconds=60.0)
 
 
 @pytest.fixture

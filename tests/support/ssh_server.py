@@ -7,10 +7,11 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.support.waiting import eventually
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
@@ -106,16 +107,14 @@ def _free_port() -> int:
 
 
 def _await_port(host: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + 10
-    while True:
+    def listens() -> bool:
         assert process.poll() is None, "sshd did not start"
-        try:
-            socket.create_connection((host, port), 1).close()
-        except OSError:
-            assert time.monotonic() < give_up
-            time.sleep(0.02)
-        else:
-            return
+        with suppress(OSError):
+            socket.create_connection((host, port), 30).close()
+            return True
+        return False
+
+    eventually(listens, "sshd to listen")
 
 
 def _run(*command: str) -> None:

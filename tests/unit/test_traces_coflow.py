@@ -169,6 +169,7 @@ def published() -> CoflowTrace:
     return read_coflows(PUBLISHED)
 
 
+@pytest.mark.published
 def test_published_counts(published: CoflowTrace) -> None:
     coflows = published.coflows
     assert (published.racks, len(coflows)) == (150, 526)
@@ -183,6 +184,7 @@ def test_published_counts(published: CoflowTrace) -> None:
     assert sum(bool(set(coflow.mappers) & set(coflow.reducers)) for coflow in coflows) == 172
 
 
+@pytest.mark.published
 def test_published_groups(published: CoflowTrace) -> None:
     touched = [len(coflow.racks) for coflow in published.coflows]
     assert sum(count >= 3 for count in touched) == 401
@@ -191,11 +193,13 @@ def test_published_groups(published: CoflowTrace) -> None:
     assert sum(count == 1 for count in touched) == 3
 
 
+@pytest.mark.published
 def test_published_rules(published: CoflowTrace) -> None:
     assert len(derived(published, "job-broadcast", Volume(), 0).multicasts) == 523
     assert sum(len(coflow.mappers) == 1 for coflow in published.coflows) == 175
     assert len(derived(published, "one-to-many", Volume(), 0).multicasts) == 52
 
 
+@pytest.mark.published
 def test_published_it_is_written_as_it_was(published: CoflowTrace) -> None:
     assert written(published).split() == PUBLISHED.read_text().split()
