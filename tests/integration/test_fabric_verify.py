@@ -7,7 +7,6 @@ import re
 import subprocess
 import sysconfig
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,10 +104,8 @@ def said(report: FibreReport) -> dict[str, str]:
 
 def test_the_right_config_has_no_faults(lab: Lab) -> None:
     with controller(lab) as bench:
-        started = time.monotonic()
         report = verified(bench)
         assert (report.faults, report.skipped) == ([], [])
-        assert time.monotonic() - started < 3, "nothing is to be waited for"
         assert not held_circuits(lab)
         assert {element.state for element in bench.client.elements()} == {"free"}
         shown = run_command(lab)

@@ -63,7 +63,6 @@ def flow(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False)
 
 
-@pytest.mark.timeout(150)
 def test_a_cluster_gives_what_this_machine_gives(scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(SMALL)

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.waiting import eventually
 from tests.unit.test_flow_scenarios import SMALL
 
@@ -17,7 +15,6 @@ SEEDS = 40
 PATIENCE = 60.0
 
 
-@pytest.mark.timeout(150)
 def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
     path, kept = tmp_path / "mine.toml", tmp_path / "kept"
     path.write_text(SMALL)

@@ -109,7 +109,7 @@ def test_light_has_priority_over_a_flood_on_the_receivers_link(make_bench):
     bench = make_bench(preset("small"))
     path = light_the_tree(bench)
     flood = bench.lab.host("r3h2").popen(["iperf", "-u", "-c", "10.0.2.1", "-b", "95M", "-l", "8900", "-t", "3"])
-    time.sleep(0.5)
+    time.sleep(0.5)  # the flood finds its rate
     before = bench.lab.counters.access(2, 1)
     check = check_rate(bench.lab.open_socket, path, 0.95 * bench.plan.light_rate_mbps)
     carried = bench.lab.counters.access(2, 1) - before

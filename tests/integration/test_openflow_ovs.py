@@ -23,7 +23,7 @@ from tests.integration.openflow_harness import (
     udp_frame,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(60), pytest.mark.parametrize("framework", FRAMEWORKS)]
+pytestmark = [pytest.mark.lab, pytest.mark.parametrize("framework", FRAMEWORKS)]
 
 SENDER, GROUP = "10.0.0.1", "239.77.0.1"
 LIGHT, LIGHT2 = 5, 6

@@ -25,7 +25,7 @@ from tests.integration.openflow_harness import (
     new_datapath,
 )
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(90), pytest.mark.parametrize("framework", FRAMEWORKS)]
+pytestmark = [pytest.mark.lab, pytest.mark.parametrize("framework", FRAMEWORKS)]
 
 LIGHT, LIGHT2 = 5, 6
 STEP = change(7, 1, add=[forward(1, "10.0.0.1", "239.77.0.1", LIGHT)])

@@ -103,7 +103,7 @@ def measured_core(stage: Stage, rack: int) -> Iterator[Rate]:
 def core_rate(stage: Stage, rack: int, seconds: float) -> float:
     """Mbit/s that come out of the packet core into a rack."""
     with measured_core(stage, rack) as rate:
-        time.sleep(seconds)
+        time.sleep(seconds)  # what is measured is a rate
     return rate.mbps
 
 
@@ -131,7 +131,7 @@ def test_a_flood_on_a_receivers_access_link_costs_light_nothing(stage: Stage, fi
         Job(stage, receivers, SENDER, [FLOODED, OTHER], file) as job,
         flood(stage, FLOODERS[:times], FLOODED),
     ):
-        time.sleep(0.5)
+        time.sleep(0.5)  # the flood finds its rate
         for _ in range(ATTEMPTS):
             with measured_core(stage, 2) as arriving:
                 transfer = job.under_grant("priority", grant)
@@ -155,7 +155,7 @@ def test_a_connection_is_open_at_once_behind_a_flood(stage: Stage, file: Path) -
         Receivers(stage, [FLOODED, OTHER]) as receivers,
         flood(stage, FLOODERS, FLOODED),
     ):
-        time.sleep(0.5)
+        time.sleep(0.5)  # the flood finds its rate
         for _ in range(ATTEMPTS):
             began = time.monotonic()
             with Job(stage, receivers, SENDER, [FLOODED, OTHER], file) as job:
@@ -173,7 +173,7 @@ def test_light_leaves_a_saturated_packet_core_as_it_is(stage: Stage, file: Path)
         Job(stage, receivers, SENDER, [FLOODED, OTHER], file) as job,
         flood(stage, FLOODERS, FLOODED),
     ):
-        time.sleep(0.5)
+        time.sleep(0.5)  # the flood finds its rate
         for _ in range(ATTEMPTS):
             without = core_rate(stage, 2, WINDOW_SECONDS)
             sending = threading.Thread(target=job.under_grant, args=("core", grant))

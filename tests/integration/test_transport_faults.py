@@ -74,7 +74,7 @@ def slow_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     write = FileTarget.write
 
     def slowly(target: FileTarget, offset: int, data: bytes) -> None:
-        time.sleep(0.0005)
+        time.sleep(0.0005)  # a disk that is not infinitely fast
         write(target, offset, data)
 
     monkeypatch.setattr(FileTarget, "write", slowly)
@@ -208,7 +208,7 @@ def test_a_throttled_store_is_served_later_and_the_others_keep_their_rate(
 
     def throttled(target: FileTarget, offset: int, data: bytes) -> None:
         if "/slow/" in target.place:
-            time.sleep(len(data) * 8 / (RATE / 10))
+            time.sleep(len(data) * 8 / (RATE / 10))  # a slow disk
         write(target, offset, data)
 
     monkeypatch.setattr(FileTarget, "write", throttled)
@@ -300,7 +300,7 @@ def test_checking_what_is_there_may_take_longer_than_an_invitation_waits(
 
         def slowly(target: FileTarget, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
             for found in on_disk(target, layout, suite):
-                time.sleep(0.06)
+                time.sleep(0.06)  # a slow disk
                 yield found
 
         monkeypatch.setattr(FileTarget, "blocks_on_disk", slowly)

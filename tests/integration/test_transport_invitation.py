@@ -22,10 +22,12 @@ from blast_transport.session.timings import SenderTimings
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import Hello
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to
+from tests.support.waiting import HANGING, eventually
 
 SIZE = 4 << 20
-SETTINGS = SenderSettings(LOOPBACK, MTU)
-READY = SETTINGS.timings.ready
+READY = 6.0
+"""Seconds; whoever answers has most of them to spare, however busy the machine is."""
+SETTINGS = SenderSettings(LOOPBACK, MTU, timings=SenderTimings(ready=READY))
 WAYS = pytest.mark.parametrize("way", [light(), Chain(), Packets()], ids=["light", "pipeline", "packets"])
 
 
@@ -66,23 +68,23 @@ def test_who_never_answers_costs_the_others_a_moment(
 def test_who_answers_late_gets_it_all_the_same(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: Way
 ) -> None:
-    """Its directory takes its time."""
+    """Its directory takes its time: until the others have it all."""
     make = Targets.__call__
+    others: list[Agent] = []
 
     def slow(self: Targets, hello: Hello) -> Target:
         target = make(self, hello)
         if Path(target.place).parent.name == "r1":
-            time.sleep(0.7 * READY)
+            eventually(lambda: all((one.directory / file.name).exists() for one in others), "the others' files")
         return target
 
     monkeypatch.setattr(Targets, "__call__", slow)
-    with agents(tmp_path, 3) as there, sender_to(there, SETTINGS) as sender:
-        began = time.time()
+    patient = replace(SETTINGS, timings=SenderTimings(ready=2 * HANGING))
+    with agents(tmp_path, 3) as there, sender_to(there, patient) as sender:
+        others += there[0], there[2]
         result = sender.send_file(file, Route(way))
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
         assert all(one.files() == {file.name: file.read_bytes()} for one in there)
-        times = [seconds_until_there(one, file, began) for one in there]
-        assert max(times[0], times[2]) < 0.7 * READY < times[1], times
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, 
         return sockets[-1]
 
     seen: list[int] = []
-    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=1.0, connect=2.0))
+    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=HANGING, connect=HANGING))
     with socket.create_server((LOOPBACK, 0)) as listener:
 
         def close_the_first() -> None:

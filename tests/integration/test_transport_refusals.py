@@ -31,6 +31,7 @@ from tests.support.transport_hosts import (
     light,
     sender_to,
 )
+from tests.support.waiting import HANGING
 
 SIZE = 6 << 20
 
@@ -234,7 +235,7 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
                     case Repair(pieces=((_, data),)):
                         control.sendall(encode(Fin(session, digest, repaired=len(data) if used else 0)))
                         done = True
-            control.settimeout(0.5)
+            control.settimeout(0.5 if used else HANGING)
             try:
                 left_open.append(control.recv(1) != b"")
             except TimeoutError:
