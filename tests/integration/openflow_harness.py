@@ -306,11 +306,11 @@ class Bridge:
         self._drain()
         mark = os.urandom(8)
         self.sockets[port].send(frame)
-        time.sleep(0.002)
+        time.sleep(0.002)  # the fence goes behind it
         self.sockets[port].send(b"\xff" * 6 + b"\x02" + b"\0" * 5 + struct.pack("!H", FENCE) + mark + b"\0" * 40)
         others = set(self.sockets) - {port}
         frames = {number: list(self._until_fence(number, mark)) for number in others}
-        time.sleep(0.02)
+        time.sleep(0.02)  # nothing tells that there is no second copy
         copies = {n: [got for got in frames[n] + self._pending(n) if got[34:] == frame[34:]] for n in others}
         assert all(len(same) <= 1 for same in copies.values()), "a packet left by the same port twice"
         return {number: same[0] for number, same in copies.items() if same}

@@ -23,6 +23,7 @@ from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.plan import LabPlan
+from tests.support.waiting import eventually_async
 
 pytestmark = pytest.mark.lab
 
@@ -91,7 +92,7 @@ def test_light_that_is_withdrawn_is_followed_by_the_pipeline_and_nothing_is_sent
     optical, core = counters.optical(1), counters.core()
 
     async def story(client: AsyncClient) -> None:
-        await asyncio.sleep(0.9)
+        await eventually_async(lambda: (counters.optical(1) - optical).sent_bytes > 0.3 * SIZE, "light in the middle")
         await client.withdraw("withdrawn")
 
     result = result_of(bench.deliver("withdrawn", story))
@@ -106,10 +107,12 @@ def test_light_that_is_withdrawn_is_followed_by_the_pipeline_and_nothing_is_sent
 
 
 def test_the_pipeline_begins_and_light_takes_over_when_it_comes(bench: Bench) -> None:
+    counters = bench.stage.lab.counters
+    core = counters.core()
     holder = MulticastRequest(key="holder", sender="r2h1", receivers=["r3h1"], bytes=SIZE)
 
     async def story(client: AsyncClient) -> None:
-        await asyncio.sleep(0.8)
+        await eventually_async(lambda: (counters.core() - core).sent_bytes > 0.1 * SIZE, "a pipeline at work")
         await client.finish("holder")
 
     bench.stage.client.request(holder, 20.0)

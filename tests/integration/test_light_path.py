@@ -179,7 +179,7 @@ def test_an_extension_loses_nothing_for_those_who_stay(stage: Stage) -> None:
         total = 300
         sending = threading.Thread(target=captures.send, args=("r1h1", grant, total))
         sending.start()
-        time.sleep(0.1)
+        time.sleep(0.1)  # in the middle of it, wherever that is
         other.extend(request.key, Extension(addReceivers=["r4h1", "r5h1", "r2h2"]))
         sending.join()
         counts = captures.counts()

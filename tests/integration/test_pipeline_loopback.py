@@ -137,7 +137,7 @@ def test_a_stream_of_unknown_length(tmp_path: Path) -> None:
         stream.wake = running.wake
         for start in range(0, len(content), 50_000):
             os.write(writer, content[start : start + 50_000])
-            time.sleep(0.005)
+            time.sleep(0.005)  # a slow producer
         os.close(writer)
         chain.wait()
         assert chain.events[0].ended == Ended(Outcome.COMPLETE)

@@ -13,12 +13,13 @@ from blast_transport.pipeline import Member, PipelineLeg, PipelineSource, Pipeli
 from blast_transport.store.source import opened_file
 from tests.support.pipeline_chain import SEGMENT, Door, Events, Paced, content_of
 from tests.support.pipeline_process import NodeProcess
+from tests.support.waiting import HANGING
 
 NODES = 7
 SIZE = 64 << 20
 BLOCK = SEGMENT * 44
-# A machine that does much else may keep a process waiting for a second.
-TIMINGS = PipelineTimings(silence=2.0, answer=2.0)
+# A machine that does much else may keep a process waiting for a second or two.
+TIMINGS = PipelineTimings(silence=4.0, answer=4.0)
 
 
 class Transfer:
@@ -44,7 +45,7 @@ class Transfer:
             door.admit = source.accept
             began = time.monotonic()
             source.start()
-            time.sleep(after)
+            time.sleep(after)  # in the middle: the source is paced
             fault(self.nodes)
             self._turn(source)
             door.close()
@@ -76,18 +77,18 @@ def transfer(tmp_path: Path) -> Iterator[Transfer]:
     transfer.close()
 
 
-@pytest.mark.parametrize(("fault", "allowed"), [("kill", 3.0), ("freeze", 8.0)])
+@pytest.mark.parametrize("fault", ["kill", "freeze"])
 @pytest.mark.parametrize("place", [1, 4, 7])
-def test_one_of_seven_fails_in_the_middle(transfer: Transfer, fault: str, allowed: float, place: int) -> None:
+def test_one_of_seven_fails_in_the_middle(transfer: Transfer, fault: str, place: int) -> None:
     victim = transfer.nodes[place - 1]
     transfer.hit = (victim,)
-    planned = 1.2
-    results = transfer.run(SIZE / planned, lambda nodes: getattr(victim, fault)(), 0.5)
+    planned = 3.0
+    results = transfer.run(SIZE / planned, lambda nodes: getattr(victim, fault)(), planned / 3)
     for other, result in enumerate(results, 1):
         if other != place:
             assert result["ended"]["outcome"] == "COMPLETE"
             assert transfer.is_whole(other)
     assert transfer.events.failed is not None
     assert list(transfer.events.failed) == [f"n{place}"]
-    # Bounds for a machine that does much else; benchmarks say how long it takes on one that does not.
-    assert transfer.seconds - planned < allowed
+    # Benchmarks say how long it takes on a machine that does nothing else.
+    assert transfer.seconds - planned < HANGING

@@ -99,7 +99,7 @@ def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, 
         return sockets[-1]
 
     seen: list[int] = []
-    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=HANGING, connect=HANGING))
+    settings = replace(SETTINGS, dialer=noted_dial, timings=SenderTimings(ready=5.0, connect=HANGING))
     with socket.create_server((LOOPBACK, 0)) as listener:
 
         def close_the_first() -> None:

@@ -54,7 +54,7 @@ def until_dark(route: Route) -> int:
     reached = -1
     while reached != route.reached:
         reached = route.reached
-        time.sleep(0.5)
+        time.sleep(0.5)  # this is what is looked at
     return reached
 
 
@@ -128,11 +128,11 @@ def test_light_ends_in_time_and_goes_on_at_another_group(tmp_path: Path, file: P
         seconds, rate = 1.5, 20e6
         route = Route(light(rate, until=time.monotonic() + seconds))
         with sending(sender, file, route) as results:
-            time.sleep(seconds)
+            time.sleep(seconds)  # the time of the light
             reached = until_dark(route)
             assert 0 < reached <= 1.05 * seconds * rate / 8
             route.shine(light(rate, until=time.monotonic() + seconds))
-            time.sleep(seconds)
+            time.sleep(seconds)  # the time of the light
             further = until_dark(route)
             assert reached < further <= reached + 1.05 * seconds * rate / 8
             route.shine(light())

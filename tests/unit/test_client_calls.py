@@ -222,7 +222,7 @@ class Cutting(MemoryController):
             self.times += 1
             if self.times == 1:
                 self.drop()
-                time.sleep(0.1)
+                time.sleep(0.1)  # the connection is cut before the answer
         return original(connection, *arguments)
 
     def drop(self):

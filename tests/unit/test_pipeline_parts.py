@@ -114,7 +114,7 @@ def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
     def connect(member: Member, timeout: float) -> socket.socket:
         if member.port:
             raise ConnectionRefusedError(111, "Connection refused")
-        time.sleep(timeout)
+        time.sleep(timeout)  # a host that answers nothing
         raise TimeoutError("timed out")
 
     failed: list[tuple[str, bool]] = []

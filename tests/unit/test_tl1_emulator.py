@@ -246,7 +246,7 @@ class VirtualTime:
 
     async def sleep(self, seconds: float) -> None:
         self.time += max(seconds, 0.00001)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # others may run
 
     @property
     def clock(self) -> Clock:
@@ -289,7 +289,7 @@ async def test_disconnect_takes_its_own_time() -> None:
 
 async def test_real_clock_never_answers_early() -> None:
     async def apply(_removed, _added) -> None:
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.002)  # light paths that take their time
 
     loop = asyncio.get_running_loop()
     taken: list[float] = []
