@@ -118,7 +118,7 @@ def test_rates_are_what_the_plan_says(make_lab, oversubscription):
     seconds = [carried_mbps(lab, 1.0) for _ in range(3)]
     stream.communicate()
     # Never above the plan; below it in a second in which this machine had better things to do.
-    assert max(seconds) == pytest.approx(planned, rel=0.05)
+    assert planned / 2 < max(seconds) <= 1.05 * planned
 
 
 def carried_mbps(lab, seconds):
