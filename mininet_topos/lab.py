@@ -34,8 +34,8 @@ from mininet_topos.socket_buffers import raise_receive_default, widen_send_buffe
 from mininet_topos.topology import CORE, BlastTopo, Build
 
 _COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-ofctl", "ifconfig")
-_CONTROLLER_SECONDS = 30.0
-_CORE_SECONDS = 10.0
+_CONTROLLER_SECONDS = 120.0
+_CORE_SECONDS = 60.0
 _LOOPBACK = "127.0.0.1"
 
 ControllerCommand = Callable[[Path], list[str]]
@@ -138,6 +138,11 @@ class Lab:
         return self.directory / "controller.toml"
 
     @property
+    def journal(self) -> Path:
+        """The controller's journal."""
+        return self.directory / "journal.sqlite"
+
+    @property
     def tl1(self) -> str:
         """Where the optical switch serves TL1, `address:port`."""
         return self.optical_switch.tl1
@@ -225,7 +230,7 @@ class Lab:
 
     def _write_config(self) -> None:
         endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
-        service = replace(self._asked, journal=self.directory / "journal.sqlite")
+        service = replace(self._asked, journal=self.journal)
         self.config.write_text(render(self.plan, endpoints, service))
         registry.write_state(self.id, self.describe())
 

@@ -14,7 +14,7 @@ from mininet_topos.network import NamespaceSwitch
 from mininet_topos.optical_fabric import Splitter
 from mininet_topos.process import LabProcess
 
-_READY_SECONDS = 10.0
+_READY_SECONDS = 60.0
 
 
 class OpticalSwitch(NamespaceSwitch):

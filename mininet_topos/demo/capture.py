@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 
 from blast_api.ttypes import Grant
@@ -16,6 +16,9 @@ from mininet_topos.errors import DemoError
 
 ETH_P_IP = 0x0800
 QUIET_SECONDS = 0.25
+"""How long nothing must come before it is believed that nothing else comes."""
+_PATIENCE_SECONDS = 60.0
+"""A guard against waiting for ever."""
 _DESTINATION = slice(30, 34)
 _OUTGOING = 4
 
@@ -62,9 +65,15 @@ class Captures:
                     found[self._sockets[sock]] += 1
         return found
 
-    def reached(self, packets: int) -> set[str]:
-        """The hosts that got every one of `packets` packets. Raises DemoError if one got some only, or too many."""
+    def reached(self, packets: int, wanted: Collection[str] = ()) -> set[str]:
+        """The hosts that got every one of `packets` packets, when those `wanted` have them and nothing else comes.
+
+        Raises DemoError if a host got some only, or too many.
+        """
+        patience = time.monotonic() + _PATIENCE_SECONDS
         found = self.counts()
+        while any(found[host] < packets for host in wanted) and time.monotonic() < patience:
+            found += self.counts()
         partial = {host: count for host, count in found.items() if count != packets}
         if partial:
             raise DemoError(f"of {packets} packets some hosts got a part or too many: {partial}")

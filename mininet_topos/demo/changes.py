@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_api.ttypes import Extension, Rejected
 from mininet_topos.demo.capture import Captures
-from mininet_topos.demo.stage import Stage
+from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 
 
 def play(stage: Stage) -> None:
@@ -23,21 +23,23 @@ def _extend(stage: Stage) -> None:
         stage.tell(f"{sender} sends to {first} and {second}; now {third} joins and the lease grows by 5 s")
         status = stage.client.extend(request.key, Extension(addReceivers=[third], addMs=5000))
         captures.send(sender, grant, 20)
-        reached = captures.reached(20)
-        stage.check("the extended group gets every packet", reached == {first, second, third}, _names(reached))
+        members = {first, second, third}
+        reached = captures.reached(20, members)
+        stage.check("the extended group gets every packet", reached == members, _names(reached))
         lease = status.parts[0].grant.leaseMs
         stage.check("the lease is longer", lease == grant.leaseMs + 5000, f"{grant.leaseMs} ms, then {lease} ms")
         stage.client.extend(request.key, Extension(removeReceivers=[first]))
         captures.send(sender, grant, 20)
-        reached = captures.reached(20)
-        stage.check("after a removal exactly the others", reached == {second, third}, _names(reached))
+        members = {second, third}
+        reached = captures.reached(20, members)
+        stage.check("after a removal exactly the others", reached == members, _names(reached))
 
 
 def _withdraw(stage: Stage) -> None:
     stage.wait_dark()
     hosts = stage.first_hosts()
     request = stage.new_request(hosts[0], hosts[1:4], 10_000_000, "withdraw")
-    stage.client.request(request, 20.0)
+    stage.client.request(request, GRANT_SECONDS)
     waiting = stage.new_request(hosts[0], hosts[1:3], 10_000_000, "withdraw")
     stage.client.submit(waiting)
     reason = stage.client.status(waiting.key).parts[0].reason

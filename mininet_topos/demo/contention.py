@@ -9,8 +9,8 @@ from pathlib import Path
 from blast_api.ttypes import EventKind, Grant, MulticastRequest
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Transfer
-from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import GRANT_SECONDS, Job, check_light
+from mininet_topos.demo.stage import GRANT_SECONDS, Stage
+from mininet_topos.demo.transfers import Job, check_light
 
 SPLITTERS = 2
 

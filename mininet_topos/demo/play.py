@@ -9,6 +9,7 @@ from pathlib import Path
 
 from blast_client import Client
 from blast_client.fabric_svg import fabric_svg
+from mininet_topos.cleanup import bridges_of, links_of, marked_processes
 from mininet_topos.demo import changes, contention, iperf, iterations, latency, one_way
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.report import table, write_json
@@ -16,12 +17,14 @@ from mininet_topos.demo.results import Results
 from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
 from mininet_topos.lab import Lab
+from mininet_topos.registry import known_labs
 
 __all__ = ["play", "write_json"]
 
 _ARCHIVE_BYTES = 9_000_000
 LEASE_MS = 60_000
 """Scenes wait for slow machines; a lease must outlive them."""
+_LEGEND = "Lines with ok or FAIL are checks and decide the exit status; every other figure is only told."
 POLICY = "paper"
 """Scene (d) shows the paper's order."""
 
@@ -32,14 +35,16 @@ def play(args: argparse.Namespace) -> Results:
     with Lab(plan, lease_minimum_ms=LEASE_MS, policy=POLICY) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
         stage.say(f"Blast demo: {plan.summary}\nlab {lab.id}; should this be killed: blast lab down {lab.id}")
+        stage.say(_LEGEND)
         stage.wait_devices()
         path = args.file or _standard_library(lab.directory / "stdlib.tar")
         _scenes(stage, args, path)
-        stage.say("")
-        for line in table(stage.results):
-            stage.say(line)
-        stage.say(f"\npicture of the lit fabric: {args.svg}")
-        return stage.results
+    _look_for_remains(stage)
+    stage.say("")
+    for line in table(stage.results):
+        stage.say(line)
+    stage.say(f"\npicture of the lit fabric: {args.svg}")
+    return stage.results
 
 
 def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
@@ -51,6 +56,15 @@ def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
     iperf.play(stage)
     one_way.play(stage)
     _picture(stage, args.svg)
+
+
+def _look_for_remains(stage: Stage) -> None:
+    """After the lab is down."""
+    stage.open_scene("h", "What the lab left behind")
+    lab = stage.lab.id
+    remains = (*marked_processes(lab), *bridges_of(lab), *links_of(lab), *(one for one in known_labs() if one == lab))
+    seen = ", ".join(map(str, remains)) or "no process, bridge, interface or folder"
+    stage.check("nothing of the lab is left", not remains, seen)
 
 
 def _picture(stage: Stage, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the demo measured, as data: checks, transfers and latencies."""
+"""What the demo found, as data: checks, which decide; transfers, latencies and other figures, which are only told."""
 
 from __future__ import annotations
 
@@ -17,6 +17,32 @@ class Check:
     claim: str
     holds: bool
     seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A figure in `unit`, and others of that unit to read it beside."""
+
+    value: float
+    unit: str
+    beside: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        beside = ", ".join(f"{name} {_number(value)}" for name, value in self.beside.items())
+        return f"{_number(self.value)} {self.unit}" + (f" ({beside})" if beside else "")
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 100 and value != int(value) else f"{value:.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure that depends on the machine and on what else it does: told, and decides nothing."""
+
+    scene: str
+    what: str
+    quantity: Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +106,10 @@ class Results:
 
     scale: str
     checks: list[Check] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     latencies: Latencies = field(default_factory=Latencies)
+    floor: Latencies = field(default_factory=Latencies)
 
     @property
     def holds(self) -> bool:
@@ -93,7 +121,9 @@ class Results:
         return {
             "scale": self.scale,
             "latency_ms": self.latencies.to_json(),
+            "floor_ms": self.floor.to_json(),
             "transfers": [asdict(transfer) for transfer in self.transfers],
+            "measured": [asdict(one) for one in self.measured],
             "checks": [asdict(check) for check in self.checks],
             "holds": self.holds,
         }

@@ -1,0 +1,102 @@
+"""What one request writes to the journal, and how long that takes by itself.
+
+The controller has its journal to itself, so the same records are written again to a journal beside it: the same kind of
+file in the same folder, and as durable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from blast_api.ttypes import MulticastRequest
+from blast_controller.core.records import Record
+from blast_controller.store.compaction import Compactor
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.interface import RESERVATION, Entry
+from blast_controller.store.reader import LARGEST, JournalReader
+from blast_controller.store.sqlite import SqliteStore
+from mininet_topos.demo.stage import Stage
+from mininet_topos.errors import DemoError
+
+GRANTED = "granted"
+_ROOM_BYTES = 2_000_000
+
+Commit = tuple[Record, ...]
+
+
+def commits_of(stage: Stage, request: MulticastRequest) -> list[Commit]:
+    """Ask for light, give it back, and return what was written until it was granted. Raises `DemoError`."""
+    with _told(), closing(JournalReader(stage.lab.journal)) as reader:
+        before = max((entry.sequence for entry in reader.read(0, LARGEST)), default=0)
+        with stage.granted(request) as grant:
+            held = (one.name for one in stage.client.elements() if one.reservation == grant.reservation)
+            elements = frozenset(held)
+        return until_granted(reader.read(before, LARGEST), elements)
+
+
+def until_granted(entries: Sequence[Entry], held: frozenset[str]) -> list[Commit]:
+    """The commits up to the one that grants; `held` are the elements of its reservation."""
+    # Entries of one commit share its time.
+    commits = []
+    for _, together in groupby(entries, key=lambda entry: entry.at):
+        found = list(together)
+        commits.append(tuple(_record(entry, held) for entry in found))
+        if any(entry.note == GRANTED for entry in found):
+            break
+    return commits
+
+
+def renamed(commit: Commit, number: int) -> Commit:
+    """The same commit for other things: writing it changes nothing that is there, as a new request does not."""
+    return tuple(
+        replace(one, key=f"{one.key}/{number}", elements=frozenset(f"{name}/{number}" for name in one.elements))
+        for one in commit
+    )
+
+
+def _record(entry: Entry, held: frozenset[str]) -> Record:
+    elements = held if entry.kind == RESERVATION else frozenset[str]()
+    return Record(entry.kind, entry.key, entry.body, elements, entry.note)
+
+
+class JournalBeside:
+    """A journal that only these commits are written to. Raises `DemoError`."""
+
+    def __init__(self, journal: Path) -> None:
+        self._store = SqliteStore(journal.with_name(f"floor-{journal.name}"))
+        with _told():
+            self._store.open()
+            # A file that still grows makes every commit slower; that of a controller at work has grown already.
+            for body in ({"room": "." * _ROOM_BYTES}, None):
+                self._store.commit([Record("meta", "room", body)], time.time())
+            self._store.compact(time.time())
+        self._faults: list[BaseException] = []
+        self._compactor = Compactor(self._store, self._faults.append)
+        self._compactor.start()
+
+    def seconds(self, commit: Commit) -> float:
+        """How long writing a commit takes until it is durable. Raises `DemoError`."""
+        started = time.perf_counter()
+        with _told():
+            self._store.commit(commit, time.time())
+        return time.perf_counter() - started
+
+    def close(self) -> None:
+        """Close the file; it goes with the lab."""
+        self._compactor.stop()
+        self._store.close()
+        if self._faults:
+            raise DemoError(f"the journal beside the controller's: {self._faults[0]}")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except StoreFault as fault:
+        raise DemoError(f"the journal beside the controller's: {fault}") from fault

@@ -1,0 +1,53 @@
+"""One TL1 round trip to the lab's optical switch by itself: a command that moves no mirror."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from mininet_topos.errors import DemoError
+from tl1_driver.dialects import DIALECTS
+from tl1_driver.session import Answered, Failed, Session
+
+_DIALECT = DIALECTS["glimmerglass"]
+"""That of every lab's switch."""
+_PATIENCE_SECONDS = 60.0
+
+
+class Tl1Probe:
+    """A TL1 session of its own at `address:port`. Raises `DemoError`."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self._session = Session(_DIALECT.deadlines, _DIALECT.wire)
+        try:
+            self._socket = socket.create_connection((host, int(port)), _PATIENCE_SECONDS)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as refusal:
+            raise DemoError(f"the optical switch at {address} takes no TL1 session of ours: {refusal}") from refusal
+
+    def seconds(self) -> float:
+        """How long the switch takes to answer. Raises `DemoError`."""
+        started = time.perf_counter()
+        ctag = self._session.send(_DIALECT.sign_of_life(), time.monotonic())
+        try:
+            self._socket.sendall(self._session.data_to_send())
+            while not self._answered(ctag):
+                pass
+        except OSError as refusal:
+            raise DemoError(f"the optical switch does not answer: {refusal}") from refusal
+        return time.perf_counter() - started
+
+    def _answered(self, ctag: str) -> bool:
+        received = self._socket.recv(65536)
+        if not received:
+            raise ConnectionResetError("the session was closed")
+        events = self._session.receive(received, time.monotonic())
+        for event in events:
+            if isinstance(event, Failed) and event.ctag == ctag:
+                raise DemoError(f"the optical switch refuses {_DIALECT.sign_of_life().verb}: {event.error}")
+        return any(isinstance(event, Answered) and event.ctag == ctag for event in events)
+
+    def close(self) -> None:
+        """End the session."""
+        self._socket.close()
