@@ -52,13 +52,13 @@ class Row:
 
 
 def main() -> None:
-    """Measure and print; status 1 where a claim does not hold."""
+    """Measure and print; status 1 where a price is not the lowest. Times are told, and decide nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_SEEDS} instances a budget instead of {SEEDS}")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = [measure(budget, QUICK_SEEDS if args.quick else SEEDS) for budget in BUDGETS]
-    holds = all(row.optimal == row.instances and row.lookup_worst_us <= MOST_LOOKUP_MICROSECONDS for row in rows)
+    holds = all(row.optimal == row.instances for row in rows)
     if args.json:
         print(
             json.dumps({"machine": machine.describe(), "holds": holds, "rows": [asdict(row) for row in rows]}, indent=2)
@@ -80,6 +80,9 @@ def show(rows: list[Row]) -> None:
             f"{row.lookup_us:13.2f} / {row.lookup_worst_us:4.2f}  {row.program_ms:6.1f}  "
             f"{row.greedy_fails:5d} of {row.servable:<3d}  x{row.dearer:.2f}"
         )
+    slowest = max(row.lookup_worst_us for row in rows)
+    missed = "" if slowest <= MOST_LOOKUP_MICROSECONDS else "  MISSED"
+    print(f"a lookup takes {slowest:.2f} us at most, bar {MOST_LOOKUP_MICROSECONDS:g}{missed}")
 
 
 def measure(budget: float, seeds: int) -> Row:

@@ -33,7 +33,7 @@ SPLITTERS, WAYS = 2, 4
 
 
 def main() -> int:
-    """Replay twice and print; 1 if a mean is further apart than the bar, or data did not arrive intact."""
+    """Replay twice and print; 1 if data did not arrive intact. How far apart the means are is told."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", default="sample", help="a coflow trace (default: sample)")
     parser.add_argument("--first", default="30", metavar="N", help="multicasts (default: 30)")
@@ -58,7 +58,7 @@ def main() -> int:
     else:
         print(machine.describe(), as_table(rows), sep="\n\n")
     intact = lab["intact"] == sum(row["multicasts"] for row in lab["policies"])
-    return 0 if intact and all(abs(row["ratio"] - 1) <= MOST_APART for row in rows) else 1
+    return 0 if intact else 1
 
 
 def in_the_lab(file: str, policy: str) -> Any:
@@ -117,7 +117,8 @@ def compared(lab: Any, simulated: Any, slower: Any, cost: float) -> dict[str, An
         "multicasts": lab["multicasts"],
         "lab_mean_s": lab["mean_seconds"],
         "simulator_mean_s": simulated["mean_seconds"],
-        "ratio": lab["mean_seconds"] / simulated["mean_seconds"],
+        "ratio": (ratio := lab["mean_seconds"] / simulated["mean_seconds"]),
+        "claim_kept": abs(ratio - 1) <= MOST_APART,
         "lab_median_s": lab["median_seconds"],
         "simulator_median_s": simulated["median_seconds"],
         "lab_p95_s": lab["p95_seconds"],

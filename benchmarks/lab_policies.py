@@ -30,7 +30,7 @@ QUICK_REQUESTS = 12
 
 
 def main() -> int:
-    """Measure and print; 1 if something did not arrive intact, or the default is not the faster one."""
+    """Measure and print; 1 if something did not arrive intact. Which one is faster is told, and decides nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=24)
     parser.add_argument("--seed", default="1")
@@ -46,9 +46,8 @@ def main() -> int:
         print(machine.describe())
         print(plan.summary)
         print("\n".join(_table(mix, outcomes)))
-    paper, default = outcomes
     intact = all(served.complete for outcome in outcomes for served in outcome.served)
-    return 0 if intact and default.mean_seconds < paper.mean_seconds else 1
+    return 0 if intact else 1
 
 
 def _measure(plan: LabPlan, mix: list[Asked], policy: str) -> Outcome:

