@@ -85,7 +85,7 @@ def plan_from(options: argparse.Namespace) -> LabPlan:
 
 
 def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """`action` with the lab's errors as one sentence on standard error: status 2 for wrong input, 1 for the rest."""
+    """`action` with what a lab raises as one sentence on standard error: status 2 for wrong input, 1 for the rest."""
 
     def run(options: argparse.Namespace) -> int:
         try:
@@ -93,7 +93,9 @@ def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
         except PlanError as error:
             sys.stderr.write(f"blast lab: {error}\n")
             return WRONG_INPUT
-        except LabError as error:
+        except BrokenPipeError:
+            raise
+        except (LabError, OSError) as error:
             sys.stderr.write(f"blast lab: {error}\n")
             return FAILED
 

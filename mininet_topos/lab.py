@@ -24,8 +24,9 @@ from mininet_topos.controller_config import Endpoints, Service, Wishes, render
 from mininet_topos.counters import Counters
 from mininet_topos.errors import HostError
 from mininet_topos.faults import FaultInjector
+from mininet_topos.lab_host import require_lab_host
 from mininet_topos.namespace import open_socket
-from mininet_topos.netdev import query, require_commands, require_root
+from mininet_topos.netdev import query
 from mininet_topos.network import ControllerTarget
 from mininet_topos.optical_node import OpticalSwitch
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
@@ -33,7 +34,6 @@ from mininet_topos.process import LabProcess
 from mininet_topos.socket_buffers import raise_receive_default, widen_send_buffer
 from mininet_topos.topology import CORE, BlastTopo, Build
 
-_COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-ofctl", "ifconfig")
 _CONTROLLER_SECONDS = 120.0
 _CORE_SECONDS = 60.0
 _LOOPBACK = "127.0.0.1"
@@ -74,8 +74,7 @@ class Lab:
 
         Raises `HostError` where this machine lacks something, `ProcessFault` when agent or controller do not start.
         """
-        require_root()
-        require_commands(*_COMMANDS)
+        require_lab_host()
         self.names = registry.claim()
         try:
             self._start_network()

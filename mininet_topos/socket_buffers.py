@@ -24,10 +24,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def raise_receive_default() -> None:
     """Widen the receive buffer of every socket opened from now on, the ports of new bridges among them.
 
-    It is the machine's default, and only ever raised; Mininet tunes the machine's limits in the same way.
+    It is the machine's default, and only ever raised; Mininet tunes the machine's limits in the same way. A container
+    with a network namespace of its own does not see it: there the machine has to raise it.
     """
     default = Path("/proc/sys/net/core/rmem_default")
-    if int(default.read_text()) < RECEIVE_BYTES:
+    if default.exists() and int(default.read_text()) < RECEIVE_BYTES:
         default.write_text(str(RECEIVE_BYTES))
 
 
@@ -73,7 +74,7 @@ def _senders(pid: int) -> Iterator[socket.socket]:
 def _is_socket(entry: Path) -> bool:
     try:
         return str(entry.readlink()).startswith("socket:")
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return False
 
 

@@ -1,0 +1,61 @@
+"""Can a lab be built on this machine? Asked before anything is: what Mininet does without looking is tried once.
+
+Mininet starts a shell in namespaces of its own for every node, and waits for its prompt. Where the kernel refuses the
+namespaces no prompt ever comes. So one throwaway node is made as Mininet makes them, and Open vSwitch is asked for a
+sign of life, with a time after which silence counts as refusal.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from mininet_topos.errors import HostError
+from mininet_topos.netdev import require_commands, require_root
+
+_COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ifconfig")
+_PATIENCE_SECONDS = 9.0
+"""For all questions together; whoever has not answered by then is taken for one that never will."""
+
+_NODE = """\
+ip link set lo up
+ip link add name blast0 type veth peer name blast1
+for switch in /proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv4/conf/all/rp_filter; do
+    [ ! -e $switch ] || echo 0 >$switch
+done
+mnexec -a $$ true
+"""
+"""What a lab does in the namespace of a node."""
+
+_ELSEWHERE = "run the lab as root on a machine of its own, or in a container with `--privileged`"
+_START_SWITCH = "start Open vSwitch with `make setup`"
+
+
+def require_lab_host() -> None:
+    """Raise `HostError`, which says what is missing and what to do, unless this machine can hold a lab."""
+    require_root()
+    require_commands(*_COMMANDS)
+    ask = partial(_ask, time.monotonic() + _PATIENCE_SECONDS)
+    ask(["mnexec", "-n", "true"], "this machine refuses network namespaces", _ELSEWHERE)
+    ask(["mnexec", "-n", "sh", "-e", "-c", _NODE], "this machine refuses interfaces in a namespace", _ELSEWHERE)
+    # Done already wherever anything works: only whether it is allowed counts.
+    ask(["ip", "link", "set", "lo", "up"], "this machine refuses changes of its interfaces", _ELSEWHERE)
+    # Its database may answer while the switch itself is gone.
+    for question in (["ovs-vsctl", "show"], ["ovs-appctl", "-t", "ovs-vswitchd", "version"]):
+        ask(question, "Open vSwitch does not answer", _START_SWITCH)
+
+
+def _ask(until: float, command: Sequence[str], sentence: str, advice: str) -> None:
+    left = max(0.1, until - time.monotonic())
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=left
+        )
+    except subprocess.TimeoutExpired:
+        raise HostError(f"{sentence} ({command[0]} does not end): {advice}") from None
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        said = words[-1].strip() if words else f"exit status {done.returncode}"
+        raise HostError(f"{sentence} ({said}): {advice}")

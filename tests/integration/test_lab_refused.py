@@ -1,0 +1,100 @@
+"""A machine that cannot hold a lab: every command says so in one sentence, and builds nothing.
+
+Time decides nothing here. The limit only keeps a command that waits for ever from holding the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import down
+
+pytestmark = pytest.mark.lab
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+LIMIT_SECONDS = 90.0
+COMMANDS = {
+    "up": ("lab", "up", "--racks", "2", "--json"),
+    "demo": ("lab", "demo", "--requests", "1"),
+    "replay": ("lab", "replay", "sample", "--first", "2"),
+}
+READ_ONLY_SETTINGS = 'mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys && exec "$@"'
+
+
+def without(capability: str) -> list[str]:
+    return ["setpriv", f"--bounding-set=-{capability}", f"--inh-caps=-{capability}"]
+
+
+def ended(command: Sequence[str], folder: Path, env: Mapping[str, str] = os.environ) -> tuple[int, str, str]:
+    """Status, standard output and standard error; whatever it has started is ended, and its labs are removed."""
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, env={**env},
+    )  # fmt: skip
+    try:
+        out, err = process.communicate(timeout=LIMIT_SECONDS)
+    finally:
+        labs = registry.labs_built_by(process.pid)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        for lab in labs:
+            down(lab)
+    assert labs == []
+    return process.returncode, out, err
+
+
+def assert_one_sentence(found: tuple[int, str, str], *words: str) -> None:
+    status, _, err = found
+    assert (status, err.count("\n")) == (1, 1), err
+    assert err.startswith("blast lab")
+    for word in words:
+        assert word in err
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_without_the_right_to_make_namespaces_no_command_waits_for_them(tmp_path: Path, command) -> None:
+    found = ended([*without("sys_admin"), BLAST, *command], tmp_path)
+    assert_one_sentence(found, "refuses network namespaces", "Operation not permitted", "--privileged")
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("capability", ["net_admin", "sys_chroot"])
+def test_without_the_right_to_change_them_it_is_one_sentence(tmp_path: Path, capability: str) -> None:
+    found = ended([*without(capability), BLAST, *COMMANDS["up"]], tmp_path)
+    assert_one_sentence(found, "refuses interfaces in a namespace", "--privileged")
+
+
+@pytest.mark.timeout(200)
+def test_kernel_settings_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
+    found = ended(["unshare", "--mount", "sh", "-c", READ_ONLY_SETTINGS, "sh", BLAST, *COMMANDS["up"]], tmp_path)
+    assert_one_sentence(found, "Read-only file system")
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("listens", [False, True], ids=["down", "silent"])
+def test_an_open_vswitch_that_is_down_or_silent_is_one_sentence(tmp_path: Path, listens: bool) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as database:
+        if listens:
+            database.bind(str(tmp_path / "db.sock"))
+            database.listen()
+        env = {**os.environ, "OVS_RUNDIR": str(tmp_path)}
+        assert_one_sentence(
+            ended([BLAST, *COMMANDS["up"]], tmp_path, env), "Open vSwitch does not answer", "make setup"
+        )
+
+
+def test_a_machine_that_can_hold_a_lab_is_let_through() -> None:
+    from mininet_topos.lab_host import require_lab_host
+
+    require_lab_host()
