@@ -16,7 +16,7 @@ from mininet_topos.errors import HostError
 from mininet_topos.netdev import require_commands, require_root
 
 _COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ifconfig")
-_PATIENCE_SECONDS = 9.0
+_PATIENCE_SECONDS = 7.0
 """For all questions together; whoever has not answered by then is taken for one that never will."""
 
 _NODE = """\
