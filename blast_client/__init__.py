@@ -1,56 +1,19 @@
-"""What an application imports: clients of the controller, and the `blast` command."""
+"""What an application imports: clients of the controller, and the `blast` command.
 
-from blast_client.thrift_guard import require_thrift
+Names are loaded when they are first asked for: `blast --version` needs none of them, and must not wait for Thrift.
+"""
 
-require_thrift()
+TYPE_CHECKING = False
+"""True for type checkers. The module `typing` takes as long to load as the rest of `blast --version`."""
 
-from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported before the guard
-    Denied,
-    Ended,
-    Event,
-    EventKind,
-    Extension,
-    Grant,
-    KeyReused,
-    MulticastRequest,
-    NotLeader,
-    NotYet,
-    PartState,
-    Rejected,
-    RequestFilter,
-    RequestStatus,
-    TransferReport,
-    UnknownRequest,
-    Unsupported,
-)
-from blast_client.address import BadAddress  # noqa: E402
-from blast_client.aio import AsyncClient  # noqa: E402
-from blast_client.calls import ControllerUnreachable  # noqa: E402
-from blast_client.client import Client  # noqa: E402
-from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
+if TYPE_CHECKING:
+    from blast_client.public import *  # noqa: F403 - these very names
 
-__all__ = [
-    "AsyncClient",
-    "BadAddress",
-    "BadCredentials",
-    "Client",
-    "ControllerUnreachable",
-    "Denied",
-    "Ended",
-    "Event",
-    "EventKind",
-    "Extension",
-    "Grant",
-    "KeyReused",
-    "MulticastRequest",
-    "NotLeader",
-    "NotYet",
-    "PartState",
-    "Rejected",
-    "RequestFilter",
-    "RequestStatus",
-    "TlsSettings",
-    "TransferReport",
-    "UnknownRequest",
-    "Unsupported",
-]
+
+def __getattr__(name: str) -> object:
+    # Names in lower case are those of modules, which are imported as such.
+    if name == "__all__" or name[:1].isupper():
+        from blast_client import public
+
+        return getattr(public, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

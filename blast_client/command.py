@@ -3,7 +3,7 @@
 A package offers a sub-command by an entry point of the group `blast.commands` with its name: a function
 `register(subparsers)` that adds parsers, several if it likes, and gives each `set_defaults(run=...)`: a callable that
 takes the parsed arguments and returns the exit status. So `blast` needs none of them to be installed, and loads those
-alone that are asked for.
+alone that are asked for; its own help and version load nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Any, NoReturn
 
-DISTRIBUTION = "blast-controller"
+from blast_client.summaries import SUMMARIES
+from blast_client.version import VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading these takes longer than the help does.
+    from collections.abc import Callable, Iterable, Sequence
+    from importlib.metadata import EntryPoint
+    from typing import Any, NoReturn
+
 GROUP = "blast.commands"
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
@@ -33,11 +39,8 @@ Exit status: 0 done, 1 failed, 2 wrong use, 3 done for some of several.
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `blast` with these arguments (default: those of the process) and return the exit status."""
     words = sys.argv[1:] if argv is None else argv
-    commands = entry_points(group=GROUP)
     try:
-        # To load all of them takes longer than most commands do.
-        parser = build_parser([command for command in commands if command.name in words[:1]] or commands)
-        arguments = parser.parse_args(words)
+        arguments = _parser_for(words).parse_args(words)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except SystemExit as end:
@@ -52,6 +55,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """Those that installed packages declare for a group."""
+    from importlib.metadata import entry_points as declared
+
+    return declared(group=group)
+
+
+def _parser_for(words: Sequence[str]) -> argparse.ArgumentParser:
+    """With as few commands loaded as these arguments need: to load all takes longer than most commands do."""
+    if not words or words[0].startswith("-"):
+        return _outline()
+    commands = entry_points(GROUP)
+    return build_parser([command for command in commands if command.name == words[0]] or commands)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Texts as they are written, and a column for the longest name of a command."""
+
+    def __init__(self, prog: str) -> None:
+        # Left to itself argparse loads shutil, and with it every compressor of files, to learn this width.
+        super().__init__(prog, width=_columns() - 2)
+        # It forgets that names of commands are indented twice.
+        self._action_max_length = max(map(len, SUMMARIES)) + 4
+
+
+def _columns() -> int:
+    """Of the terminal, or what the environment says, or 80."""
+    try:
+        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (ValueError, AttributeError, OSError):
+        return 80
+
+
 class _Parser(argparse.ArgumentParser):
     """Tells wrong use in one line, in all sub-commands: a wrapped usage would hide it."""
 
@@ -61,21 +97,33 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser(commands: Iterable[EntryPoint]) -> argparse.ArgumentParser:
     """The parser with the sub-commands of these entry points."""
-    parser = _Parser(
-        prog="blast",
-        description="Optical multicast: the controller, its clients and the lab.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"blast {_version()}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser, subparsers = _new_parser()
     add_commands(commands, subparsers)
     return parser
 
 
+def _outline() -> argparse.ArgumentParser:
+    """A parser that knows of the sub-commands only what they are for."""
+    parser, subparsers = _new_parser()
+    for name, summary in SUMMARIES.items():
+        subparsers.add_parser(name, help=summary, add_help=False)
+    return parser
+
+
+def _new_parser() -> tuple[argparse.ArgumentParser, Any]:
+    parser = _Parser(
+        prog="blast",
+        description="Optical multicast: the controller, its clients and the lab.",
+        epilog=_EXAMPLES,
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"blast {VERSION}")
+    return parser, parser.add_subparsers(metavar="COMMAND", required=True)
+
+
 def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
     """Let these entry points add their sub-commands, in the order of their names."""
-    registered = set[Callable[[Any], None]]()
+    registered: set[Callable[[Any], None]] = set()
     for command in sorted(commands, key=lambda command: command.name):
         try:
             register: Callable[[Any], None] = command.load()
@@ -89,25 +137,18 @@ def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
 
 
 def _register_absent(command: EntryPoint, error: ImportError, subparsers: Any) -> None:
+    from blast_transport.extras import how_to_install
+
     name, extra = command.name, next(iter(command.extras), command.name)
 
     def run(_: argparse.Namespace) -> int:
-        sys.stderr.write(
-            f"blast: `blast {name}` is not installed here ({error}): pip install '{DISTRIBUTION}[{extra}]'\n"
-        )
+        sys.stderr.write(f"blast: `blast {name}` is not installed here ({error}): {how_to_install(extra)}\n")
         return FAILED
 
     # With a prefix that nobody types, every argument is accepted: what counts is the sentence.
     parser = subparsers.add_parser(name, prefix_chars="\0", add_help=False, help="(not installed)")
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
-
-
-def _version() -> str:
-    try:
-        return version(DISTRIBUTION)
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from blast_sim import sim_command
-from blast_sim.options import DONE, FAILED, counts, new_parser, positive, telling, whole_number
+from blast_sim.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
 
 _PLAN = """\
 Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
@@ -189,6 +189,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
 
 @telling
 def _figures(arguments: argparse.Namespace) -> int:
+    require_drawing()
     from blast_sim.figures import MeasurementFailed, run
 
     return _run(run, arguments, (MeasurementFailed,))
@@ -196,6 +197,7 @@ def _figures(arguments: argparse.Namespace) -> int:
 
 @telling
 def _blast_figures(arguments: argparse.Namespace) -> int:
+    require_drawing()
     from blast_sim.flow.figures import NoResult, run
     from blast_sim.measurements import MeasurementFailed
 
@@ -204,6 +206,7 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
 
 @telling
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
+    require_drawing()
     from blast_sim.pipeline_figures import MeasurementFailed, run
 
     return _run(run, arguments, (MeasurementFailed,))

@@ -10,13 +10,13 @@ import math
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib.util import find_spec
 from typing import Any
 
 from blast_sim.wrong_input import WrongInput
+from blast_transport.extras import NotInstalled, require
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
-LIBRARIES = ("highspy", "matplotlib", "numpy", "pulp")
+LIBRARIES = ("highspy", "networkx", "numpy", "pulp", "pydantic")
 
 
 def new_parser(subparsers: Any, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
@@ -61,17 +61,25 @@ def counts(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(map(whole_number(1, 1000), text.split(",")))))
 
 
+def require_drawing() -> None:
+    """Raise NotInstalled where no picture can be drawn."""
+    require("figures", "matplotlib")
+
+
 def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
     """Turn wrong input into its sentence and exit status."""
 
     @wraps(run)
     def wrapped(arguments: argparse.Namespace) -> int:
-        missing = [name for name in LIBRARIES if find_spec(name) is None]
-        if missing:
-            sys.stderr.write(f"blast: {', '.join(missing)} not installed: pip install 'blast-controller[sim]'\n")
-            return FAILED
         try:
+            require("sim", *LIBRARIES)
+            if getattr(arguments, "figure", None) is not None:
+                # Before hours of calculation, not after them.
+                require_drawing()
             return run(arguments)
+        except NotInstalled as error:
+            sys.stderr.write(f"blast: {error}\n")
+            return FAILED
         except WrongInput as error:
             sys.stderr.write(f"blast: {error}\n")
             return WRONG_INPUT

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from blast_transport.extras import how_to_install
+
 Solver = Literal["numba", "numpy"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -24,7 +26,7 @@ def _chosen() -> Solver:
         raise ValueError(f"{VARIABLE} must be numba or numpy, not {wanted!r}")
     installed = find_spec("numba") is not None
     if wanted == "numba" and not installed:
-        raise ModuleNotFoundError(f"{VARIABLE} asks for numba, which is missing: pip install 'blast-controller[fast]'")
+        raise ModuleNotFoundError(f"{VARIABLE} asks for numba, which is missing: {how_to_install('fast')}")
     return "numba" if installed and wanted != "numpy" else "numpy"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from blast_sim.flow.cell import Cell, Row
 from blast_sim.flow.run import run_cell
 from blast_sim.wrong_input import WrongInput
+from blast_transport.extras import how_to_install
 
 CONNECT_SECONDS = 10
 
@@ -137,7 +138,7 @@ def _pool(workers: Workers, most: int) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise NoScheduler("--scheduler needs Dask: pip install 'blast-controller[cluster]'") from None
+        raise NoScheduler(f"--scheduler needs Dask: {how_to_install('cluster')}") from None
     try:
         client = Client(workers.scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:

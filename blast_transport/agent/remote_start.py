@@ -30,6 +30,7 @@ from blast_transport.agent.remote_script import PYTHONS, start_line
 from blast_transport.agent.remote_shell import RemoteShells, ShellSettings
 from blast_transport.blocks.digests import BEST
 from blast_transport.errors import WrongInputError
+from blast_transport.extras import how_to_install
 
 LEAST = "sha256"
 """The digests that every Python can compute."""
@@ -97,7 +98,7 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
     options = options or StartOptions()
     if not remote_shell.IS_INSTALLED:
         raise WrongInputError(
-            "starting agents over SSH needs the Python package ClusterShell: pip install 'blast-controller[ssh]'"
+            f"starting agents over SSH needs the Python package ClusterShell: {how_to_install('ssh')}"
         )
     _refuse_wrong(hosts, folder, options)
     secret = SharedSecret(secrets.token_bytes(LEAST_SECRET_BYTES))

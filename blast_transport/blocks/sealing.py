@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 
 from blast_transport.errors import SealError, WrongInputError
+from blast_transport.extras import how_to_install
 
 KEY_BYTES = 32
 TAG_BYTES = 16
@@ -28,7 +29,9 @@ class Sealer:
         try:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
-            raise WrongInputError("sealed light needs the Python package cryptography; install it") from None
+            raise WrongInputError(
+                f"sealed light needs the Python package cryptography: {how_to_install('sealed')}"
+            ) from None
         self._cipher = AESGCM(key)
 
     def seal(self, block: int, plain: bytes | bytearray | memoryview) -> bytes:

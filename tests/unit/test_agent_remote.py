@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from blast_transport.agent.remote_hosts import HostBook
 from blast_transport.agent.remote_script import COMPLAINT, start_line
 from blast_transport.agent.remote_start import StartOptions, started_agents
 from blast_transport.errors import WrongInputError
+from blast_transport.extras import how_to_install
 from tests.support.waiting import eventually
 
 READY = b'{"event": "ready", "host": "0.0.0.0", "port": 4711, "suites": ["sha256"]}'
@@ -290,5 +292,5 @@ def test_what_cannot_be_right_anywhere_is_refused_at_once(hosts, folder, options
 
 def test_without_clustershell_the_extra_is_named(monkeypatch):
     monkeypatch.setattr("blast_transport.agent.remote_shell.IS_INSTALLED", False)
-    with pytest.raises(WrongInputError, match=r"pip install 'blast-controller\[ssh\]'"), started_agents(["a"], "/srv"):
+    with pytest.raises(WrongInputError, match=re.escape(how_to_install("ssh"))), started_agents(["a"], "/srv"):
         pass

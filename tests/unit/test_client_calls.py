@@ -395,7 +395,7 @@ def test_without_thrift_the_import_says_what_to_install(tmp_path):
         "        from importlib.machinery import PathFinder\n"
         f"        return PathFinder.find_spec(name, [{str(tmp_path)!r}]) if name == 'thrift' else None\n"
         "sys.meta_path.insert(0, Hide())\n"
-        "import blast_client\n"
+        "from blast_client import Client\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=False)
     assert run.returncode == 1

@@ -51,6 +51,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         # Scenarios are files with a schema, as the configuration is.
         "blast_controller.config_schema",
         "blast_controller.config_section",
+        # How to install what is missing is said in one place, which every installation has.
+        "blast_transport.extras",
     },
     "mininet_topos": OURS,
 }

@@ -72,7 +72,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What `pip install blast-controller` gives: the base dependencies only."""
+    """What `pip install .` gives: the base dependencies only."""
     environment = Environment(tmp_path_factory.mktemp("base") / "venv", wheel)
     for name in BASE_DISTRIBUTIONS:
         share_distribution(name, environment)

@@ -21,6 +21,7 @@ from blast_sim.allocate import ONE_SHOT, Method, plan
 from blast_sim.instance import Instance, Request
 from blast_sim.instance_file import parse_instance
 from blast_sim.wrong_input import WrongInput
+from blast_transport.extras import how_to_install
 
 
 def document(**changes):
@@ -385,4 +386,4 @@ def test_a_missing_library_is_named(blast, file, monkeypatch):
     monkeypatch.setattr(ours, "LIBRARIES", ("no_such_library",))
     status, out, err = blast("plan", file)
     assert (status, out) == (1, "")
-    assert err == "blast: no_such_library not installed: pip install 'blast-controller[sim]'\n"
+    assert err == f"blast: no_such_library not installed: {how_to_install('sim')}\n"

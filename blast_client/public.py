@@ -1,0 +1,56 @@
+"""The names of `blast_client`: clients of the controller, what they give back, and what they raise."""
+
+from blast_client.thrift_guard import require_thrift
+
+require_thrift()
+
+from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported before the guard
+    Denied,
+    Ended,
+    Event,
+    EventKind,
+    Extension,
+    Grant,
+    KeyReused,
+    MulticastRequest,
+    NotLeader,
+    NotYet,
+    PartState,
+    Rejected,
+    RequestFilter,
+    RequestStatus,
+    TransferReport,
+    UnknownRequest,
+    Unsupported,
+)
+from blast_client.address import BadAddress  # noqa: E402
+from blast_client.aio import AsyncClient  # noqa: E402
+from blast_client.calls import ControllerUnreachable  # noqa: E402
+from blast_client.client import Client  # noqa: E402
+from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
+
+__all__ = [
+    "AsyncClient",
+    "BadAddress",
+    "BadCredentials",
+    "Client",
+    "ControllerUnreachable",
+    "Denied",
+    "Ended",
+    "Event",
+    "EventKind",
+    "Extension",
+    "Grant",
+    "KeyReused",
+    "MulticastRequest",
+    "NotLeader",
+    "NotYet",
+    "PartState",
+    "Rejected",
+    "RequestFilter",
+    "RequestStatus",
+    "TlsSettings",
+    "TransferReport",
+    "UnknownRequest",
+    "Unsupported",
+]

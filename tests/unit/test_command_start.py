@@ -1,0 +1,88 @@
+"""`blast --version` and `blast --help` load next to nothing; how long that takes is benchmarks/command_start.py."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from blast_client import command
+from blast_client.command import build_parser, main
+from blast_client.summaries import SUMMARIES
+from blast_client.version import VERSION
+from tests.support.declared_commands import declared_commands
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_MODULES = 40
+"""What argparse brings is half of it."""
+HEAVY = {
+    "asyncio", "blast_api", "blast_transport", "dataclasses", "email", "importlib.metadata", "json", "logging",
+    "shutil", "socket", "ssl", "subprocess", "thrift", "threading", "tqdm", "typing", "zipfile",
+}  # fmt: skip
+LOADED = """
+import sys
+before = set(sys.modules)
+from blast_client.command import main
+status = main(sys.argv[1:])
+loaded = sorted(set(sys.modules) - before)
+sys.stderr.write("\\n".join(loaded))
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--help",), ("-h",), ()], ids=" ".join)
+def test_own_words_load_next_to_nothing(words: tuple[str, ...]) -> None:
+    # Without site-packages, whose .pth files load what they like, and without an editable installation's finder.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", LOADED, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    loaded = done.stderr.splitlines()
+    assert HEAVY.isdisjoint(loaded), HEAVY.intersection(loaded)
+    assert len(loaded) <= MOST_MODULES, loaded
+    assert done.returncode == (0 if words else 2)
+
+
+def test_the_help_names_every_command_with_what_it_is_for(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["--help"]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    assert lines == [[name, summary] for name, summary in SUMMARIES.items()]
+
+
+def test_the_summaries_are_those_of_the_commands_themselves() -> None:
+    (subparsers,) = (
+        action
+        for action in build_parser(declared_commands())._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    assert {choice.dest: choice.help for choice in subparsers._choices_actions} == SUMMARIES
+    assert list(SUMMARIES) == sorted(SUMMARIES)
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "blast_client.version.VERSION"}
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"blast {VERSION}\n"
+
+
+@pytest.mark.parametrize("columns", ["", "0", "nonsense", "60"])
+def test_a_width_that_cannot_be_told_is_eighty(monkeypatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(command.os, "get_terminal_size", lambda number: (_ for _ in ()).throw(OSError()))
+    assert command._columns() == (60 if columns == "60" else 80)
+
+
+def test_names_of_the_package_are_found_when_asked_for() -> None:
+    import blast_client
+    from blast_client import public
+
+    assert blast_client.Client is public.Client
+    assert blast_client.__all__ is public.__all__
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = blast_client.no_such_thing
+    assert all(name[:1].isupper() for name in public.__all__), "others are taken for modules"
