@@ -24,7 +24,8 @@ from mininet_topos.names import BRIDGE_KEY, MARK, is_lab_id, owner
 from mininet_topos.netdev import query
 
 _GRACE_SECONDS = 5.0
-_LINKS_SECONDS = 10.0
+_KILLED_SECONDS = _LINKS_SECONDS = 60.0
+"""Guards against waiting for ever for the kernel, which on a busy machine takes its time."""
 _NOT_RUNNING = tuple(os.strerror(number) for number in (errno.ENOENT, errno.ECONNREFUSED))
 """Nobody has made the socket of Open vSwitch's database, or nobody listens at it any more."""
 
@@ -93,7 +94,7 @@ def _end(pids: Iterable[int]) -> int:
             _signal(handle, _request_to_end(pid))
         for handle in _still_alive(handles, _GRACE_SECONDS):
             _signal(handle, signal.SIGKILL)
-        stubborn = _still_alive(handles, _GRACE_SECONDS)
+        stubborn = _still_alive(handles, _KILLED_SECONDS)
         if stubborn:
             raise HostError(f"processes {[handles[h] for h in stubborn]} do not end: the kernel holds them")
     finally:

@@ -26,7 +26,7 @@ from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.messages import Severity
 
-_ANSWER_SECONDS = 10.0
+_ANSWER_SECONDS = 60.0
 
 
 def fibre(plan: LabPlan, element: str) -> Port:

@@ -15,7 +15,7 @@ from typing import IO, Any
 from mininet_topos.errors import ProcessFault
 from mininet_topos.names import MARK
 
-_STOP_SECONDS = 3.0
+_STOP_SECONDS = 20.0
 
 
 class LabProcess:
