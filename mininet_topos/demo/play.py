@@ -22,7 +22,7 @@ from mininet_topos.registry import known_labs
 __all__ = ["play", "write_json"]
 
 _ARCHIVE_BYTES = 9_000_000
-LEASE_MS = 60_000
+LEASE_MS = 600_000
 """Scenes wait for slow machines; a lease must outlive them."""
 _LEGEND = "Lines with ok or FAIL are checks and decide the exit status; every other figure is only told."
 POLICY = "paper"

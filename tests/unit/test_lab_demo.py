@@ -175,6 +175,29 @@ def test_lost_datagrams_are_told_and_a_deaf_receiver_fails(stage, monkeypatch):
         assert stage.results.measured[-1].quantity.value == 120
 
 
+LINE = "20261122101736,10.0.1.1,59412,239.77.0.9,5001,1,{interval},649000,10384000,0.002,{lost},{sent},0.000,0"
+
+
+@pytest.mark.parametrize(
+    ("intervals", "found"),
+    [
+        ([("0.0-0.5", 0, 10), ("0.5-1.0", 2, 12), ("0.0-2.0", 3, 44), ("2.0-2.5", 9, 9)], (3, 44)),
+        ([("0.0-0.5", 0, 10), ("0.5-1.0", 2, 12)], (2, 22)),
+        ([], (0, 0)),
+    ],
+    ids=["whole", "its end was lost", "deaf"],
+)
+def test_who_misses_the_end_of_a_test_has_heard_it_all_the_same(intervals, found):
+    lines = [LINE.format(interval=interval, lost=lost, sent=sent) for interval, lost, sent in intervals]
+    assert iperf.heard(lines) == found
+
+
+@pytest.mark.parametrize("line", ["read failed: Connection refused", "a,b", LINE.format(interval="x", lost=1, sent=2)])
+def test_an_iperf_that_says_anything_else_is_no_report(line):
+    with pytest.raises(DemoError, match="instead of its report"):
+        iperf.heard([line])
+
+
 def test_slow_unicast_is_told_beside_what_its_link_allows_and_decides_nothing(stage):
     job = SimpleNamespace(size=8_000_000, hosts=["r2h1"] * 7, by_unicast=lambda name: transfer(mbps=0.5))
     iterations._by_unicast(stage, job)
