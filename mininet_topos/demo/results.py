@@ -51,7 +51,8 @@ class Transfer:
 
     `seconds` from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is what the
     sender's optical uplink carried divided by the file size (None without light), `core_share` the same for all links
-    of the packet core together, both from kernel interface counters.
+    of the packet core together, both from kernel interface counters. `repeated_copies` is what of the uplink was
+    repairs, which go by light where several receivers miss the same: how many are needed depends on the machine.
     """
 
     name: str
@@ -62,6 +63,12 @@ class Transfer:
     uplink_copies: float | None
     core_share: float
     light_rate_mbps: float
+    repeated_copies: float = 0.0
+
+    @property
+    def first_copies(self) -> float:
+        """What the sender put into light before anybody missed anything, divided by the file size; 0 without light."""
+        return (self.uplink_copies or 0.0) - self.repeated_copies
 
     @property
     def payload_mbps(self) -> float:
