@@ -14,7 +14,7 @@ from pathlib import Path
 from blast_controller.core.records import Record
 from blast_controller.store.errors import DoubleHeld, Locked, NotOpen
 from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
-from blast_controller.store.retention import Retention
+from blast_controller.store.retention import Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 
 NAME = Path("in memory")
@@ -73,8 +73,8 @@ class MemoryStore:
         """Drop all the history that need not be kept, at once."""
         with self._lock:
             self._check_open()
-            oldest = [(sequence, written) for sequence, written, *_ in self._entries]
-            last = self._retention.last_expired(oldest, self._newest, at)
+            oldest = [Line(sequence, written, size_of(row.body)) for sequence, written, _, row in self._entries]
+            last = self._retention.last_expired(oldest, self._newest, sum(line.size for line in oldest), at)
             self._entries = [entry for entry in self._entries if entry[0] > last]
             return False
 

@@ -21,13 +21,14 @@ from blast_controller.store.files import connect, create, typed_faults, wal_of
 from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
 from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
-from blast_controller.store.retention import Retention
+from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 from blast_controller.store.schema import check_is_ours, check_is_whole, migrate
 
 T = TypeVar("T")
 
 INSERT_ENTRY = "INSERT INTO journal (sequence, at, epoch, kind, key, note, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+ENTRY_BYTES = f"COALESCE(LENGTH(body), 0) + {BYTES_BESIDE_BODY}"
 TRIM_BATCH = 500
 """Entries dropped at a time: a few milliseconds at most for which a commit may have to wait."""
 LONGEST_UNCARRIED = 1000
@@ -40,7 +41,8 @@ LONGEST_LOG = 1000
 class _Opened:
     """The connections of an open store, and where its history stands.
 
-    `upkeep` writes without waiting for the disk. `carried_over` is the latest entry that need no longer be looked
+    `upkeep` writes without waiting for the disk. `history_bytes` is the size that the history is reckoned at.
+    `carried_over` is the latest entry that need no longer be looked
     for in the write-ahead log.
     """
 
@@ -49,6 +51,7 @@ class _Opened:
     reader: JournalReader
     epoch: int
     newest: int
+    history_bytes: int
     carried_over: int = 0
 
 
@@ -85,6 +88,7 @@ class SqliteStore:
             migrate(writer)
             state = self._load(writer)
             epoch, newest = self._count_epoch(writer)
+            (size,) = writer.execute(f"SELECT TOTAL({ENTRY_BYTES}) FROM journal").fetchone()
             upkeep = self._connect(undo, synchronous="NORMAL")
             # It is called again soon, and must not keep commits waiting for somebody who reads.
             upkeep.execute("PRAGMA busy_timeout = 0")
@@ -93,7 +97,7 @@ class SqliteStore:
             reader = JournalReader(self.path)
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
-        self._opened = _Opened(writer, upkeep, reader, epoch, newest)
+        self._opened = _Opened(writer, upkeep, reader, epoch, newest, int(size))
         return Loaded(epoch, state, is_new)
 
     def close(self) -> None:
@@ -157,6 +161,7 @@ class SqliteStore:
             opened = self._current()
             self._transact(opened.writer, lambda: _write(opened, rows, at))
             opened.newest += len(rows)
+            opened.history_bytes += sum(size_of(row.body) for row in rows)
         self._on_commit(self.last_commit_seconds)
 
     def _transact(self, connection: sqlite3.Connection, write: Callable[[], T]) -> T:
@@ -191,12 +196,13 @@ class SqliteStore:
             return more
 
     def _trim(self, opened: _Opened, at: float) -> bool:
-        query = "SELECT sequence, at FROM journal ORDER BY sequence LIMIT ?"
-        oldest = opened.upkeep.execute(query, (TRIM_BATCH,)).fetchall()
-        last = self._retention.last_expired(oldest, opened.newest, at)
+        query = f"SELECT sequence, at, {ENTRY_BYTES} FROM journal ORDER BY sequence LIMIT ?"
+        oldest = [Line(*found) for found in opened.upkeep.execute(query, (TRIM_BATCH,))]
+        last = self._retention.last_expired(oldest, opened.newest, opened.history_bytes, at)
         if last:
             opened.upkeep.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
-        return len(oldest) == TRIM_BATCH and last == oldest[-1][0]
+            opened.history_bytes -= sum(line.size for line in oldest if line.sequence <= last)
+        return len(oldest) == TRIM_BATCH and last == oldest[-1].sequence
 
     def _carry_over(self, opened: _Opened) -> None:
         newest = opened.newest

@@ -1,24 +1,29 @@
-"""What is dropped is a prefix, never the latest, never what is both young and among the latest."""
+"""What is dropped is a prefix, never the latest, never what is young, among the latest, and within the size."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.store.retention import SECONDS_PER_DAY, Retention
+from blast_controller.store.retention import SECONDS_PER_DAY, Line, Retention
 
 times = st.floats(min_value=-1e6, max_value=1e6)
+sizes = st.integers(1, 50)
 
 
-@given(st.lists(times, max_size=12), st.integers(0, 5), st.integers(1, 15), st.floats(0, 10), times)
+@given(st.lists(st.tuples(times, sizes), max_size=12), st.integers(0, 5), st.integers(1, 15), st.floats(0, 10), times)
 def test_what_expires(written, later, kept, days, at):
-    oldest = list(enumerate(written, start=7))
+    oldest = [Line(sequence, when, size) for sequence, (when, size) in enumerate(written, start=7)]
     newest = 6 + len(written) + later
-    last = Retention(kept, days).last_expired(oldest, newest, at)
+    retention = Retention(kept, days, most_bytes=100)
+    size = sum(line.size for line in oldest) + 10 * later
+    last = retention.last_expired(oldest, newest, size, at)
     assert last < newest or not written
 
-    def expired(sequence, when):
-        return sequence != newest and (newest - sequence >= kept or at - when > days * SECONDS_PER_DAY)
+    def expired(line):
+        too_old = at - line.at > days * SECONDS_PER_DAY
+        with_later_ones = size - sum(other.size for other in oldest if other.sequence < line.sequence)
+        return line.sequence != newest and (newest - line.sequence >= kept or too_old or with_later_ones > 100)
 
-    dropped = [entry for entry in oldest if entry[0] <= last]
-    assert all(expired(*entry) for entry in dropped)
+    dropped = [line for line in oldest if line.sequence <= last]
+    assert all(map(expired, dropped))
     left = oldest[len(dropped) :]
-    assert not left or not expired(*left[0])
+    assert not left or not expired(left[0])

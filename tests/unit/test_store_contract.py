@@ -216,6 +216,23 @@ def test_history_is_trimmed_by_age_but_for_the_latest(make):
     assert [entry.sequence for entry in store.journal(0, 10)] == [3]
 
 
+def test_history_is_trimmed_by_size_also_of_what_an_earlier_run_wrote(make):
+    store = make(Retention(most_bytes=10_000))
+    store.open()
+    for number in range(100):
+        store.commit([request(f"r{number}", "x" * 1000)], at=0.0)
+    reopened(store)
+    while store.compact(at=0.0):
+        pass
+    kept = store.journal(0, 1000)
+    assert [entry.sequence for entry in kept] == list(range(94, 103)), "eight of 1100 bytes, and that of the opening"
+    store.commit([request("large", "x" * 20_000)], at=0.0)
+    while store.compact(at=0.0):
+        pass
+    assert [entry.key for entry in store.journal(0, 1000)] == ["large"], "the latest stays whatever its size"
+    assert len(reopened(store).of("request")) == 101
+
+
 # ------------------------------------------------------------------------------------------------ open and closed
 
 
