@@ -35,7 +35,9 @@ class Iface(object):
 
     def awaitEvent(self, key, afterSequence, timeoutMs):
         """
-        The first event with a sequence number above `afterSequence`, as soon as there is one.
+        The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
+        are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
+        to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
 
         Parameters:
          - key
@@ -49,7 +51,8 @@ class Iface(object):
         """
         Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
         `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-        calls `request` with the same key again. Use `submit` for a request that outlives its connection.
+        calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
+        asked for by `submit`, before or after, is not withdrawn.
 
         Parameters:
          - request
@@ -212,7 +215,9 @@ class Client(Iface):
 
     def awaitEvent(self, key, afterSequence, timeoutMs):
         """
-        The first event with a sequence number above `afterSequence`, as soon as there is one.
+        The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
+        are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
+        to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
 
         Parameters:
          - key
@@ -254,13 +259,18 @@ class Client(Iface):
             raise result.denied
         if result.notLeader is not None:
             raise result.notLeader
+        if result.ended is not None:
+            raise result.ended
+        if result.rejected is not None:
+            raise result.rejected
         raise TApplicationException(TApplicationException.MISSING_RESULT, "awaitEvent failed: unknown result")
 
     def request(self, request, timeoutMs):
         """
         Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
         `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-        calls `request` with the same key again. Use `submit` for a request that outlives its connection.
+        calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
+        asked for by `submit`, before or after, is not withdrawn.
 
         Parameters:
          - request
@@ -794,6 +804,12 @@ class Processor(Iface, TProcessor):
         except NotLeader as notLeader:
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
+        except Ended as ended:
+            msg_type = TMessageType.REPLY
+            result.ended = ended
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -1441,16 +1457,20 @@ class awaitEvent_result(object):
      - unknownRequest
      - denied
      - notLeader
+     - ended
+     - rejected
 
     """
 
 
-    def __init__(self, success=None, notYet=None, unknownRequest=None, denied=None, notLeader=None,):
+    def __init__(self, success=None, notYet=None, unknownRequest=None, denied=None, notLeader=None, ended=None, rejected=None,):
         self.success = success
         self.notYet = notYet
         self.unknownRequest = unknownRequest
         self.denied = denied
         self.notLeader = notLeader
+        self.ended = ended
+        self.rejected = rejected
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1487,6 +1507,16 @@ class awaitEvent_result(object):
                     self.notLeader = NotLeader.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.ended = Ended.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1517,6 +1547,14 @@ class awaitEvent_result(object):
             oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
+        if self.ended is not None:
+            oprot.writeFieldBegin('ended', TType.STRUCT, 5)
+            self.ended.write(oprot)
+            oprot.writeFieldEnd()
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 6)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1540,6 +1578,8 @@ awaitEvent_result.thrift_spec = (
     (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
     (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
     (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (5, TType.STRUCT, 'ended', [Ended, None], None, ),  # 5
+    (6, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 6
 )
 
 

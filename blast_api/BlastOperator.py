@@ -173,6 +173,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.denied
         if result.unsupported is not None:
             raise result.unsupported
+        if result.rejected is not None:
+            raise result.rejected
         raise TApplicationException(TApplicationException.MISSING_RESULT, "reconcile failed: unknown result")
 
     def verifyFabric(self):
@@ -207,6 +209,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.denied
         if result.unsupported is not None:
             raise result.unsupported
+        if result.rejected is not None:
+            raise result.rejected
         raise TApplicationException(TApplicationException.MISSING_RESULT, "verifyFabric failed: unknown result")
 
     def elements(self):
@@ -433,6 +437,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Unsupported as unsupported:
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -462,6 +469,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Unsupported as unsupported:
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -807,14 +817,16 @@ class reconcile_result(object):
      - success
      - denied
      - unsupported
+     - rejected
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
+        self.rejected = rejected
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -841,6 +853,11 @@ class reconcile_result(object):
                     self.unsupported = Unsupported.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -863,6 +880,10 @@ class reconcile_result(object):
             oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -884,6 +905,7 @@ reconcile_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [ReconcileReport, None], None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
+    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
 )
 
 
@@ -936,14 +958,16 @@ class verifyFabric_result(object):
      - success
      - denied
      - unsupported
+     - rejected
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
+        self.rejected = rejected
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -970,6 +994,11 @@ class verifyFabric_result(object):
                     self.unsupported = Unsupported.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -992,6 +1021,10 @@ class verifyFabric_result(object):
             oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1013,6 +1046,7 @@ verifyFabric_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [FibreReport, None], None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
+    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
 )
 
 

@@ -729,7 +729,7 @@ class Event(object):
     One thing that happened to one part of a request.
 
     Attributes:
-     - sequence: Counts from 1 for each request.
+     - sequence: Counts from 1 for each request. A gap means that older events were dropped: `status` tells how things stand.
      - kind
      - part
      - grant
@@ -1275,7 +1275,7 @@ class Extension(object):
     Attributes:
      - addReceivers
      - removeReceivers
-     - addMs: Added to the lease.
+     - addMs: Added to the lease; refused (lease_too_long) where that would last longer than the server lets any.
      - addBytes: Added to the size of the data.
      - reachedByte: Feature "pausing", on its own: all bytes before this one have been sent. A request that may pause must say so once
     in each lease: at the lease's end it then keeps its light, or is paused and continues at this byte; who says
@@ -2706,8 +2706,8 @@ class Rejected(TException):
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
     group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-    no_open_leg, no_resources, busy, draining, too_many_requests and too_many_pending the same call may succeed at
-    another time.
+    no_open_leg, no_resources, busy, draining, too_many_requests, too_many_pending, too_many_waiting and
+    too_many_calls the same call may succeed at another time.
      - sentence: For people, whole, and with what to do where there is something.
      - largestPossible: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
 

@@ -31,6 +31,8 @@ _NOT_NOW = frozenset(
         "draining",
         "too_many_requests",
         "too_many_pending",
+        "too_many_waiting",
+        "too_many_calls",
     }
 )
 """Codes of refusals that are no mistake of the caller's: the same call may succeed at another time."""

@@ -67,6 +67,11 @@ class ControllerSection(Section):
     client_grace_ms: Milliseconds = 2_000
     lease_factor: Annotated[float, Field(ge=1)] = 2.0
     lease_minimum_ms: Milliseconds = 10_000
+    lease_maximum_ms: Milliseconds = 86_400_000
+    least_rate_gbps: Annotated[float, Field(ge=0)] | None = None
+    pending_per_tenant: Number = 4_096
+    waiting_per_account: Number = 4_096
+    calls_per_second: Annotated[float, Field(gt=0)] = 1_000
     keep_warm_ms: Annotated[int, Field(ge=0)] = 60_000
 
 
@@ -76,6 +81,7 @@ class JournalSection(Section):
     file: Path | None = None
     keep_entries: Annotated[int, Field(ge=1)] = 100_000
     keep_days: Annotated[float, Field(gt=0)] = 30.0
+    keep_mb: Annotated[float, Field(gt=0)] = 256.0
     reconcile_every_ms: Milliseconds | None = 60_000
 
 
@@ -236,6 +242,9 @@ class Config(Section):
             probe_wait=self.fabric.probe_wait_ms / 1000,
             lease_factor=self.controller.lease_factor,
             lease_minimum=self.controller.lease_minimum_ms / 1000,
+            lease_maximum=self.controller.lease_maximum_ms / 1000,
+            least_rate=None if self.controller.least_rate_gbps is None else self.controller.least_rate_gbps * 1e9,
+            most_pending=self.controller.pending_per_tenant,
             keep_warm=self.controller.keep_warm_ms / 1000,
             orphan_grace=self.controller.client_grace_ms / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
@@ -321,6 +330,10 @@ def _check_consistency(config: Config) -> None:
     _unique("static tree", (t.name for t in config.static_tree))
     _check_static_ends(config)
     _check_switch_ports(config)
+    if config.controller.lease_maximum_ms < config.controller.lease_minimum_ms:
+        raise ConfigError("controller.lease_maximum_ms is less than controller.lease_minimum_ms: no lease could last.")
+    if (config.controller.least_rate_gbps or 0) > config.fabric.light_rate_gbps:
+        raise ConfigError("controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused.")
     listens = config.controller
     fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
     fault = fault or access_fault(listens.thrift, config.access, config.tenant)

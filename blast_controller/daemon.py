@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from math import ceil
 from typing import TypeVar
 
 from blast_api import BlastOperator, ttypes
@@ -28,6 +29,7 @@ from blast_controller.optimiser_process import OptimiserProcess
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.served_connection import ServerLimits
 from blast_controller.runtime import Runtime
 from blast_controller.store.compaction import Compactor
@@ -37,12 +39,15 @@ from blast_controller.store.interface import Loaded, Store
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
+from blast_controller.waiting import Places
 from tl1_driver.dialects import configured
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
+BURST_SECONDS = 10.0
+"""How much of its rate of calls an account may have at once."""
 THREAD_SWITCH_INTERVAL = 0.0005
 COLLECT_AFTER = 20_000
 """Objects made between two collections of garbage; Python's default of 700 is several collections a grant."""
@@ -70,13 +75,14 @@ class Daemon:
         self._compactor = Compactor(self._store, _die)
         self.epoch = self._loaded.epoch
         self.runtime = Runtime(_core(config), self._store, _die)
-        self.runtime.waiting = ToldWaitingRoom()
+        self.runtime.waiting = ToldWaitingRoom(Places(of_one=config.controller.waiting_per_account))
         self._reports = DeviceReports(self.runtime)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset(switch.password for switch in switches)
         """What must not be written anywhere."""
         self._optical = OpticalExecutor(switches, self._reports.post, _die)
-        self.gate = Gate(read_policy(config))
+        per_second = config.controller.calls_per_second
+        self.gate = Gate(read_policy(config), Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         self._server = FramedServer(
             BlastOperator,
             BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate),
@@ -191,7 +197,8 @@ def _store(config: Config) -> Store:
     if config.journal.file is None:
         log.warning("no journal is configured: a restart will know nothing of what is lit now")
         return MemoryStore()
-    return SqliteStore(config.journal.file, Retention(config.journal.keep_entries, config.journal.keep_days))
+    keep = config.journal
+    return SqliteStore(config.journal.file, Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6)))
 
 
 def _opened(store: Store) -> Loaded:

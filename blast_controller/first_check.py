@@ -12,6 +12,7 @@ from blast_controller.core.events import VerifyAsked
 from blast_controller.core.fibre_check import FibreReport
 from blast_controller.ops.activity import Line, tell
 from blast_controller.runtime import Runtime, Turn
+from blast_controller.waiting import Wait
 
 DEVICES_PATIENCE = 60.0
 """Seconds for which devices that are not there yet are waited for; then what needs them is left out."""
@@ -27,8 +28,11 @@ def check_fibres(runtime: Runtime) -> None:
         return turn.wait_announced(
             turn.core.fibre_topic,
             LONGEST_PROBING,
-            lambda report: report,
-            lambda: Rejected("too_slow", "The check of the fibres has not come to its end."),
+            Wait(
+                wanted=lambda report: True,
+                answer=lambda report: report,
+                too_late=lambda: Rejected("too_slow", "The check of the fibres has not come to its end."),
+            ),
         )
 
     runtime.call(work).add_done_callback(_tell)

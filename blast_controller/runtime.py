@@ -27,14 +27,16 @@ from blast_controller.core.controller import Core
 from blast_controller.core.errors import Rejected, RequestError
 from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, Optimised, RequestSubmitted, Tick
 from blast_controller.core.records import Record
-from blast_controller.core.requests import RequestEvent, RequestKey
+from blast_controller.core.requests import RequestKey
 from blast_controller.store.errors import OurFault, StoreFault
 from blast_controller.store.interface import Loaded, Store
-from blast_controller.waiting import WaitingRoom
+from blast_controller.waiting import Places, Seat, Wait, WaitingRoom
 
 T = TypeVar("T")
 
 LARGEST_BATCH = 256
+MOST_OPERATORS = 1024
+"""Who may wait for an audit or a check of the fibres at a time."""
 WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
 """Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
@@ -90,22 +92,21 @@ class Turn:
         """Give the core an event that is decided on with all that has come together. Raises RequestError."""
         self._runtime.take(event)
 
-    def wait(
-        self,
-        request: RequestKey,
-        timeout: float,
-        wanted: Callable[[RequestEvent], bool],
-        answer: Callable[[RequestEvent], Any],
-        too_late: Callable[[], RequestError],
-    ) -> Future[Any]:
-        """The answer to a request's next wanted event, or the refusal `too_late` gives after `timeout` seconds."""
-        return self._runtime.waiting.park(request, self.now + timeout, wanted, answer, too_late)
+    def check_place(self, seat: Seat) -> None:
+        """Raise Rejected, before anything is changed, where there would be no place to wait."""
+        self._runtime.waiting.check_place(seat)
 
-    def wait_announced(
-        self, topic: Hashable, timeout: float, answer: Callable[[Any], Any], too_late: Callable[[], RequestError]
-    ) -> Future[Any]:
-        """The answer to what the core announces under a topic."""
-        return self._runtime.announced.park(topic, self.now + timeout, lambda content: True, answer, too_late)
+    def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
+        """The answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises Rejected."""
+        return self._runtime.waiting.park(request, self.now + timeout, wait)
+
+    def wait_announced(self, topic: Hashable, timeout: float, wait: Wait) -> Future[Any]:
+        """The answer to what the core announces under a topic. Raises Rejected."""
+        return self._runtime.announced.park(topic, self.now + timeout, wait)
+
+    def when_decided(self, answer: Callable[[], T]) -> Future[T]:
+        """What `answer` gives when everything that was taken so far has been decided on, and that is durable."""
+        return self._runtime.when_decided(answer)
 
 
 class Runtime:
@@ -118,7 +119,7 @@ class Runtime:
     def __init__(self, core: Core, store: Store, fatal: Callable[[BaseException], None]) -> None:
         self.core = core
         self.waiting = WaitingRoom()
-        self.announced = WaitingRoom()
+        self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
         self.optimiser: OptimiserDriver | None = None
         self._store = store
@@ -175,6 +176,16 @@ class Runtime:
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
         self.core.take(event, time.monotonic())
         self._undecided = True
+
+    def when_decided(self, answer: Callable[[], T]) -> Future[T]:
+        """As `Turn.when_decided` (on the runtime's thread only)."""
+        future: Future[T] = Future()
+
+        def settle() -> None:
+            _run_into(future, answer)()
+
+        self._held_back.append(settle)
+        return future
 
     def _conclude(self, started: float) -> None:
         self._undecided = False
@@ -248,7 +259,13 @@ class Runtime:
         return True
 
     def _let_out(self) -> None:
-        """Write what has changed, then let out what waits for that; new commands may come of it."""
+        """Write what has changed, then let out what waits for that, and answer some of those who were called."""
+        self._let_out_what_is_durable()
+        self.waiting.serve()
+        self.announced.serve()
+
+    def _let_out_what_is_durable(self) -> None:
+        """New commands may come of it."""
         if self._undecided:
             self._conclude(time.monotonic())
         while self._unwritten or self._held_back:
@@ -294,7 +311,7 @@ class Runtime:
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
-        self.handle(Tick())
+        self.take(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
 

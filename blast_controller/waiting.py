@@ -3,102 +3,197 @@
 from __future__ import annotations
 
 import heapq
+import math
 import queue
+from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from blast_controller.core.errors import RequestError
+from blast_controller.core.errors import Rejected, RequestError
+
+MOST_ANSWERED = 64
+"""Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
+FOR_LOOKERS = 0.75
+"""Share of the places that those who only look on may take; the others are kept for who asks for light."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many may wait: in all, and of one account."""
+
+    in_all: int = 12_288
+    of_one: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """On whose account somebody waits, and whether for light asked for, or only to look on."""
+
+    account: Hashable
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a caller waits for: the first event that is `wanted`. It gets what `answer` makes of that, or `too_late`.
+
+    Without a seat it takes no place.
+    """
+
+    wanted: Callable[[Any], bool]
+    answer: Callable[[Any], Any]
+    too_late: Callable[[], RequestError]
+    seat: Seat | None = None
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
     topic: Hashable
-    wanted: Callable[[Any], bool]
-    answer: Callable[[Any], Any]
-    too_late: Callable[[], RequestError]
+    wait: Wait
     future: Future[Any] = field(default_factory=Future)
 
 
 class WaitingRoom:
     """Used by one thread; only the futures may be cancelled from others.
 
+    Who is called, by an event or because time is over, stands in a line until `serve`, which answers some at a time.
     Deadlines are a heap in which those who are served or gone stay until they come up, or until they are the half.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: Places | None = None) -> None:
+        self.places = places or Places()
         self._waiters: dict[Hashable, dict[_Waiter, None]] = {}
+        self._called: deque[tuple[_Waiter, Callable[[], Any]]] = deque()
         self._deadlines: list[tuple[float, int, _Waiter]] = []
         self._count = 0
         self._present = 0
+        self._taken: Counter[Hashable] = Counter()
+        self._looking: Counter[Hashable] = Counter()
         self._gone: queue.SimpleQueue[_Waiter] = queue.SimpleQueue()
 
-    def park(
-        self,
-        topic: Hashable,
-        deadline: float,
-        wanted: Callable[[Any], bool],
-        answer: Callable[[Any], Any],
-        too_late: Callable[[], RequestError],
-    ) -> Future[Any]:
-        """Wait for the first event that is `wanted`; the future gets what `answer` makes of it, or raises."""
-        waiter = _Waiter(topic, wanted, answer, too_late)
+    def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
+        """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
+        self._take_place(wait.seat)
+        waiter = _Waiter(topic, wait)
         self._waiters.setdefault(topic, {})[waiter] = None
         self._count += 1
         self._present += 1
-        heapq.heappush(self._deadlines, (deadline, self._count, waiter))
+        if deadline < math.inf:
+            heapq.heappush(self._deadlines, (deadline, self._count, waiter))
         waiter.future.add_done_callback(lambda done: self._gone.put(waiter) if done.cancelled() else None)
         return waiter.future
 
     def notify(self, topic: Hashable, event: Any) -> None:
-        """Answer everyone who wants this event."""
+        """Call everyone who wants this event; `serve` answers them."""
         for waiter in list(self._waiters.get(topic, ())):
-            if not waiter.future.cancelled() and waiter.wanted(event):
-                self._leave(waiter)
-                _resolve(waiter, event)
+            if not waiter.future.cancelled() and waiter.wait.wanted(event):
+                self._call(waiter, partial(waiter.wait.answer, event))
+
+    def expire(self, now: float) -> None:
+        """Call everyone whose time is over; `serve` sends them away."""
+        while (deadline := self._next_expiry()) is not None and deadline <= now:
+            waiter = heapq.heappop(self._deadlines)[2]
+            self._call(waiter, partial(_refuse, waiter.wait.too_late))
+
+    def serve(self, most: int = MOST_ANSWERED) -> None:
+        """Answer those who were called first, and no more than so many."""
+        while self._called and most > 0:
+            waiter, answer = self._called.popleft()
+            if not waiter.future.cancelled():
+                _resolve(waiter.future, answer)
+                most -= 1
 
     def next_deadline(self) -> float | None:
-        """When `expire` is wanted."""
+        """When `expire` is wanted; a moment long past while anyone stands in line."""
+        return -math.inf if self._called else self._next_expiry()
+
+    def _next_expiry(self) -> float | None:
         self._see_off()
-        while self._deadlines and self._deadlines[0][2].future.done():
+        while self._deadlines and not self._waits(self._deadlines[0][2]):
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def expire(self, now: float) -> None:
-        """Send away everyone whose time is over."""
-        while (deadline := self.next_deadline()) is not None and deadline <= now:
-            waiter = heapq.heappop(self._deadlines)[2]
-            self._leave(waiter)
-            _fail(waiter.future, waiter.too_late())
+    def _call(self, waiter: _Waiter, answer: Callable[[], Any]) -> None:
+        self._leave(waiter)
+        self._called.append((waiter, answer))
+
+    # --------------------------------------------------------------------------------------------- places
+
+    def check_place(self, seat: Seat) -> None:
+        """Raise Rejected when the places of a seat's account, or all, are taken."""
+        self._see_off()
+        if not seat.asks:
+            most_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
+            self._check(self._looking[seat.account], most_of_one, self._looking.total(), most)
+        self._check(self._taken[seat.account], self.places.of_one, self._taken.total(), self.places.in_all)
+
+    def _take_place(self, seat: Seat | None) -> None:
+        if seat is None:
+            return
+        self.check_place(seat)
+        self._taken[seat.account] += 1
+        if not seat.asks:
+            self._looking[seat.account] += 1
+
+    def _check(self, own: int, most_own: int, every: int, most: int) -> None:
+        if own >= most_own:
+            raise _too_many(f"{own} calls of yours wait already, and no more may")
+        if every >= most:
+            raise _too_many(f"{every} calls wait already, and the controller takes no more")
+
+    def _give_place_back(self, seat: Seat | None) -> None:
+        if seat is None:
+            return
+        _count_down(self._taken, seat.account)
+        if not seat.asks:
+            _count_down(self._looking, seat.account)
+
+    # -------------------------------------------------------------------------------------------- leaving
 
     def _see_off(self) -> None:
         """Forget those who have left by themselves."""
         while not self._gone.empty():
             self._leave(self._gone.get())
         if len(self._deadlines) > 2 * self._present + 16:
-            self._deadlines = [entry for entry in self._deadlines if not entry[2].future.done()]
+            self._deadlines = [entry for entry in self._deadlines if self._waits(entry[2])]
             heapq.heapify(self._deadlines)
+
+    def _waits(self, waiter: _Waiter) -> bool:
+        return waiter in self._waiters.get(waiter.topic, ())
 
     def _leave(self, waiter: _Waiter) -> None:
         waiters = self._waiters.get(waiter.topic, {})
         if waiter in waiters:
             del waiters[waiter]
             self._present -= 1
+            self._give_place_back(waiter.wait.seat)
         if not waiters:
             self._waiters.pop(waiter.topic, None)
 
 
-def _resolve(waiter: _Waiter, event: Any) -> None:
+def _too_many(what: str) -> Rejected:
+    return Rejected("too_many_waiting", f"{what}: let some be answered, or ask again later.")
+
+
+def _count_down(counter: Counter[Hashable], account: Hashable) -> None:
+    counter[account] -= 1
+    if not counter[account]:
+        del counter[account]
+
+
+def _refuse(too_late: Callable[[], RequestError]) -> None:
+    raise too_late()
+
+
+def _resolve(future: Future[Any], answer: Callable[[], Any]) -> None:
     try:
-        result = waiter.answer(event)
+        result = answer()
     except RequestError as error:
-        _fail(waiter.future, error)
+        if future.set_running_or_notify_cancel():
+            future.set_exception(error)
     else:
-        if waiter.future.set_running_or_notify_cancel():
-            waiter.future.set_result(result)
-
-
-def _fail(future: Future[Any], error: RequestError) -> None:
-    if future.set_running_or_notify_cancel():
-        future.set_exception(error)
+        if future.set_running_or_notify_cancel():
+            future.set_result(result)

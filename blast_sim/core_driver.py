@@ -143,6 +143,8 @@ class CoreDriver:
     def _appoint_tick(self) -> None:
         wanted = self.core.next_timer()
         if wanted is not None and (self._ticks_at is None or wanted < self._ticks_at):
+            # Of very many deadlines at one moment a tick handles some, and the others are late already.
+            wanted = max(wanted, self._clock.now)
             self._ticks_at = wanted
             self._clock.at(wanted, partial(self._tick, wanted), late=True)
 

@@ -115,7 +115,7 @@ enum EventKind {
 
 /** One thing that happened to one part of a request. */
 struct Event {
-  /** Counts from 1 for each request. */
+  /** Counts from 1 for each request. A gap means that older events were dropped: `status` tells how things stand. */
   1: required i64 sequence
   2: required EventKind kind
   3: required i32 part
@@ -172,7 +172,7 @@ struct RequestStatus {
 struct Extension {
   1: optional list<string> addReceivers
   2: optional list<string> removeReceivers
-  /** Added to the lease. */
+  /** Added to the lease; refused (lease_too_long) where that would last longer than the server lets any. */
   3: optional i64 addMs
   /** Added to the size of the data. */
   4: optional i64 addBytes
@@ -311,8 +311,8 @@ struct Version {
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
       group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-      no_open_leg, no_resources, busy, draining, too_many_requests and too_many_pending the same call may succeed at
-      another time. */
+      no_open_leg, no_resources, busy, draining, too_many_requests, too_many_pending, too_many_waiting and
+      too_many_calls the same call may succeed at another time. */
   1: required string code
   /** For people, whole, and with what to do where there is something. */
   2: required string sentence
@@ -345,14 +345,20 @@ service Blast {
   RequestStatus submit(1: MulticastRequest request)
     throws (1: Rejected rejected, 2: KeyReused keyReused, 3: Unsupported unsupported, 4: Denied denied, 5: NotLeader notLeader)
 
-  /** The first event with a sequence number above `afterSequence`, as soon as there is one. */
+  /**
+   * The first event with a sequence number above `afterSequence`, as soon as there is one. Of each request the latest few
+   * are kept: who asks for older ones gets the oldest of these. `Ended` when the request is over and there is no more
+   * to come; `Rejected` (too_many_waiting) when as many calls wait already as may.
+   */
   Event awaitEvent(1: string key, 2: i64 afterSequence, 3: i64 timeoutMs)
-    throws (1: NotYet notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
+    throws (1: NotYet notYet, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader,
+            5: Ended ended, 6: Rejected rejected)
 
   /**
    * Submit and wait for the first grant, in one round trip. A client that disconnects before the grant (also after
    * `NotYet`) is taken to have given up: its request is withdrawn after a short grace, unless it is back by then and
-   * calls `request` with the same key again. Use `submit` for a request that outlives its connection.
+   * calls `request` with the same key again. Use `submit` for a request that outlives its connection: what anybody has
+   * asked for by `submit`, before or after, is not withdrawn.
    */
   Grant request(1: MulticastRequest request, 2: i64 timeoutMs)
     throws (1: Rejected rejected, 2: KeyReused keyReused, 3: NotYet notYet, 4: Ended ended, 5: Unsupported unsupported, 6: Denied denied, 7: NotLeader notLeader)
@@ -428,9 +434,9 @@ service BlastOperator extends Blast {
   /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
   DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported)
   /** Feature "reconcile". */
-  ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported)
+  ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
   /** Feature "verify". */
-  FibreReport verifyFabric() throws (1: Denied denied, 2: Unsupported unsupported)
+  FibreReport verifyFabric() throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
   /** Every piece of hardware and its state. */
   list<ElementStatus> elements() throws (1: Denied denied)
   /** Take an element out of use; what it serves now goes on. */

@@ -5,7 +5,7 @@ from __future__ import annotations
 from blast_controller.core.admission import check_extension, check_request
 from blast_controller.core.errors import KeyReused, Rejected, RequestEnded
 from blast_controller.core.events import (
-    ClientVanished,
+    ClientsVanished,
     ExtensionAsked,
     FinishAsked,
     ProgressTold,
@@ -13,6 +13,7 @@ from blast_controller.core.events import (
     WithdrawAsked,
 )
 from blast_controller.core.layout import Layout
+from blast_controller.core.lease_terms import check_longer, check_terms
 from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.request_book import is_ungranted
@@ -36,6 +37,10 @@ class Applications:
             if known.content != wanted:
                 raise KeyReused(wanted.key)
             known.vanished_at = None
+            if known.attached and not event.attached:
+                # Somebody has asked for it to stay, whoever else waits for it on a connection.
+                known.attached = False
+                self._state.book.touch(known, "stays")
             return
         self._admit(wanted)
         self._state.book.add(wanted, event.attached, now)
@@ -45,10 +50,11 @@ class Applications:
             raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
         if len(self._state.book.requests) >= self._state.settings.most_requests:
             raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
-        most = self._state.settings.limits(request.tenant).max_pending
-        if most is not None and self._state.book.pending_of(request.tenant) >= most:
+        most = self._state.settings.pending_limit(request.tenant)
+        if self._state.book.pending_of(request.tenant) >= most:
             raise Rejected("too_many_pending", f"The tenant {request.tenant} already has {most} requests waiting.")
         check_request(request, self._state.fabric)
+        check_terms(request, self._state.fabric, self._state.settings)
         self._lifecycle.check_feasible(request)
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
@@ -58,6 +64,8 @@ class Applications:
             raise Rejected("several_parts", "The request is served in several parts, which cannot be changed.")
         (part,) = request.parts
         wanted = check_extension(request.current, event.extension, self._state.fabric)
+        check_terms(wanted, self._state.fabric, self._state.settings)
+        check_longer(wanted, part, event.extension.add_seconds, self._state.fabric, self._state.settings)
         if part.state is PartState.PENDING:
             self._lifecycle.check_feasible(wanted)
             request.current, part.receivers = wanted, wanted.receivers
@@ -131,11 +139,12 @@ class Applications:
         request = self._state.book.get_unended(event.request)
         self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "Withdrawn by the client.", now)
 
-    def on_vanished(self, event: ClientVanished, now: float) -> None:
-        """Whoever waited for the grant is gone; they may come back within the grace."""
-        request = self._state.book.requests.get(event.request)
-        if request is not None and is_ungranted(request):
-            self._state.book.vanish(request, now)
+    def on_vanished(self, event: ClientsVanished, now: float) -> None:
+        """Whoever waited for these grants is gone; they may come back within the grace."""
+        for name in event.requests:
+            request = self._state.book.requests.get(name)
+            if request is not None and request.attached and is_ungranted(request):
+                self._state.book.vanish(request, now)
 
 
 def _part_of(request: Request, number: int) -> Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from blast_controller.core.fabric import OpticalPort, Splitter, StaticTree
-from blast_controller.core.grants import lease_of
+from blast_controller.core.lease_terms import lease_of
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.reservation import Reservation
@@ -72,4 +72,4 @@ class Availability:
         request, part = self._state.part_of(reservation)
         if part.state is PartState.ACTIVE and part.lease_end is not None:
             return part.lease_end
-        return self._now + lease_of(self._state, request, part)
+        return self._now + lease_of(request.current, part, self._state.fabric, self._state.settings)

@@ -17,7 +17,7 @@ from blast_controller.core.errors import Rejected
 from blast_controller.core.events import (
     AuditAsked,
     CircuitsObserved,
-    ClientVanished,
+    ClientsVanished,
     DecisionTimed,
     DeviceDown,
     DeviceUp,
@@ -79,7 +79,7 @@ class Core:
             ProgressTold: applications.on_progress,
             FinishAsked: applications.on_finish,
             WithdrawAsked: applications.on_withdraw,
-            ClientVanished: applications.on_vanished,
+            ClientsVanished: applications.on_vanished,
             ElementQuarantined: self._on_quarantined,
             ElementReleased: self._on_element_released,
             DrainAsked: self._on_drain,

@@ -27,6 +27,10 @@ from blast_controller.core.timers import (
     Retry,
 )
 
+MOST_AT_ONCE = 64
+"""Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks
+meanwhile is answered in between."""
+
 
 class Deadlines:
     """Handles deadlines that are due; each checks whether it still holds."""
@@ -51,8 +55,8 @@ class Deadlines:
         }
 
     def handle_due(self, now: float) -> None:
-        """Handle everything that is due."""
-        for deadline in self._state.timers.due(now):
+        """Handle the earliest of what is due; while there is more, the next deadline lies in the past."""
+        for deadline in self._state.timers.due(now, MOST_AT_ONCE):
             self._handlers[type(deadline)](deadline, now)
 
     def _on_lease_end(self, deadline: LeaseEnd, now: float) -> None:
@@ -60,7 +64,10 @@ class Deadlines:
         if request is None:
             return
         part = request.parts[deadline.part]
-        if part.state is not PartState.ACTIVE or part.lease_end is None or part.lease_end > now:
+        if part.state is not PartState.ACTIVE or part.lease_end is None:
+            return
+        if part.lease_end > now:
+            self._state.timers.keep(part.lease_end, deadline)
             return
         if request.current.may_pause and part.heard and part.reached < request.current.bytes:
             # Who pauses and has been heard of goes on, now or later.
@@ -84,7 +91,7 @@ class Deadlines:
             return
         due = request.vanished_at + self._state.settings.orphan_grace
         if due > now:
-            self._state.timers.add(due, deadline)
+            self._state.timers.keep(due, deadline)
         else:
             self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
 
@@ -94,9 +101,9 @@ class Deadlines:
             return
         serving = (r for r in self._state.reservations.live.values() if r.state is not ReservationState.IDLE)
         if any(reservation.request == deadline.request for reservation in serving):
-            self._state.timers.add(now + self._state.settings.remember_ended, deadline)
+            self._state.timers.keep(now + self._state.settings.remember_ended, deadline)
         elif (due := request.ended_at + self._state.settings.remember_ended) > now:
-            self._state.timers.add(due, deadline)
+            self._state.timers.keep(due, deadline)
         else:
             self._state.book.forget(deadline.request)
 

@@ -20,6 +20,7 @@ from algorithms.scheduling.policy import State as PolicyState
 from algorithms.scheduling.selection import Start
 from algorithms.scheduling.tenants import Tenants
 from blast_controller.core.fabric import Fabric, OpticalPort, rack_of
+from blast_controller.core.lease_terms import service_of
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_refusals import Light
 from blast_controller.core.optimising import Optimising
@@ -242,8 +243,7 @@ class Dispatcher:
     def _remaining(self, subject: Subject) -> float:
         """Seconds of data at line rate that are still to be sent."""
         request = subject.request.current
-        rate = min(self._fabric.light_rate, request.highest_rate or self._fabric.light_rate)
-        return max(0, request.bytes - subject.part.reached) * 8 / rate
+        return service_of(request, subject.part, self._fabric)
 
     def _group(self, subject: Subject) -> Group:
         request, part = subject.request.current, subject.part

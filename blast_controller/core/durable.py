@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from blast_controller.core import probe_circuits
+from blast_controller.core import event_log, probe_circuits
 from blast_controller.core.errors import FabricError
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.records import Record
-from blast_controller.core.requests import Request
+from blast_controller.core.requests import Request, RequestKey
 from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.snapshot import load_request, load_reservation, request_body, request_key, reservation_body
+from blast_controller.core.snapshot import (
+    Body,
+    load_event,
+    load_request,
+    load_reservation,
+    request_body,
+    request_key,
+    reservation_body,
+)
 from blast_controller.core.state import State
+
+_PLACES = {event_log.KIND: 1, probe_circuits.KIND: 2}
+"""Events come after their requests, and what a fibre check has left is told from what reservations hold."""
 
 LAST_RESERVATION = "last reservation"
 """The highest number that a reservation ever had: numbers stand in cookies on devices and are not used again. The
@@ -38,6 +49,7 @@ def unwritten(state: State) -> Iterator[Record]:
     for key, note in state.book.touched.items():
         request = state.book.requests.get(key)
         yield Record("request", request_key(key), request_body(request) if request else None, note=note)
+    yield from state.book.log.take_records()
     touched.clear()
     state.book.touched.clear()
 
@@ -57,8 +69,7 @@ def _givers_first(after: Mapping[int, frozenset[str]], before: Mapping[int, froz
 
 def restore(state: State, records: Iterable[Record], now: float) -> None:
     """Take over what an earlier run has left. Raises FabricError when the fabric no longer has what is lit."""
-    # What a fibre check has left is told from what reservations hold, so those come first.
-    for record in sorted(records, key=lambda record: record.kind == probe_circuits.KIND):
+    for record in sorted(records, key=lambda record: _PLACES.get(record.kind, 0)):
         if record.body is None:
             continue
         match record.kind:
@@ -66,6 +77,9 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
                 request = load_request(record.body, now)
                 _check_hosts(request, state.fabric)
                 state.book.adopt(request, now)
+                state.book.adopt_events_within(request, record.body)
+            case event_log.KIND:
+                state.book.log.adopt(state.book.requests[_owner(record.body)], load_event(record.body))
             case "reservation":
                 state.reservations.adopt(load_reservation(record.body, state.fabric))
             case "element":
@@ -85,6 +99,11 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
         if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
             state.quota.lit(reservation.id, reservation.request[0], now)
     state.appoint_audit(now)
+
+
+def _owner(event: Body) -> RequestKey:
+    tenant, key = event["request"]
+    return tenant, key
 
 
 def _check_hosts(request: Request, fabric: Fabric) -> None:

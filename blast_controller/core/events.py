@@ -134,9 +134,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class RequestSubmitted:
-    """An application asks. The same key and content again changes nothing.
+    """An application asks. The same key and content again makes no second request.
 
-    `attached`: it waits on a connection, and the request is given up when that breaks before the grant.
+    `attached`: it waits on a connection, and the request is given up when that breaks before the grant, unless it was
+    asked for without, too, before or after.
     """
 
     request: MulticastRequest
@@ -177,10 +178,13 @@ class WithdrawAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientVanished:
-    """The connection that waited for this request's first grant is gone."""
+class ClientsVanished:
+    """The connections that waited for these requests' first grants are gone: one event for all that came together.
 
-    request: RequestKey
+    What somebody has asked for by `submit`, too, stays.
+    """
+
+    requests: tuple[RequestKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +243,7 @@ class SettingsChanged:
     settings: CoreSettings
 
 
-ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressTold | FinishAsked | WithdrawAsked | ClientVanished
+ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressTold | FinishAsked | WithdrawAsked | ClientsVanished
 OperatorEvent = ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged
 DeviceEvent = (
     DeviceUp

@@ -29,7 +29,7 @@ class LightWatch:
             self._take_back(event.datapath, event.port)
             return self._state.reservations.link_up(event.datapath, event.port)
         # A receiver that locks flaps: look again before anything is moved.
-        self._state.timers.add(now + self._state.settings.flap_tolerance, LeafDown(event.datapath, event.port))
+        self._state.timers.keep(now + self._state.settings.flap_tolerance, LeafDown(event.datapath, event.port))
         for reservation in self._state.reservations.link_down(event.datapath, event.port):
             self.await_links(reservation, now)
         return []
@@ -50,7 +50,7 @@ class LightWatch:
         if leaf is not None and leaf[0].state is ReservationState.IDLE:
             return self._spoil(*leaf)
         if due > now or (leaf is not None and leaf[0].busy):
-            self._state.timers.add(max(due, now + self._state.settings.flap_tolerance), deadline)
+            self._state.timers.keep(due if due > now else now + self._state.settings.flap_tolerance, deadline)
             return []
         return self._branch_lost(*leaf, now) if leaf is not None else []
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from algorithms.scheduling.job import MOST_PARTS
 from blast_controller.core import part_states
 from blast_controller.core.commands import Publish
 from blast_controller.core.errors import RequestEnded, UnknownRequest
+from blast_controller.core.event_log import EventLog
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.settings import CoreSettings
+from blast_controller.core.snapshot import Body, events_within
 from blast_controller.core.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers
 
 
@@ -30,6 +33,8 @@ class RequestBook:
         self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
         self.touched: dict[RequestKey, str] = {}
         self.decision_due = False
+        self.log = EventLog(settings.most_events)
+        self._pending_of: Counter[str] = Counter()
 
     def get(self, key: RequestKey) -> Request:
         """The request with this key. Raises UnknownRequest."""
@@ -47,7 +52,7 @@ class RequestBook:
 
     def pending_of(self, tenant: str) -> int:
         """How many parts of a tenant wait."""
-        return sum(request.current.tenant == tenant for request, _ in self.pending.values())
+        return self._pending_of[tenant]
 
     def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
         """Take a new request that was admitted; it waits as one part."""
@@ -68,12 +73,18 @@ class RequestBook:
         self._enter(request, now)
         for part in request.parts:
             if part.state is PartState.ACTIVE and part.grant is not None:
-                self.lease(request, part, now + part.grant.lease)
+                self.lease(request, part, now + min(part.grant.lease, self.settings.lease_maximum))
         if request.ended_at is not None:
             self.remember(request, request.ended_at)
         elif request.attached and is_ungranted(request):
             # Whoever waited for it waited on a connection to the earlier run.
             self.vanish(request, now)
+
+    def adopt_events_within(self, request: Request, body: Body) -> None:
+        """Give the events that an earlier release wrote into a request's body rows of their own."""
+        if events := events_within(body):
+            self.log.adopt_unwritten(request, events)
+            self.touch(request, "events apart")
 
     def _enter(self, request: Request, now: float) -> None:
         self.requests[request.current.id] = request
@@ -81,7 +92,7 @@ class RequestBook:
             if part.state is PartState.PENDING:
                 self._wait(request, part)
         if request.current.patience is not None and not request.state.final:
-            self._timers.add(now + request.current.patience, PatienceEnd(request.current.id))
+            self._timers.keep(now + request.current.patience, PatienceEnd(request.current.id))
 
     def touch(self, request: Request, note: str) -> None:
         """Something about a request has changed that must be on disk and that the policy must hear of."""
@@ -101,8 +112,17 @@ class RequestBook:
         return rest
 
     def _wait(self, request: Request, part: Part) -> None:
-        self.pending[request.current.id, part.index] = (request, part)
+        name = (request.current.id, part.index)
+        if name not in self.pending:
+            self._pending_of[request.current.tenant] += 1
+        self.pending[name] = (request, part)
         self.decision_due = True
+
+    def _wait_no_longer(self, request: Request, part: Part) -> None:
+        if self.pending.pop((request.current.id, part.index), None) is not None:
+            self._pending_of[request.current.tenant] -= 1
+            if not self._pending_of[request.current.tenant]:
+                del self._pending_of[request.current.tenant]
 
     def move(self, request: Request, part: Part, event: PartEvent) -> None:
         """Let an event happen to a part. Raises ImpossibleTransition."""
@@ -111,7 +131,7 @@ class RequestBook:
         if part.state is PartState.PENDING:
             self._wait(request, part)
         else:
-            self.pending.pop((request.current.id, part.index), None)
+            self._wait_no_longer(request, part)
 
     def explain(self, request: Request, part: Part, reason: str | None) -> None:
         """Let the status of a part that has light say what it lacks."""
@@ -121,29 +141,34 @@ class RequestBook:
 
     def publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
         """Add to a request's events and tell whoever waits for it."""
-        event = RequestEvent(len(request.events) + 1, kind, part.index, **more)
-        request.events.append(event)
+        event = RequestEvent(request.told + 1, kind, part.index, **more)
+        self.log.append(request, event)
         self.touched[request.current.id] = kind.value
         self._outbox.publish(Publish(request.current.id, event))
 
     def lease(self, request: Request, part: Part, end: float) -> None:
         """Let an active part's lease end at `end`."""
         part.lease_end = end
-        self._timers.add(end, LeaseEnd(request.current.id, part.index))
+        self._timers.keep(end, LeaseEnd(request.current.id, part.index))
 
     def vanish(self, request: Request, now: float) -> None:
         """The client that waited on its connection is gone; it may come back within the grace."""
         request.vanished_at = now
-        self._timers.add(now + self.settings.orphan_grace, GraceEnd(request.current.id))
+        self._timers.keep(now + self.settings.orphan_grace, GraceEnd(request.current.id))
 
     def remember(self, request: Request, now: float) -> None:
         """A request has ended; it is known for a while yet."""
         request.ended_at = now
-        self._timers.add(now + self.settings.remember_ended, MemoryEnd(request.current.id))
+        name = request.current.id
+        self._timers.drop(PatienceEnd(name))
+        self._timers.drop(GraceEnd(name))
+        for part in request.parts:
+            self._timers.drop(LeaseEnd(name, part.index))
+        self._timers.keep(now + self.settings.remember_ended, MemoryEnd(name))
 
     def forget(self, key: RequestKey) -> None:
         """A request need not be known any longer."""
-        del self.requests[key]
+        self.log.forget(self.requests.pop(key))
         self.touched[key] = "forgotten"
 
 

@@ -127,7 +127,7 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """One thing that happened; `sequence` counts from 1 within the request."""
+    """One thing that happened; `sequence` counts from 1 within the request, those that are dropped included."""
 
     sequence: int
     kind: EventKind
@@ -165,13 +165,17 @@ class Part:
 
 @dataclass(slots=True)
 class Request:
-    """A request and all that became of it. `content` is what the client first asked, to recognise a repetition."""
+    """A request and all that became of it. `content` is what the client first asked, to recognise a repetition.
+
+    `told` counts the events so far, of which `events` are the latest few.
+    """
 
     content: MulticastRequest
     current: MulticastRequest
     received_at: float
     parts: list[Part]
     events: list[RequestEvent] = field(default_factory=list)
+    told: int = 0
     attached: bool = False
     vanished_at: float | None = None
     ended_at: float | None = None

@@ -28,11 +28,14 @@ UNLIMITED = TenantLimits()
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
     """`most_splitters` is the paper's k (None: no limit); a lease is the estimated service time times
-    `lease_factor`, at least `lease_minimum`; `reconcile_every` is how often devices are read again (None: never);
-    a grant waits `link_wait` for the ports of its leaves, and a link may be lost for `flap_tolerance`;
+    `lease_factor`, at least `lease_minimum` and, extensions included, at most `lease_maximum`; nobody asks for light at
+    less than `least_rate` bit/s (None: a thousandth of the line's); `reconcile_every` is how often devices are read
+    again (None: never); a grant waits `link_wait` for the ports of its leaves, and a link may be lost for
+    `flap_tolerance`;
     a fibre is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
     `keep_warm` if nobody needs a piece of it (0: is taken down at once); `optimise` is how long the optimiser may think
-    about a decision (0: it is not asked)."""
+    about a decision (0: it is not asked); of a request the latest `most_events` events are kept; a
+    tenant of which nothing else is said may have `most_pending` parts that wait."""
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
@@ -41,19 +44,28 @@ class CoreSettings:
     loop_leaf: bool = False
     lease_factor: float = 2.0
     lease_minimum: float = 10.0
+    lease_maximum: float = 86_400.0
+    least_rate: float | None = None
     failures_allowed: int = 3
     orphan_grace: float = 2.0
     remember_ended: float = 3600.0
     retry_after: float = 1.0
     most_requests: int = 100_000
+    most_events: int = 64
     reconcile_every: float | None = None
     link_wait: float = 5.0
     flap_tolerance: float = 1.0
     probe_wait: float = 1.0
     keep_warm: float = 0.0
     optimise: float = 0.0
+    most_pending: int = 4096
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
 
     def limits(self, tenant: str) -> TenantLimits:
         """What this tenant may have."""
         return self.tenants.get(tenant, UNLIMITED)
+
+    def pending_limit(self, tenant: str) -> int:
+        """How many parts of this tenant may wait."""
+        own = self.limits(tenant).max_pending
+        return self.most_pending if own is None else own

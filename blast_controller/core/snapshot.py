@@ -48,24 +48,30 @@ def request_key(request: RequestKey) -> str:
 
 
 def request_body(request: Request) -> Body:
-    """A request with its parts and events."""
+    """A request with its parts; its events have bodies of their own."""
     return {
         "content": _fields_of(request.content),
         "current": _fields_of(request.current),
         "attached": request.attached,
         "parts": [_part_body(part) for part in request.parts],
-        "events": [_event_body(event) for event in request.events],
+        "told": request.told,
     }
 
 
 def load_request(body: Body, now: float) -> Request:
-    """The request of `request_body`, received `now`."""
+    """The request of `request_body`, received `now`, without its events."""
     parts = [_load_part(part) for part in body["parts"]]
     request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
     request.attached = bool(body["attached"])
-    request.events = [_load_event(event) for event in body["events"]]
+    # Earlier releases kept the events in here, all of them.
+    request.told = body["told"] if "told" in body else len(body["events"])
     request.ended_at = now if request.state.final else None
     return request
+
+
+def events_within(body: Body) -> list[RequestEvent]:
+    """The events that an earlier release wrote into the body of a request."""
+    return [load_event(event) for event in body.get("events", ())]
 
 
 def _load_content(body: Body) -> MulticastRequest:
@@ -133,8 +139,10 @@ def _load_grant(body: Body | None) -> Grant | None:
     )
 
 
-def _event_body(event: RequestEvent) -> Body:
+def event_body(request: RequestKey, event: RequestEvent) -> Body:
+    """One event of a request."""
     return {
+        "request": list(request),
         "sequence": event.sequence,
         "kind": event.kind.value,
         "part": event.part,
@@ -144,7 +152,8 @@ def _event_body(event: RequestEvent) -> Body:
     }
 
 
-def _load_event(body: Body) -> RequestEvent:
+def load_event(body: Body) -> RequestEvent:
+    """The event of `event_body`."""
     state = PartState(body["state"]) if body["state"] else None
     return RequestEvent(
         body["sequence"], EventKind(body["kind"]), body["part"], _load_grant(body["grant"]), body["reason"], state

@@ -22,10 +22,13 @@ def are(things: Sized) -> str:
 
 def moment(seconds: float) -> str:
     """How far off something is."""
-    if seconds < 0.05:
-        return "now"
+    return "now" if seconds < 0.05 else f"in {duration(seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """How long something takes."""
     if seconds < 10:
-        return f"in {seconds:.1f} s"
+        return f"{seconds:.1f} s"
     if seconds < 120:
-        return f"in {seconds:.0f} s"
-    return f"in {seconds / 60:.0f} min" if seconds < 7200 else f"in {seconds / 3600:.1f} h"
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -189,7 +189,7 @@ def status(core: Core, request: Request, now: float, most_margins: int = MOST_MA
         bytes=current.bytes,
         ageMs=round((now - request.received_at) * 1000),
         parts=[_part(core, request, part, now, most_margins) for part in request.parts],
-        latestSequence=len(request.events),
+        latestSequence=request.told,
     )
 
 

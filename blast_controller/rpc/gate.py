@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,6 +13,7 @@ from blast_api import ttypes
 from blast_controller.rpc.access import AccessPolicy, refusal
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.identity import Identity
+from blast_controller.rpc.rates import CallRates, Rate
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +38,9 @@ class Gate:
     that was taken away counts for nothing at once, on open connections too.
     """
 
-    def __init__(self, policy: AccessPolicy) -> None:
+    def __init__(self, policy: AccessPolicy, rate: Rate | None = None) -> None:
         self.policy = policy
+        self._rates = CallRates(rate or Rate())
         self.counters = GateCounters()
         self._lock = threading.Lock()
 
@@ -56,6 +60,27 @@ class Gate:
         if identity is None:
             self._deny(connection, "This connection has not said who it is: log in first.")
         return identity
+
+    def account(self, connection: Connection) -> Hashable:
+        """On whose account a client has what it holds of the server: its tenant's, or without a proof its address's.
+
+        Raises Denied as `identity` does.
+        """
+        identity = self.identity(connection)
+        if connection.token is not None or connection.names:
+            return identity.tenant
+        return "address", connection.peer.rpartition(":")[0]
+
+    def admit(self, connection: Connection) -> None:
+        """Count a call that costs the controller a decision or its journal an entry.
+
+        Raises Rejected where the client's account has made too many, Denied as `identity` does.
+        """
+        account = self.account(connection)
+        with self._lock:
+            seconds = self._rates.seconds_until_free(account, time.monotonic())
+        if seconds:
+            raise ttypes.Rejected("too_many_calls", f"Too many calls on your account: ask again in {seconds:.1f} s.")
 
     def login(self, connection: Connection, token: str) -> None:
         """Take a token as a proof. Raises Denied, and lets the connection rest longer after each failure."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
 from importlib.metadata import version
 from typing import NoReturn, TypeVar
@@ -13,7 +13,7 @@ from blast_api import ttypes
 from blast_controller.core.errors import NotYet, Rejected, RequestEnded
 from blast_controller.core.events import (
     AuditAsked,
-    ClientVanished,
+    ClientsVanished,
     DrainAsked,
     ElementQuarantined,
     ElementReleased,
@@ -27,10 +27,12 @@ from blast_controller.core.events import (
 from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import convert
 from blast_controller.rpc.access import name_request
+from blast_controller.rpc.attachments import Attachments
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.identity import Identity
 from blast_controller.runtime import Runtime, Turn
+from blast_controller.waiting import Seat, Wait
 
 T = TypeVar("T")
 
@@ -71,7 +73,7 @@ class BlastHandler:
         self._history = history
         self._gate = gate
         self._openflow_framework = openflow_framework
-        self._waiting_for_grant: defaultdict[int, set[RequestKey]] = defaultdict(set)
+        self._attached = Attachments()
 
     # ------------------------------------------------------------------------------------------- requests
 
@@ -79,9 +81,9 @@ class BlastHandler:
         """Ask and return at once."""
         wanted = self._wanted(connection, request)
 
-        def work(turn: Turn) -> ttypes.RequestStatus:
-            turn.handle(RequestSubmitted(wanted))
-            return _status(turn, wanted.id)
+        def work(turn: Turn) -> Future[ttypes.RequestStatus]:
+            turn.take(RequestSubmitted(wanted))
+            return turn.when_decided(lambda: _status(turn, wanted.id))
 
         return self._do(work)
 
@@ -93,30 +95,43 @@ class BlastHandler:
     ) -> Future[ttypes.Grant]:
         """Submit and wait for the first grant."""
         wanted = self._wanted(connection, request)
-        timeout = _seconds(timeout_ms)
-
-        def answer(turn: Turn, found: Request) -> ttypes.Grant:
-            part = found.parts[0]
-            self._waiting_for_grant[connection.id].discard(wanted.id)
-            if part.grant is None or part.state.final:
-                raise RequestEnded(part.state.value, part.reason or "")
-            return convert.grant(wanted.key, part.grant)
+        timeout, seat = _seconds(timeout_ms), Seat(self._gate.account(connection), asks=True)
 
         def work(turn: Turn) -> ttypes.Grant | Future[ttypes.Grant]:
+            turn.check_place(seat)
+            self._attached.check(seat.account)
             turn.take(RequestSubmitted(wanted, attached=True))
             found = turn.core.request(wanted.id)
-            if found.parts[0].grant is not None or found.state.final:
-                return answer(turn, found)
-            self._waiting_for_grant[connection.id].add(wanted.id)
+            if found.state.final:
+                raise RequestEnded(found.state.value, found.parts[-1].reason or "")
+            granted = next((part.grant for part in found.parts if part.grant and not part.state.final), None)
+            if granted is not None:
+                return convert.grant(wanted.key, granted)
+            self._attach(turn, connection, found, seat.account)
             return turn.wait(
                 wanted.id,
                 timeout,
-                lambda event: event.kind in (EventKind.GRANTED, EventKind.ENDED),
-                lambda event: answer(turn, found),
-                lambda: _not_yet(turn, found),
+                Wait(
+                    wanted=lambda event: _is_settled(found, event),
+                    answer=lambda event: _first_grant(wanted.key, event),
+                    too_late=lambda: _not_yet(Turn(self._runtime), found),
+                    seat=seat,
+                ),
             )
 
         return self._do(work)
+
+    def _attach(self, turn: Turn, connection: Connection, request: Request, account: Hashable) -> None:
+        """Remember who asked, until the request is granted or over; also when the wait itself ends before that."""
+        name = request.current.id
+        if self._attached.begin_watch(name):
+            settled = Wait(
+                wanted=lambda event: _is_settled(request, event),
+                answer=lambda event: None,
+                too_late=lambda: NotYet(""),
+            )
+            turn.wait(name, math.inf, settled).add_done_callback(lambda done: self._attached.settle(name))
+        self._attached.add(connection.id, name, account)
 
     def awaitEvent(  # noqa: N802  Thrift's name
         self,
@@ -125,47 +140,59 @@ class BlastHandler:
         after_sequence: int,
         timeout_ms: int,
     ) -> Future[ttypes.Event]:
-        """The first event after `after_sequence`."""
+        """The first event after `after_sequence`, or the oldest after it that is kept."""
         timeout = _seconds(timeout_ms)
         after = after_sequence or 0
-        client = self._gate.identity(connection)
+        client, seat = self._gate.identity(connection), Seat(self._gate.account(connection))
 
         def work(turn: Turn) -> ttypes.Event | Future[ttypes.Event]:
             found = _find(turn, client, key)
             event = next((e for e in found.events if e.sequence > after), None)
             if event is not None:
                 return convert.event(found.current.key, event)
+            if found.state.final:
+                raise RequestEnded(found.state.value, found.parts[-1].reason or "")
             return turn.wait(
                 found.current.id,
                 timeout,
-                lambda event: event.sequence > after,
-                lambda event: convert.event(found.current.key, event),
-                lambda: _not_yet(turn, found),
+                Wait(
+                    # Whoever asks for what has not happened yet hears of the end.
+                    wanted=lambda event: event.sequence > after or found.state.final,
+                    answer=lambda event: _event_or_end(found, event, after),
+                    too_late=lambda: _not_yet(Turn(self._runtime), found),
+                    seat=seat,
+                ),
             )
 
         return self._do(work)
 
     def extend(self, connection: Connection, key: str, extension: ttypes.Extension) -> Future[ttypes.RequestStatus]:
         """Change a request; answers when the change is in force."""
+        self._gate.admit(connection)
         wanted, progress = convert.to_extension(extension), convert.to_progress(extension)
-        client = self._gate.identity(connection)
+        client, seat = self._gate.identity(connection), Seat(self._gate.account(connection), asks=True)
 
-        def work(turn: Turn) -> ttypes.RequestStatus | Future[ttypes.RequestStatus]:
+        def work(turn: Turn) -> Future[ttypes.RequestStatus]:
             found = _find(turn, client, key)
-            name, before = found.current.id, len(found.events)
+            name, before = found.current.id, found.told
             if progress is not None:
                 turn.take(ProgressTold(name, *progress))
-                return _status(turn, name)
-            turn.handle(ExtensionAsked(name, wanted))
-            happened = turn.core.request(name).events[before:]
+                return turn.when_decided(lambda: _status(turn, name))
+            turn.check_place(seat)
+            turn.take(ExtensionAsked(name, wanted))
+            happened = [event for event in found.events if event.sequence > before]
             if happened:
-                return in_force(turn, name, happened[0])
+                convert.refuse_failed_change(happened[0])
+                return turn.when_decided(lambda: _status(turn, name))
             return turn.wait(
                 name,
                 LONGEST_WAIT,
-                lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
-                lambda event: in_force(Turn(self._runtime), name, event),
-                lambda: _not_yet(turn, turn.core.request(name)),
+                Wait(
+                    wanted=lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
+                    answer=lambda event: in_force(Turn(self._runtime), name, event),
+                    too_late=lambda: Rejected("too_slow", "The change is still being made; `status` tells when it is."),
+                    seat=seat,
+                ),
             )
 
         def in_force(turn: Turn, name: RequestKey, event: RequestEvent) -> ttypes.RequestStatus:
@@ -258,29 +285,25 @@ class BlastHandler:
 
     def reconcile(self, connection: Connection, dry_run: bool) -> Future[ttypes.ReconcileReport]:
         """Read every device and repair what differs; answers when all were read."""
+        seat = Seat(self._gate.account(connection), asks=True)
 
         def work(turn: Turn) -> Future[ttypes.ReconcileReport]:
             turn.handle(AuditAsked(bool(dry_run)))
-            return turn.wait_announced(
-                turn.core.audit_number,
-                LONGEST_READING,
-                convert.reconcile_report,
-                lambda: Rejected("device_away", "Not every device has answered in time; see `blast element list`."),
-            )
+            too_late = Rejected("device_away", "Not every device has answered in time; see `blast element list`.")
+            wait = Wait(lambda report: True, convert.reconcile_report, lambda: too_late, seat)
+            return turn.wait_announced(turn.core.audit_number, LONGEST_READING, wait)
 
         return self._do(work)
 
     def verifyFabric(self, connection: Connection) -> Future[ttypes.FibreReport]:  # noqa: N802  Thrift's name
         """Probe every free fibre; answers when all are done. Who asks while that goes on gets the same report."""
+        seat = Seat(self._gate.account(connection), asks=True)
 
         def work(turn: Turn) -> Future[ttypes.FibreReport]:
             turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES)))
-            return turn.wait_announced(
-                turn.core.fibre_topic,
-                LONGEST_PROBING,
-                convert.fibre_report,
-                lambda: Rejected("too_slow", "The fibres are still being probed; ask again for the same report."),
-            )
+            too_late = Rejected("too_slow", "The fibres are still being probed; ask again for the same report.")
+            wait = Wait(lambda report: True, convert.fibre_report, lambda: too_late, seat)
+            return turn.wait_announced(turn.core.fibre_topic, LONGEST_PROBING, wait)
 
         return self._do(work)
 
@@ -296,14 +319,15 @@ class BlastHandler:
         """A client is gone: what it waited for with `request` is given up after a grace."""
 
         def work(turn: Turn) -> None:
-            for request in self._waiting_for_grant.pop(connection.id, ()):
-                # The client may have come back on another connection before this one was seen to be dead.
-                if not any(request in others for others in self._waiting_for_grant.values()):
-                    turn.handle(ClientVanished(request))
+            # The client may have come back on another connection before this one was seen to be dead.
+            left = self._attached.leave(connection.id)
+            if left:
+                turn.take(ClientsVanished(left))
 
         self._runtime.call(work)
 
     def _wanted(self, connection: Connection, request: ttypes.MulticastRequest) -> MulticastRequest:
+        self._gate.admit(connection)
         tenant = self._gate.tenant_for(connection, request.tenant if request else None)
         return convert.to_request(request, tenant)
 
@@ -330,6 +354,23 @@ def _name(turn: Turn, client: Identity, key: str | None) -> RequestKey:
 
 def _find(turn: Turn, client: Identity, key: str | None) -> Request:
     return turn.core.request(_name(turn, client, key))
+
+
+def _is_settled(request: Request, event: RequestEvent) -> bool:
+    """Whether who waits for the first grant need wait no longer."""
+    return event.kind is EventKind.GRANTED or (event.kind is EventKind.ENDED and request.state.final)
+
+
+def _first_grant(key: str, event: RequestEvent) -> ttypes.Grant:
+    if event.grant is None:
+        raise RequestEnded(event.state.value if event.state else "", event.reason or "")
+    return convert.grant(key, event.grant)
+
+
+def _event_or_end(request: Request, event: RequestEvent, after: int) -> ttypes.Event:
+    if event.sequence <= after:
+        raise RequestEnded(request.state.value, event.reason or "")
+    return convert.event(request.current.key, event)
 
 
 def _status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:

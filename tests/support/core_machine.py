@@ -16,7 +16,7 @@ from blast_controller.core.commands import Publish
 from blast_controller.core.errors import KeyReused, RequestError
 from blast_controller.core.events import (
     AuditAsked,
-    ClientVanished,
+    ClientsVanished,
     Device,
     DeviceEvent,
     DeviceUp,
@@ -54,8 +54,8 @@ FIXED = (
     StaticTree("t2", None, 0, "r1h2", {"r2": 62, "r1": 63}, frozenset({"r3h2"})),
 )
 SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
-    "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings()),
-    "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0)),
+    "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings(most_events=3, lease_maximum=30.0)),
+    "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0, most_events=2)),
     "directional": (by_sides(make_fabric(5, [4, 2])), CoreSettings(keep_warm=15.0)),
     "kept warm, paper": (make_fabric(5, [4, 4, 2], ports=2), CoreSettings(keep_warm=60.0, policy="paper")),
     "two ports, shared datapaths": (make_fabric(4, [4, 4, 2], ports=2, shared=2), CoreSettings()),
@@ -262,7 +262,7 @@ class CoreMachine(FibreFaults):
                 ("withdrawn", WithdrawAsked(key)),
                 ("finished", FinishAsked(key, 0)),
                 ("finished twice", FinishAsked(key, 0)),
-                ("client vanished", ClientVanished(key)),
+                ("client vanished", ClientsVanished((key,))),
             ]
         )
         self.note_request(how, key)
@@ -356,7 +356,7 @@ class CoreMachine(FibreFaults):
             if event.grant.reservation % 2:
                 self.save()
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
-            before = [e.grant for e in self.core.requests[key].events[: event.sequence - 1] if e.grant]
+            before = [e.grant for number, e in self.told[key].items() if number < event.sequence and e.grant]
             end_before = self.leases.get(key, self.world.now + before[-1].lease)
             self.leases[key] = end_before + max(0.0, event.grant.lease - before[-1].lease)
             if self.contents[key].may_pause:

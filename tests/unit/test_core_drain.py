@@ -9,7 +9,7 @@ import pytest
 from blast_controller.core.commands import SetCircuits, SetForwarding
 from blast_controller.core.errors import Rejected
 from blast_controller.core.events import (
-    ClientVanished,
+    ClientsVanished,
     DrainAsked,
     ExtensionAsked,
     FinishAsked,
@@ -136,7 +136,7 @@ def test_a_longer_grace_counts_for_who_has_vanished_already():
     world.deliver()
     wanted = multicast("a", "r1h1", GROUP)
     world.handle(RequestSubmitted(wanted, attached=True))
-    world.handle(ClientVanished(wanted.id))
+    world.handle(ClientsVanished((wanted.id,)))
     change(world, orphan_grace=10.0)
     later(world, 9.0)
     assert part_of(world).state is PartState.PENDING

@@ -9,7 +9,7 @@ import pytest
 from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
 from blast_controller.core.errors import KeyReused, Rejected, RequestEnded, UnknownRequest
 from blast_controller.core.events import (
-    ClientVanished,
+    ClientsVanished,
     ElementQuarantined,
     ElementReleased,
     FinishAsked,
@@ -359,10 +359,15 @@ def test_patience_does_not_end_what_is_granted(world):
 # ------------------------------------------------------------------------------------------ vanished clients
 
 
+def attach(world, key):
+    """Ask, and wait for the grant on a connection."""
+    world.handle(RequestSubmitted(multicast(key, "r1h1", HOSTS), attached=True))
+
+
 def test_a_vanished_client_has_a_grace(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.submit(multicast("b", "r1h1", HOSTS))
-    world.handle(ClientVanished(key_of("b")))
+    attach(world, "b")
+    world.handle(ClientsVanished((key_of("b"),)))
     later(world, 1.9)
     assert world.core.request(key_of("b")).state is PartState.PENDING
     later(world, 0.1)
@@ -371,22 +376,22 @@ def test_a_vanished_client_has_a_grace(world):
 
 def test_a_retry_with_the_same_key_saves_the_request(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.submit(multicast("b", "r1h1", HOSTS))
-    world.handle(ClientVanished(key_of("b")))
+    attach(world, "b")
+    world.handle(ClientsVanished((key_of("b"),)))
     later(world, 1.0)
-    world.submit(multicast("b", "r1h1", HOSTS))
+    attach(world, "b")
     later(world, 5.0)
     assert world.core.request(key_of("b")).state is PartState.PENDING
 
 
 def test_every_disappearance_has_its_whole_grace(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.submit(multicast("b", "r1h1", HOSTS))
-    world.handle(ClientVanished(key_of("b")))
+    attach(world, "b")
+    world.handle(ClientsVanished((key_of("b"),)))
     later(world, 1.0)
-    world.submit(multicast("b", "r1h1", HOSTS))
+    attach(world, "b")
     later(world, 0.5)
-    world.handle(ClientVanished(key_of("b")))
+    world.handle(ClientsVanished((key_of("b"),)))
     later(world, 1.0)
     assert world.core.request(key_of("b")).state is PartState.PENDING, "the first grace is of no concern any more"
     later(world, 1.0)
@@ -395,10 +400,10 @@ def test_every_disappearance_has_its_whole_grace(world):
 
 def test_a_granted_request_outlives_its_client_until_the_lease_ends(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.handle(ClientVanished(key_of("a")))
+    world.handle(ClientsVanished((key_of("a"),)))
     later(world, 5.0)
     assert world.core.request(key_of("a")).state is PartState.ACTIVE
-    world.handle(ClientVanished(key_of("never submitted")))
+    world.handle(ClientsVanished((key_of("never submitted"),)))
 
 
 # ------------------------------------------------------------------------------------------------ quarantine

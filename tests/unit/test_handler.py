@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 
 import pytest
@@ -26,8 +27,12 @@ STATE = ttypes.PartState
 @pytest.fixture
 def lab():
     with running(make_fabric(4, [4, 4]), CoreSettings(orphan_grace=0.05)) as lab:
-        lab.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), Gate(OPEN_POLICY))
+        lab.handler = handler_of(lab)
         yield lab
+
+
+def handler_of(lab, gate=None):
+    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate or Gate(OPEN_POLICY))
 
 
 def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
@@ -112,8 +117,10 @@ def test_events_come_in_order_and_late_comers_miss_none(lab):
         assert event.kind == getattr(ttypes.EventKind, kind)
         event.validate()
     assert now(lab.handler.awaitEvent(CLIENT, "a", 1, 0)).state == STATE.DONE
-    with pytest.raises(ttypes.NotYet):
-        now(lab.handler.awaitEvent(CLIENT, "a", 2, 10))
+    for after in (2, 2, 7):
+        with pytest.raises(ttypes.Ended) as ended:
+            now(lab.handler.awaitEvent(CLIENT, "a", after, 5000))
+        assert (ended.value.state, ended.value.reason) == (STATE.DONE, "The sender has finished.")
     with pytest.raises(ttypes.UnknownRequest):
         now(lab.handler.awaitEvent(CLIENT, "b", 0, 10))
 
@@ -338,11 +345,47 @@ def test_the_journal_tells_what_happened(lab):
     assert [entry.sequence for entry in entries] == sorted(entry.sequence for entry in entries)
 
 
-def test_numbers_beyond_the_interface_are_capped(lab):
-    grant = granted(lab, size=1 << 62, highestBitsPerSecond=1)
-    assert grant.estimatedServiceMs == (1 << 63) - 1
-    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=(1 << 63) - 1)))
-    assert now(lab.handler.status(CLIENT, "a")).parts[0].leaseLeftMs == (1 << 63) - 1
+def test_numbers_beyond_the_interface_are_capped():
+    with running(make_fabric(4, [4, 4]), CoreSettings(lease_maximum=math.inf, least_rate=0.0)) as lab:
+        lab.handler = handler_of(lab)
+        grant = granted(lab, size=1 << 62, highestBitsPerSecond=1)
+        assert grant.estimatedServiceMs == (1 << 63) - 1
+        now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=(1 << 63) - 1)))
+        assert now(lab.handler.status(CLIENT, "a")).parts[0].leaseLeftMs == (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "limit"),
+    [
+        ({"size": 1 << 62}, "lease_too_long", "24.0 h"),
+        ({"size": 10**9, "highestBitsPerSecond": 1}, "bad_rate", "1e+07 bit/s"),
+        ({"size": 1 << 62, "highestBitsPerSecond": 1}, "bad_rate", "1e+07 bit/s"),
+        ({"size": 1 << 62, "highestBitsPerSecond": 1, "mayPause": True}, "bad_rate", "1e+07 bit/s"),
+    ],
+)
+def test_nobody_gets_light_for_years(lab, more, code, limit):
+    with pytest.raises(ttypes.Rejected) as refusal:
+        granted(lab, **more)
+    assert refusal.value.code == code
+    assert limit in refusal.value.sentence
+
+
+def test_a_lease_is_lengthened_to_its_maximum_and_no_further(lab):
+    granted(lab)
+    day = 24 * 3600 * 1000
+    now(lab.handler.extend(CLIENT, "a", ttypes.Extension(addMs=day - 10_000)))
+    assert now(lab.handler.status(CLIENT, "a")).parts[0].grant.leaseMs == day
+    for too_much in (ttypes.Extension(addMs=1), ttypes.Extension(addBytes=1 << 61)):
+        with pytest.raises(ttypes.Rejected) as refusal:
+            now(lab.handler.extend(CLIENT, "a", too_much))
+        assert refusal.value.code == "lease_too_long"
+        assert "24.0 h" in refusal.value.sentence
+    assert now(lab.handler.status(CLIENT, "a")).parts[0].grant.leaseMs == day
+
+
+def test_who_may_pause_sends_what_takes_longer_than_a_lease_in_several(lab):
+    grant = granted(lab, size=1 << 62, mayPause=True)
+    assert grant.leaseMs <= 24 * 3600 * 1000
 
 
 # --------------------------------------------------------------------------------------------------- clients

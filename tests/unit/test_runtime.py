@@ -15,10 +15,12 @@ from blast_controller.core.requests import EventKind
 from blast_controller.core.settings import CoreSettings
 from blast_controller.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
+from blast_controller.waiting import Wait
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually
 
+ANYTHING = Wait(lambda e: True, lambda e: e, lambda: NotYet("Too late."))
 WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
 
 
@@ -29,9 +31,8 @@ def lab():
 
 
 def grant_of(turn):
-    return turn.wait(
-        key_of("a"), PATIENCE, lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: NotYet("Too late.")
-    )
+    wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: NotYet("Too late."))
+    return turn.wait(key_of("a"), PATIENCE, wait)
 
 
 def test_work_is_done_on_one_thread_and_answered(lab):
@@ -62,9 +63,7 @@ def test_a_wait_that_is_too_long_is_sent_away(lab):
     lab.devices.held = []
     lab.runtime.post(RequestSubmitted(WANTED))
     started = time.monotonic()
-    future = lab.runtime.call(
-        lambda turn: turn.wait(key_of("a"), 0.05, lambda e: True, lambda e: e, lambda: NotYet("Too late."))
-    )
+    future = lab.runtime.call(lambda turn: turn.wait(key_of("a"), 0.05, ANYTHING))
     with pytest.raises(NotYet, match="Too late"):
         future.result(PATIENCE)
     assert time.monotonic() - started >= 0.05
@@ -87,9 +86,7 @@ def test_deadlines_are_kept_although_work_never_ends():
         try:
             for _ in range(2):
                 lab.runtime.call(again)
-            future = lab.runtime.call(
-                lambda turn: turn.wait(key_of("x"), 0.02, lambda e: True, lambda e: e, lambda: NotYet("Too late."))
-            )
+            future = lab.runtime.call(lambda turn: turn.wait(key_of("x"), 0.02, ANYTHING))
             with pytest.raises(NotYet):
                 future.result(PATIENCE)
         finally:

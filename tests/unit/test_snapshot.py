@@ -27,7 +27,15 @@ from blast_controller.core.requests import (
 )
 from blast_controller.core.reservation import Change, ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.snapshot import load_request, load_reservation, request_body, request_key, reservation_body
+from blast_controller.core.snapshot import (
+    event_body,
+    load_event,
+    load_request,
+    load_reservation,
+    request_body,
+    request_key,
+    reservation_body,
+)
 from blast_controller.core.static_tree import light_of
 from tests.support.core import make_fabric
 from tests.support.layouts import FABRIC, changes
@@ -99,7 +107,7 @@ REQUESTS = st.builds(
     current=CONTENTS,
     received_at=st.just(NOW),
     parts=st.lists(PARTS, min_size=1, max_size=3),
-    events=st.lists(EVENTS, max_size=4),
+    told=st.integers(0, 10**6),
     attached=st.booleans(),
 )
 
@@ -147,6 +155,11 @@ def through_json(body):
 
 
 # ------------------------------------------------------------------------------------------------ round trips
+
+
+@given(EVENTS, TENANTS, TEXT)
+def test_any_event_survives(event, tenant, key):
+    assert load_event(through_json(event_body((tenant, key), event))) == event
 
 
 @given(REQUESTS)

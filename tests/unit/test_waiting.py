@@ -6,24 +6,34 @@ import pytest
 
 from blast_controller.core.errors import NotYet, RequestEnded
 from blast_controller.core.requests import EventKind, RequestEvent
-from blast_controller.waiting import WaitingRoom
+from blast_controller.waiting import Wait, WaitingRoom
 
 KEY, OTHER = ("default", "a"), ("default", "b")
 GRANTED, ENDED = RequestEvent(1, EventKind.GRANTED, 0), RequestEvent(2, EventKind.ENDED, 0)
 
 
 def park(room, key=KEY, deadline=10.0, wanted=lambda event: True, answer=lambda event: event.sequence):
-    return room.park(key, deadline, wanted, answer, lambda: NotYet("Nothing yet."))
+    return room.park(key, deadline, Wait(wanted, answer, lambda: NotYet("Nothing yet.")))
+
+
+def told(room, key, event):
+    room.notify(key, event)
+    room.serve()
+
+
+def expired(room, now):
+    room.expire(now)
+    room.serve()
 
 
 def test_an_event_answers_everyone_who_wants_it():
     room = WaitingRoom()
     first, second = park(room), park(room, wanted=lambda event: event.kind is EventKind.ENDED)
     stranger = park(room, key=OTHER)
-    room.notify(KEY, GRANTED)
+    told(room, KEY, GRANTED)
     assert first.result(0) == 1
     assert not second.done()
-    room.notify(KEY, ENDED)
+    told(room, KEY, ENDED)
     assert second.result(0) == 2
     assert not stranger.done()
     assert room.next_deadline() == 10.0
@@ -35,7 +45,7 @@ def test_an_answer_may_be_a_refusal():
 
     room = WaitingRoom()
     future = park(room, answer=refuse)
-    room.notify(KEY, ENDED)
+    told(room, KEY, ENDED)
     with pytest.raises(RequestEnded, match="It is over"):
         future.result(0)
 
@@ -44,14 +54,14 @@ def test_time_is_over_for_each_at_its_own_moment():
     room = WaitingRoom()
     early, late = park(room, deadline=1.0), park(room, deadline=2.0)
     assert room.next_deadline() == 1.0
-    room.expire(0.9)
+    expired(room, 0.9)
     assert not early.done()
-    room.expire(1.0)
+    expired(room, 1.0)
     with pytest.raises(NotYet):
         early.result(0)
     assert not late.done()
     assert room.next_deadline() == 2.0
-    room.expire(5.0)
+    expired(room, 5.0)
     assert isinstance(late.exception(0), NotYet)
     assert room.next_deadline() is None
 
@@ -60,16 +70,16 @@ def test_who_has_left_is_neither_answered_nor_kept():
     room = WaitingRoom()
     gone, stays = park(room), park(room)
     assert gone.cancel()
-    room.notify(KEY, GRANTED)
+    told(room, KEY, GRANTED)
     assert gone.cancelled()
     assert stays.result(0) == 1
     leaving = park(room, deadline=1.0)
     leaving.cancel()
-    room.expire(0.0)
+    expired(room, 0.0)
     assert room.next_deadline() is None
 
 
 def test_an_event_without_waiters_is_nothing():
     room = WaitingRoom()
-    room.notify(KEY, GRANTED)
+    told(room, KEY, GRANTED)
     assert room.next_deadline() is None

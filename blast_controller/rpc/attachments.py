@@ -1,0 +1,74 @@
+"""Which connections stand for which requests: who asked by `request` is taken to want it no longer once it is gone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from blast_controller.core.errors import Rejected
+from blast_controller.core.requests import RequestKey
+
+MOST_PER_ACCOUNT = 4096
+
+
+class Attachments:
+    """Connections by request and requests by connection, until the request is granted or over. Used by one thread.
+
+    A wait that ends without an answer leaves its connection attached: the client may ask again.
+    """
+
+    def __init__(self, most_per_account: int = MOST_PER_ACCOUNT) -> None:
+        self._most = most_per_account
+        self._requests: dict[int, set[RequestKey]] = {}
+        self._connections: dict[RequestKey, dict[int, Hashable]] = {}
+        self._count: Counter[Hashable] = Counter()
+        self._watched: set[RequestKey] = set()
+
+    def __len__(self) -> int:
+        return self._count.total()
+
+    def begin_watch(self, request: RequestKey) -> bool:
+        """Whether the caller has to see to it that `settle` hears of this request's grant or end: the first has."""
+        first = request not in self._watched
+        self._watched.add(request)
+        return first
+
+    def check(self, account: Hashable) -> None:
+        """Raise Rejected when an account's connections stand for as many requests as they may."""
+        if self._count[account] >= self._most:
+            raise Rejected(
+                "too_many_waiting",
+                f"Your connections wait for {self._most} grants already: let some come, withdraw some, or use submit.",
+            )
+
+    def add(self, connection: int, request: RequestKey, account: Hashable) -> None:
+        """From now on a connection stands for a request."""
+        holders = self._connections.setdefault(request, {})
+        if connection not in holders:
+            holders[connection] = account
+            self._requests.setdefault(connection, set()).add(request)
+            self._count[account] += 1
+
+    def settle(self, request: RequestKey) -> None:
+        """A request is granted or over: nobody need stand for it any longer."""
+        self._watched.discard(request)
+        for connection in list(self._connections.get(request, ())):
+            self._remove(connection, request)
+
+    def leave(self, connection: int) -> tuple[RequestKey, ...]:
+        """A connection is gone; returns the requests for which nobody stands any longer."""
+        requests = tuple(self._requests.get(connection, ()))
+        for request in requests:
+            self._remove(connection, request)
+        return tuple(request for request in requests if request not in self._connections)
+
+    def _remove(self, connection: int, request: RequestKey) -> None:
+        account = self._connections[request].pop(connection)
+        if not self._connections[request]:
+            del self._connections[request]
+        self._requests[connection].remove(request)
+        if not self._requests[connection]:
+            del self._requests[connection]
+        self._count[account] -= 1
+        if not self._count[account]:
+            del self._count[account]
