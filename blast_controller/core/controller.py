@@ -187,6 +187,10 @@ class Core:
         """How many parts wait for light."""
         return len(self._book.pending)
 
+    def pending_count_of(self, tenant: str) -> int:
+        """How many parts of a tenant wait for light."""
+        return self._book.pending_of(tenant)
+
     @property
     def active_count(self) -> int:
         """How many parts have, or are getting, light."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import singledispatch
+from itertools import islice
 from typing import TypeVar
 
 from blast_api import ttypes
@@ -34,6 +35,10 @@ T = TypeVar("T")
 LARGEST_PAGE = 1000
 MOST_HOSTS_ON_A_PAGE = 3700
 """A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
+MOST_WAITING_ON_A_PAGE = 64
+"""Parts of which is to be found out what they wait for, while nobody else is answered."""
+MOST_LOOKED_AT = 10_000
+"""Requests that are looked at for one page, whether they are wanted or not."""
 MOST_MARGINS = 500
 """In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
 LONGEST_CURSOR = 18
@@ -226,17 +231,19 @@ def explanation(found: Explanation) -> ttypes.Explanation:
 
 
 def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
-    """The requests that a client wants to see, in order of arrival."""
-    requests = [r for r in core.requests.values() if query.tenant in (None, r.current.tenant)]
+    """The requests that a client wants to see, in order of arrival; fewer where more would take long to put together."""
+    own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
     found: list[ttypes.RequestStatus] = []
-    hosts = 0
-    for position, request in enumerate(requests[query.after :], query.after):
-        if len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE:
+    hosts = waiting = 0
+    for position, request in islice(enumerate(own), query.after, None):
+        full = len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
+        if full or position - query.after >= MOST_LOOKED_AT:
             return ttypes.RequestPage(found, str(position))
         if request.state in query.states:
             found.append(status(core, request, now, most_margins=1))
             # A margin takes about as many bytes as a receiver.
             hosts += len(request.current.receivers) + len(request.parts)
+            waiting += sum(part.state is PartState.PENDING for part in request.parts)
     return ttypes.RequestPage(found, None)
 
 
@@ -287,10 +294,7 @@ def fabric(core: Core, tenant: str | None) -> ttypes.FabricStatus:
 
 
 def _pending_count(core: Core, tenant: str | None) -> int:
-    if tenant is None:
-        return core.pending_count
-    own = [request for request in core.requests.values() if request.current.tenant == tenant]
-    return sum(part.state is PartState.PENDING for request in own for part in request.parts)
+    return core.pending_count if tenant is None else core.pending_count_of(tenant)
 
 
 def _light_trees(core: Core, tenant: str | None) -> Iterable[ttypes.LightTreeStatus]:

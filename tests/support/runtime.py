@@ -13,7 +13,7 @@ from blast_controller.core.settings import CoreSettings
 from blast_controller.runtime import Runtime, Turn
 from blast_controller.store.memory import MemoryStore
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which a test gives up."""
 
 

@@ -1,0 +1,447 @@
+"""One client against the others: leaving, waiting and extending by the thousand, through the handler and its runtime.
+
+What is counted is work (decisions made, reasons found out, answers given in one turn of the core's thread), never time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from blast_api import ttypes
+from blast_controller.core.settings import CoreSettings
+from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.rates import Rate
+from blast_controller.rpc.tokens import digest_of
+from blast_controller.store.details import read_page
+from blast_controller.waiting import MOST_ANSWERED, Places
+from tests.support.core import key_of, make_fabric
+from tests.support.runtime import PATIENCE, running
+
+CLIENT, OTHER = Connection(1, "192.0.2.1:5"), Connection(2, "192.0.2.2:5")
+MANY = 2500
+
+
+class Clock:
+    """Stands in for the module `time`: stands still until it is told."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+class Turns:
+    """How much of each kind of work was done in each turn of the core's thread."""
+
+    def __init__(self, lab) -> None:
+        self.done: list[Counter[str]] = []
+        self._now: Counter[str] = Counter()
+        core, runtime = lab.runtime.core, lab.runtime
+        core._decide = self._counted("decisions", core._decide)
+        core.reason = self._counted("reasons", core.reason)
+        core._lifecycle.end = self._counted("ends", core._lifecycle.end)
+        runtime.waiting.notify = self._counted("events", runtime.waiting.notify)
+        let_out = runtime._let_out
+
+        def end_of_turn() -> None:
+            let_out()
+            self.done.append(self._now)
+            self._now = Counter()
+
+        runtime._let_out = end_of_turn
+
+    def _counted(self, name, inner):
+        def outer(*arguments, **more):
+            self._now[name] += 1
+            return inner(*arguments, **more)
+
+        return outer
+
+    def most(self, name: str) -> int:
+        return max(turn[name] for turn in self.done)
+
+    def total(self, name: str) -> int:
+        return sum(turn[name] for turn in self.done)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("blast_controller.runtime.time", clock)
+    return clock
+
+
+@pytest.fixture
+def lab(clock):
+    """Everything is lit for one request, so that all others wait."""
+    with running(make_fabric(3, [4]), CoreSettings(orphan_grace=2.0, lease_maximum=10**9)) as lab:
+        lab.handler = handler_of(lab)
+        now(lab.handler.submit(OTHER, wanted("first", size=10**15)))
+        lab.settle()
+        yield lab
+
+
+def handler_of(lab, gate=None):
+    gate = gate or Gate(OPEN_POLICY, Rate(10**6, 10**6))
+    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+
+
+def wanted(key, size=10**9, **more):
+    return ttypes.MulticastRequest(key, "r1h1", ["r2h1", "r3h1"], size, **more)
+
+
+def now(future):
+    return future.result(PATIENCE)
+
+
+def later(lab, clock, seconds):
+    """Let time pass, and let the core's thread see it."""
+    clock.now += seconds
+    lab.settle()
+
+
+def ask(lab, connection, count, timeout_ms=3600_000, **more):
+    futures = [lab.handler.request(connection, wanted(f"k{n}", **more), timeout_ms) for n in range(count)]
+    lab.settle()
+    return futures
+
+
+def waiting_places(lab):
+    room = lab.runtime.waiting
+    return lab.runtime.call(lambda turn: (room._see_off(), room._taken.total())[1]).result(PATIENCE)
+
+
+def refusal(call):
+    with pytest.raises(ttypes.Rejected) as refused:
+        now(call())
+    return refused.value
+
+
+def until_all_done(lab, futures):
+    """Turns go on by themselves while anybody stands in line."""
+    for future in futures:
+        future.exception(PATIENCE)
+    lab.settle()
+
+
+# ------------------------------------------------------------------------------------- leaving, and time-outs
+
+
+def test_who_leaves_costs_one_decision_whatever_it_waited_for(lab, clock):
+    futures = ask(lab, CLIENT, 1000)
+    turns = Turns(lab)
+    for future in futures:
+        future.cancel()
+    lab.handler.disconnected(CLIENT)
+    now(lab.runtime.call(lambda turn: None))
+    # What it waited for is left as one event; the other turn is that of the question above.
+    assert turns.total("decisions") <= 2
+    later(lab, clock, 2.0)
+    for _ in range(MANY):
+        if lab.look().pending_count == 0:
+            break
+    assert lab.look().pending_count == 0
+    assert turns.most("ends") <= 64
+    assert turns.most("events") <= 64
+    assert turns.most("decisions") <= 2
+
+
+def test_waits_that_end_in_one_millisecond_end_in_bounded_turns(lab, clock):
+    futures = ask(lab, CLIENT, MANY, timeout_ms=5000)
+    assert waiting_places(lab) == MANY
+    turns, ended, ended_before = Turns(lab), [], set()
+    for future in futures:
+        future.add_done_callback(ended.append)
+
+    def ask_again(turn):
+        """Somebody else has something done meanwhile, again and again."""
+        ended_before.add(len(ended))
+        if len(ended) < MANY:
+            lab.runtime.call(ask_again)
+
+    clock.now += 5.0
+    lab.runtime.call(ask_again)
+    until_all_done(lab, futures)
+    assert all(isinstance(future.exception(PATIENCE), ttypes.NotYet) for future in futures)
+    assert turns.most("reasons") <= MOST_ANSWERED
+    assert turns.total("reasons") == MANY
+    assert len(ended_before) > MANY / MOST_ANSWERED, "others are answered between two turns"
+    assert waiting_places(lab) == 0
+
+
+def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock):
+    futures = ask(lab, CLIENT, MANY, patienceMs=5000)
+    turns = Turns(lab)
+    clock.now += 5.0
+    lab.settle()
+    until_all_done(lab, futures)
+    assert all(isinstance(future.exception(PATIENCE), ttypes.Ended) for future in futures)
+    assert turns.most("ends") <= 64
+    assert turns.most("events") <= 64
+    assert turns.most("decisions") <= 2
+    assert turns.total("ends") == MANY
+
+
+def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
+    viewers = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(500)]
+    lab.settle()
+    answered, before = [], sum(f.done() for f in viewers)
+    for viewer in viewers:
+        viewer.add_done_callback(lambda done: answered.append(len(turns.done)))
+    turns = Turns(lab)
+    now(lab.handler.finish(OTHER, "first", 0, None))
+    until_all_done(lab, viewers)
+    assert before == 0
+    assert max(Counter(answered).values()) <= MOST_ANSWERED
+    assert {now(viewer).kind for viewer in viewers} == {ttypes.EventKind.ENDED}
+
+
+# ---------------------------------------------------------------------------------------------------- places
+
+
+def places(lab, in_all, of_one):
+    lab.runtime.waiting.places = Places(in_all, of_one)
+
+
+def test_a_viewer_cannot_take_every_place_of_those_who_wait(lab):
+    places(lab, in_all=100, of_one=100)
+    for _ in range(75):
+        lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)
+    assert refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).code == "too_many_waiting"
+    assert refusal(lambda: lab.handler.awaitEvent(OTHER, "first", 1, 3600_000)).code == "too_many_waiting"
+    asking = [lab.handler.request(OTHER, wanted(f"k{n}"), 3600_000) for n in range(25)]
+    lab.settle()
+    assert waiting_places(lab) == 100
+    assert not any(future.done() for future in asking)
+    assert refusal(lambda: lab.handler.request(OTHER, wanted("more"), 3600_000)).code == "too_many_waiting"
+    with pytest.raises(ttypes.UnknownRequest):
+        now(lab.handler.status(OTHER, "more"))
+
+
+def test_an_account_has_its_share_and_another_has_its_own(lab):
+    places(lab, in_all=100, of_one=8)
+    first = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(6)]
+    assert "6 calls of yours" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).sentence
+    again = Connection(3, "192.0.2.1:6")
+    assert refusal(lambda: lab.handler.awaitEvent(again, "first", 1, 3600_000)).code == "too_many_waiting"
+    lab.handler.awaitEvent(OTHER, "first", 1, 3600_000)
+    lab.settle()
+    first[0].cancel()
+    lab.settle()
+    lab.handler.awaitEvent(again, "first", 1, 3600_000)
+    assert waiting_places(lab) == 7
+
+
+def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
+    places(lab, in_all=100, of_one=8)
+    digests = {digest_of(text): Identity("physics", Role.OPERATOR) for text in ("one", "two")}
+    digests[digest_of("three")] = Identity("biology", Role.OPERATOR)
+    handler = handler_of(lab, Gate(AccessPolicy(tokens=digests, tenants=frozenset({"physics", "biology"}))))
+    connections = [Connection(n, f"192.0.2.{n}:1") for n in (1, 2, 3)]
+    for connection, text in zip(connections, ("one", "two", "three"), strict=True):
+        connection.token = digest_of(text)
+    for connection in connections[:2] * 3:
+        handler.awaitEvent(connection, "default/first", 1, 3600_000)
+    for connection in connections[:2]:
+        code = refusal(partial(handler.awaitEvent, connection, "default/first", 1, 3600_000)).code
+        assert code == "too_many_waiting"
+    handler.awaitEvent(connections[2], "default/first", 1, 3600_000)
+    assert waiting_places(lab) == 7
+
+
+def test_an_extension_that_could_not_be_waited_for_is_not_made(lab):
+    places(lab, in_all=100, of_one=1)
+    lab.handler.request(OTHER, wanted("k"), 3600_000)
+    lab.settle()
+    before = now(lab.handler.status(OTHER, "k"))
+    refused = refusal(lambda: lab.handler.extend(OTHER, "k", ttypes.Extension(removeReceivers=["r3h1"])))
+    assert refused.code == "too_many_waiting"
+    assert now(lab.handler.status(OTHER, "k")).receivers == before.receivers == ["r2h1", "r3h1"]
+
+
+@pytest.mark.parametrize("how", ["granted", "ended", "timed out, then ended", "cancelled", "refused"])
+def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
+    if how == "refused":
+        places(lab, in_all=100, of_one=0)
+    future = lab.handler.request(CLIENT, wanted("k"), 5000)
+    lab.settle()
+    match how:
+        case "granted":
+            now(lab.handler.finish(OTHER, "first", 0, None))
+        case "ended":
+            now(lab.handler.withdraw(CLIENT, "k"))
+        case "timed out, then ended":
+            later(lab, clock, 5.0)
+            assert isinstance(future.exception(PATIENCE), ttypes.NotYet)
+            now(lab.handler.withdraw(CLIENT, "k"))
+        case "cancelled":
+            future.cancel()
+            lab.handler.disconnected(CLIENT)
+            lab.settle()
+            later(lab, clock, 2.0)
+    lab.settle()
+    assert future.done()
+    assert waiting_places(lab) == 0
+    attached = lab.handler._attached
+    assert (len(attached), attached._requests, attached._connections, attached._watched) == (0, {}, {}, set())
+
+
+def test_a_wait_that_timed_out_counts_until_its_connection_is_gone(lab, clock):
+    """The interface says so: who then disconnects is taken to have given up."""
+    future = lab.handler.request(CLIENT, wanted("k"), 1000)
+    lab.settle()
+    later(lab, clock, 1.0)
+    assert isinstance(future.exception(PATIENCE), ttypes.NotYet)
+    lab.handler.disconnected(CLIENT)
+    lab.settle()
+    later(lab, clock, 2.0)
+    assert now(lab.handler.status(OTHER, "k")).state == ttypes.PartState.WITHDRAWN
+
+
+def test_asking_and_leaving_again_and_again_leaves_one_trace(lab, clock):
+    for number in range(10, 210):
+        connection = Connection(number, "192.0.2.1:7")
+        lab.handler.request(connection, wanted("k"), 0)
+        lab.handler.disconnected(connection)
+    lab.settle()
+    core, room = lab.look(), lab.runtime.waiting
+    assert len(lab.handler._attached) == 0
+    assert sum(map(len, room._waiters.values())) <= 1
+    assert len(core._timers._heap) <= 20
+
+
+# -------------------------------------------------------------------------------- submit and request together
+
+
+@pytest.mark.parametrize("first", ["submit", "request"])
+def test_what_was_submitted_stays_when_another_who_waited_for_it_leaves(lab, clock, first):
+    calls = {
+        "submit": lambda: now(lab.handler.submit(OTHER, wanted("k"))),
+        "request": lambda: lab.handler.request(CLIENT, wanted("k"), 3600_000),
+    }
+    calls.pop(first)()
+    for call in calls.values():
+        call()
+    lab.settle()
+    lab.handler.disconnected(CLIENT)
+    lab.settle()
+    later(lab, clock, 10.0)
+    assert now(lab.handler.status(OTHER, "k")).state == ttypes.PartState.PENDING
+
+
+# ------------------------------------------------------------------------------------------ events of a request
+
+
+def test_extending_a_pending_request_again_and_again_fills_neither_memory_nor_journal(lab):
+    now(lab.handler.submit(CLIENT, wanted("k")))
+    sizes = [0]
+
+    def extend(times):
+        for _ in range(times):
+            now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addMs=1)))
+        sizes.append(sum(len(row.body or "") for *_, row in lab.store._entries))
+
+    extend(400)
+    extend(400)
+    (_, once, twice) = sizes
+    assert twice < 2.2 * once, "each call costs the same, however many there were before"
+    assert once < 400 * 3000
+    assert len(lab.look().request(key_of("k")).events) == 64
+    rows = [key for kind, key in lab.store._state if kind == "event" and key.endswith("/default/k")]
+    assert len(rows) == 64
+
+
+def test_who_asks_for_dropped_events_gets_the_oldest_kept_and_sees_the_gap(lab):
+    now(lab.handler.submit(CLIENT, wanted("k")))
+    for _ in range(100):
+        now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addMs=1)))
+    assert now(lab.handler.status(CLIENT, "k")).latestSequence == 100
+    sequence, seen = 0, []
+    while sequence < 100:
+        sequence = now(lab.handler.awaitEvent(CLIENT, "k", sequence, 3600_000)).sequence
+        seen.append(sequence)
+    assert seen == list(range(37, 101))
+    waiting = lab.handler.awaitEvent(CLIENT, "k", 100, 3600_000)
+    lab.settle()
+    assert not waiting.done()
+    now(lab.handler.withdraw(CLIENT, "k"))
+    assert (now(waiting).sequence, now(waiting).kind) == (101, ttypes.EventKind.ENDED)
+
+
+def test_who_waits_for_an_event_far_ahead_hears_of_the_end(lab):
+    now(lab.handler.submit(CLIENT, wanted("k")))
+    waiting = lab.handler.awaitEvent(CLIENT, "k", 1000, 3600_000)
+    lab.settle()
+    now(lab.handler.withdraw(CLIENT, "k"))
+    with pytest.raises(ttypes.Ended) as ended:
+        now(waiting)
+    assert (ended.value.state, ended.value.reason) == (ttypes.PartState.WITHDRAWN, "Withdrawn by the client.")
+
+
+def test_extending_a_lease_again_and_again_takes_one_timer(lab):
+    before = len(lab.look()._timers._heap)
+    for _ in range(300):
+        now(lab.handler.extend(OTHER, "first", ttypes.Extension(addMs=1)))
+    assert len(lab.look()._timers._heap) <= before + 1
+
+
+def test_what_is_over_leaves_no_timer_but_that_of_its_memory(lab):
+    before = len(lab.look()._timers._heap)
+    for number in range(300):
+        now(lab.handler.submit(CLIENT, wanted(f"k{number}", patienceMs=10**15)))
+        now(lab.handler.withdraw(CLIENT, f"k{number}"))
+    assert len(lab.look()._timers._heap) <= 2 * (before + 300) + 20
+
+
+# ---------------------------------------------------------------------------------------------- rate and number
+
+
+def test_an_account_that_calls_too_often_is_refused_and_another_is_not(lab):
+    handler = handler_of(lab, Gate(OPEN_POLICY, Rate(per_second=1e-6, burst=5)))
+    for number in range(3):
+        now(handler.submit(CLIENT, wanted(f"k{number}")))
+    now(handler.extend(CLIENT, "k0", ttypes.Extension(addMs=1)))
+    handler.request(CLIENT, wanted("k3"), 3600_000)
+    for call in (
+        lambda: handler.submit(CLIENT, wanted("k4")),
+        lambda: handler.request(CLIENT, wanted("k4"), 3600_000),
+        lambda: handler.extend(CLIENT, "k0", ttypes.Extension(addMs=1)),
+    ):
+        refused = refusal(call)
+        assert refused.code == "too_many_calls"
+        assert "ask again in" in refused.sentence
+    now(handler.withdraw(CLIENT, "k0"))
+    now(handler.submit(OTHER, wanted("k5")))
+
+
+def test_a_tenant_of_which_nothing_is_said_has_a_limit_too(clock):
+    with running(make_fabric(3, [4]), CoreSettings(most_pending=10)) as lab:
+        handler = handler_of(lab)
+        now(handler.submit(OTHER, wanted("first")))
+        for number in range(10):
+            now(handler.submit(CLIENT, wanted(f"k{number}")))
+        assert refusal(lambda: handler.submit(CLIENT, wanted("more"))).code == "too_many_pending"
+        now(handler.withdraw(CLIENT, "k3"))
+        now(handler.submit(CLIENT, wanted("more")))
+
+
+def test_a_page_of_what_waits_is_found_out_in_bounded_turns(lab):
+    ask(lab, CLIENT, 300)
+    turns, found, cursor = Turns(lab), [], None
+    while cursor is not None or not found:
+        page = now(lab.handler.listRequests(OTHER, None, 1000, cursor))
+        found += [status.key for status in page.requests]
+        cursor = page.nextCursor
+    assert found == ["first", *(f"k{n}" for n in range(300))]
+    assert turns.most("reasons") <= 70
