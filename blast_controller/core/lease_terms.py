@@ -6,7 +6,7 @@ from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.requests import MulticastRequest, Part
 from blast_controller.core.settings import CoreSettings
-from blast_controller.core.wording import duration
+from blast_controller.core.wording import duration, speed
 
 LEASE_MARGIN = 0.1
 """Seconds that a lease of a part that may be paused is longer than what is to be sent in it takes."""
@@ -23,12 +23,12 @@ def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSetting
     least = least_rate(fabric, settings)
     rate = rate_of(request, fabric)
     if rate < least:
-        raise Rejected("bad_rate", f"The highest rate must be at least {least:g} bit/s here, not {rate:g} bit/s.")
+        raise Rejected("bad_rate", f"The highest rate must be at least {speed(least)} here, not {speed(rate)}.")
     service = request.bytes * 8 / rate
     if service > settings.lease_maximum and not request.may_pause:
         raise Rejected(
             "lease_too_long",
-            f"At {rate:g} bit/s the data takes {duration(service)} and a lease lasts at most "
+            f"At {speed(rate)} the data takes {duration(service)} and a lease lasts at most "
             f"{duration(settings.lease_maximum)}: ask for less data, for a higher rate, or with mayPause.",
         )
 

@@ -25,6 +25,14 @@ def moment(seconds: float) -> str:
     return "now" if seconds < 0.05 else f"in {duration(seconds)}"
 
 
+def speed(rate: float) -> str:
+    """A rate in bit/s with the unit that fits it."""
+    for unit, name in ((1e9, "Gbit/s"), (1e6, "Mbit/s")):
+        if rate >= unit:
+            return f"{rate / unit:.4g} {name}"
+    return f"{rate:.4g} bit/s"
+
+
 def duration(seconds: float) -> str:
     """How long something takes."""
     if seconds < 10:

@@ -231,7 +231,7 @@ def explanation(found: Explanation) -> ttypes.Explanation:
 
 
 def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
-    """The requests that a client wants to see, in order of arrival; fewer where more would take long to put together."""
+    """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
     own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
     found: list[ttypes.RequestStatus] = []
     hosts = waiting = 0

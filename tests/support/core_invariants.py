@@ -40,7 +40,7 @@ class Invariants:
     `harmed` are the devices that have lost a part of a reservation by themselves, `unheard` how many of a device's
     returns the core has not heard of, `silent` the devices that were tampered with behind the core's back, `stale` the
     rules that a ToR has brought back from its past, and `disturbed` every share that anything has happened to since
-    it was last known to be right.
+    it was last known to be right. `submitted` are the requests that somebody has asked for by `submit`.
     """
 
     world: LightWorld
@@ -48,6 +48,7 @@ class Invariants:
     def __init__(self) -> None:
         self.contents: dict[RequestKey, MulticastRequest] = {}
         self.accepted: set[RequestKey] = set()
+        self.submitted: set[RequestKey] = set()
         self.told: dict[RequestKey, dict[int, RequestEvent]] = {}
         self.leases: dict[RequestKey, float] = {}
         self.ended_at: dict[RequestKey, float] = {}

@@ -84,6 +84,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
 }
 TENANTS = ("default", "biology")
+CLIENT_GONE = "The client vanished before the grant."
 
 
 class CoreMachine(FibreFaults):
@@ -165,6 +166,10 @@ class CoreMachine(FibreFaults):
                 return
             if isinstance(event, RequestSubmitted) and self.world.running:
                 self.admitted(event.request, known.content if known else None, commands if alone else [], pending)
+                if known is None:
+                    self.submitted.discard(event.request.id)
+                if not event.attached:
+                    self.submitted.add(event.request.id)
             if isinstance(event, Tick) and self.world.running:
                 self.ticked_at = self.world.now
 
@@ -203,7 +208,7 @@ class CoreMachine(FibreFaults):
             may_pause=dice.rarely(),
         )
         self.contents[wanted.id] = wanted
-        self.ask(RequestSubmitted(wanted, attached=dice.rarely()))
+        self.ask(RequestSubmitted(wanted, attached=dice.pick([False, True])))
 
     def submit(self, dice: Dice) -> None:
         self.ask_for_light(dice)
@@ -218,7 +223,7 @@ class CoreMachine(FibreFaults):
         wanted = {"again": known, "other content": replace(known, receivers=anything), "nonsense": nonsense}[how]
         self.contents.setdefault(wanted.id, wanted)
         self.note_request("RPC " + ("duplicated" if how == "again" else how), known.id)
-        self.ask(RequestSubmitted(wanted), hurry=dice.rarely())
+        self.ask(RequestSubmitted(wanted, attached=dice.rarely()), hurry=dice.rarely())
 
     def note_request(self, fault: str, key: RequestKey) -> None:
         request = self.core.requests.get(key) if self.world.running else None
@@ -262,7 +267,7 @@ class CoreMachine(FibreFaults):
                 ("withdrawn", WithdrawAsked(key)),
                 ("finished", FinishAsked(key, 0)),
                 ("finished twice", FinishAsked(key, 0)),
-                ("client vanished", ClientsVanished((key,))),
+                ("client vanished", ClientsVanished((key, self.some_key(dice)))),
             ]
         )
         self.note_request(how, key)
@@ -349,6 +354,7 @@ class CoreMachine(FibreFaults):
     def check_publish(self, publish: Publish) -> None:
         """A grant leaves only when the devices hold all of it; what was said once is not said differently."""
         event, key = publish.event, publish.request
+        assert event.reason != CLIENT_GONE or key not in self.submitted, f"{key} was submitted and is given up"
         told = self.told.setdefault(key, {})
         assert told.setdefault(event.sequence, event) == event
         if event.kind is EventKind.GRANTED and event.grant:

@@ -1,0 +1,288 @@
+"""What of requests has a bound in the core: events and their rows, timers, leases, rates, and who stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from blast_controller.core.errors import Rejected
+from blast_controller.core.events import (
+    ClientsVanished,
+    ExtensionAsked,
+    FinishAsked,
+    RequestSubmitted,
+    Tick,
+    WithdrawAsked,
+)
+from blast_controller.core.lease_terms import least_rate
+from blast_controller.core.part_states import PartState
+from blast_controller.core.records import Record
+from blast_controller.core.requests import Extension
+from blast_controller.core.settings import CoreSettings
+from blast_controller.core.timers import LeaseEnd, MemoryEnd, Retry, Timers
+from blast_controller.store.memory import MemoryStore
+from blast_controller.store.sqlite import SqliteStore
+from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+
+OLD = Path(__file__).parents[1] / "data" / "journal" / "events-within-requests.json"
+GROUP = ["r2h1", "r3h1"]
+FABRIC = make_fabric(3, [4])
+
+
+@pytest.fixture
+def world():
+    """One request has all the light."""
+    world = ready_world(FABRIC, CoreSettings(most_events=3))
+    world.granted(multicast("a", "r1h1", GROUP))
+    return world
+
+
+def later(world, seconds):
+    world.now += seconds
+    world.handle(Tick())
+    world.settle()
+
+
+def extend(world, key, times, **change):
+    for _ in range(times):
+        world.handle(ExtensionAsked(key_of(key), Extension(**change)))
+
+
+def rows(world, kind):
+    return [key for found, key in world.store._state if found == kind]
+
+
+# ---------------------------------------------------------------------------------------- events in the journal
+
+
+def test_an_event_is_written_once(world):
+    before = len(world.store._entries)
+    extend(world, "a", 5, add_seconds=1.0)
+    written = [row.key for *_, row in world.store._entries[before:] if row.kind == "event" and row.body is not None]
+    assert written == [f"{number}/default/a" for number in range(2, 7)]
+    dropped = [row.key for *_, row in world.store._entries[before:] if row.kind == "event" and row.body is None]
+    assert dropped == [f"{number}/default/a" for number in range(1, 4)]
+    assert rows(world, "event") == [f"{number}/default/a" for number in range(4, 7)]
+    assert not any("events" in json.loads(text) for (kind, _), text in world.store._state.items() if kind == "request")
+
+
+def test_more_events_in_one_decision_than_are_kept(world):
+    before = len(world.store._entries)
+    for _ in range(5):
+        world.core.take(ExtensionAsked(key_of("a"), Extension(add_seconds=1.0)), world.now)
+    world.conclude()
+    written = [(row.key, row.body is None) for *_, row in world.store._entries[before:] if row.kind == "event"]
+    assert written == [("1/default/a", True), *((f"{number}/default/a", False) for number in (4, 5, 6))]
+
+
+def test_events_survive_a_restart_with_their_numbers(world):
+    extend(world, "a", 5, add_seconds=1.0)
+    before = world.core.request(key_of("a")).events
+    assert [event.sequence for event in before] == [4, 5, 6]
+    world.restart()
+    request = world.core.request(key_of("a"))
+    assert (request.events, request.told) == (before, 6)
+    world.connect_all()
+    world.settle()
+    world.handle(WithdrawAsked(key_of("a")))
+    assert [event.sequence for event in world.core.request(key_of("a")).events] == [5, 6, 7]
+
+
+def test_a_restart_that_keeps_fewer_drops_the_others(world):
+    extend(world, "a", 5, add_seconds=1.0)
+    fewer = World(FABRIC, CoreSettings(most_events=2))
+    fewer.store.close()
+    fewer.store, fewer.running = world.store, False
+    world.store.close()
+    fewer.start()
+    assert rows(fewer, "event") == ["5/default/a", "6/default/a"]
+
+
+def test_what_is_forgotten_leaves_no_event(world):
+    world.handle(FinishAsked(key_of("a"), 0))
+    world.settle()
+    assert rows(world, "event")
+    later(world, world.core.settings.remember_ended)
+    assert (rows(world, "request"), rows(world, "event")) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_journal_of_an_earlier_release_opens_and_its_events_move_out_of_the_requests(tmp_path, kind):
+    old = [(kind, key, body) for kind, key, body in json.loads(OLD.read_text())]
+    within = {key: body["events"] for kind, key, body in old if kind == "request"}
+    assert [len(events) for events in within.values()] == [2, 2]
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "journal.db")
+    store.open()
+    held = frozenset({"splitter:s1", "port:r1/50", "port:r2/50", "port:r3/50"})
+    store.commit(
+        [Record(kind, key, body, held if kind == "reservation" else frozenset()) for kind, key, body in old], 0
+    )
+    store.close()
+    world = World(FABRIC)
+    world.store, world.running = store, False
+    for _ in range(2):
+        world.start()
+        for key in ("a", "b"):
+            request = world.core.request(key_of(key))
+            assert [event.sequence for event in request.events] == [1, 2]
+            assert request.told == 2
+        assert world.core.request(key_of("a")).events[1].grant.lease == 11.0
+        world.store.close()
+        state = world.store.open().state
+        assert sorted(state["event"]) == ["1/default/a", "1/default/b", "2/default/a", "2/default/b"]
+        assert not any("events" in body for body in state["request"].values())
+        world.crash()
+    world.start()
+    world.connect_all()
+    world.settle()
+    assert world.core.request(key_of("a")).state is PartState.ACTIVE
+    assert world.core.request(key_of("b")).state is PartState.PENDING
+
+
+# ------------------------------------------------------------------------------------------------------- timers
+
+
+def test_a_kept_deadline_has_one_entry_however_often_it_moves():
+    timers, lease = Timers(), LeaseEnd(key_of("a"), 0)
+    for when in range(100):
+        timers.keep(10.0 + when, lease)
+    assert len(timers._heap) == 1
+    assert timers.due(9.0, 5) == []
+    assert timers.due(10.0, 5) == [lease]
+    assert timers.next() is None
+    for when in range(100, 0, -1):
+        timers.keep(float(when), lease)
+    assert len(timers._heap) <= 20
+    assert (timers.next(), timers.due(200.0, 5)) == (1.0, [lease]), "the earliest counts, and once"
+    assert timers.next() is None
+
+
+def test_a_dropped_deadline_is_not_handed_out_and_goes():
+    timers = Timers()
+    timers.add(5.0, Retry(1))
+    for number in range(1000):
+        timers.keep(3.0, MemoryEnd(key_of(f"k{number}")))
+        timers.drop(MemoryEnd(key_of(f"k{number}")))
+    assert len(timers._heap) <= 20
+    assert timers.next() == 5.0
+    timers.drop(MemoryEnd(key_of("never there")))
+    timers.keep(4.0, MemoryEnd(key_of("k1")))
+    assert timers.due(9.0, 9) == [MemoryEnd(key_of("k1")), Retry(1)]
+
+
+def test_so_many_deadlines_at_once_and_the_others_next():
+    timers = Timers()
+    for number in range(10):
+        timers.add(1.0, Retry(number))
+    assert timers.due(1.0, 4) == [Retry(n) for n in range(4)]
+    assert timers.next() == 1.0
+    assert timers.due(1.0, 100) == [Retry(n) for n in range(4, 10)]
+
+
+def test_a_lease_that_was_lengthened_ends_at_its_new_end(world):
+    extend(world, "a", 10, add_seconds=1.0)
+    later(world, 19.9)
+    assert world.core.request(key_of("a")).state is PartState.ACTIVE
+    later(world, 0.1)
+    assert world.core.request(key_of("a")).state is PartState.EXPIRED
+
+
+def test_thousands_of_deadlines_take_several_ticks():
+    world = ready_world(FABRIC)
+    world.granted(multicast("a", "r1h1", GROUP, size=10**13))
+    for number in range(150):
+        world.submit(multicast(f"k{number}", "r1h1", GROUP, patience=5.0))
+    world.now += 5.0
+    left = []
+    while world.core.pending_count:
+        world.handle(Tick())
+        left.append(world.core.pending_count)
+        assert world.core.next_timer() is not None
+    assert left == [86, 22, 0]
+
+
+# ------------------------------------------------------------------------------------------------------- leases
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"add_seconds": 86_390.1}, "lease_too_long"),
+        ({"add_seconds": 1e300}, "lease_too_long"),
+        ({"add_bytes": 10**15}, "lease_too_long"),
+    ],
+)
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_an_extension_beyond_the_longest_lease_is_refused_whole(world, key, change, code):
+    world.submit(multicast("b", "r1h1", GROUP))
+    before = repr(world.core.requests)
+    with pytest.raises(Rejected, match=r"24\.0 h") as refusal:
+        extend(world, key, 1, **change)
+    assert refusal.value.code == code
+    assert repr(world.core.requests) == before
+    extend(world, key, 1, add_seconds=86_390.0)
+
+
+def test_a_lease_is_cut_to_its_maximum_where_the_transfer_itself_fits():
+    world = ready_world(FABRIC, CoreSettings(lease_maximum=100.0, lease_factor=2.0))
+    part = world.granted(multicast("a", "r1h1", GROUP, size=10**10 * 80 // 8))
+    assert (part.grant.estimated_service, part.grant.lease) == (80.0, 100.0)
+    world.handle(FinishAsked(key_of("a"), 0))
+    world.settle()
+    with pytest.raises(Rejected, match="a lease lasts at most 100 s"):
+        world.submit(multicast("b", "r1h1", GROUP, size=10**10 * 101 // 8))
+
+
+@pytest.mark.parametrize(
+    ("least", "slowest", "told"), [(None, 1e7, "10 Mbit/s"), (0.0, 0.0, "anything"), (2e9, 2e9, "2 Gbit/s")]
+)
+def test_nobody_is_slower_than_the_least_rate(least, slowest, told):
+    settings = CoreSettings(least_rate=least)
+    world = ready_world(FABRIC, settings)
+    assert least_rate(FABRIC, settings) == slowest
+    world.granted(multicast("a", "r1h1", GROUP, size=10**6, highest_rate=slowest or 1e3))
+    if slowest:
+        with pytest.raises(Rejected, match=f"at least {told} here") as refusal:
+            world.submit(multicast("b", "r1h1", GROUP, size=10**6, highest_rate=slowest * 0.99))
+        assert refusal.value.code == "bad_rate"
+
+
+def test_a_journal_with_a_lease_for_years_gets_one_that_ends():
+    generous = ready_world(FABRIC, CoreSettings(lease_maximum=1e9))
+    generous.granted(multicast("a", "r1h1", GROUP, size=10**17))
+    generous.restart()
+    assert generous.core.request(key_of("a")).parts[0].lease_end > 1e8
+    generous.crash()
+    ordinary = World(FABRIC)
+    ordinary.store.close()
+    ordinary.store, ordinary.running = generous.store, False
+    ordinary.start(now=0.0)
+    assert ordinary.core.request(key_of("a")).parts[0].lease_end == 86_400.0
+
+
+# -------------------------------------------------------------------------------------------------------- who stays
+
+
+@pytest.mark.parametrize("attached", [(True, False), (False, True), (True, False, True)])
+def test_what_was_submitted_outlives_connections_and_restarts(world, attached):
+    for waits in attached:
+        world.handle(RequestSubmitted(multicast("b", "r1h1", GROUP), attached=waits))
+    world.handle(ClientsVanished((key_of("b"),)))
+    later(world, 5.0)
+    assert world.core.request(key_of("b")).state is PartState.PENDING
+    world.restart()
+    world.connect_all()
+    later(world, 5.0)
+    assert world.core.request(key_of("b")).state is PartState.PENDING
+
+
+def test_clients_that_vanish_together_are_one_event(world):
+    keys = [f"b{number}" for number in range(20)]
+    for key in keys:
+        world.handle(RequestSubmitted(multicast(key, "r1h1", GROUP), attached=True))
+    world.handle(ClientsVanished((*map(key_of, keys), key_of("a"), key_of("never heard of"))))
+    later(world, 2.0)
+    assert {world.core.request(key_of(key)).state for key in keys} == {PartState.WITHDRAWN}
+    assert world.core.request(key_of("a")).state is PartState.ACTIVE
