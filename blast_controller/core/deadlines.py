@@ -27,7 +27,7 @@ from blast_controller.core.timers import (
     Retry,
 )
 
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 32
 """Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks
 meanwhile is answered in between."""
 

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from blast_api import ttypes
+from blast_controller.core.deadlines import MOST_AT_ONCE
 from blast_controller.core.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.connection import Connection
@@ -152,8 +153,8 @@ def test_who_leaves_costs_one_decision_whatever_it_waited_for(lab, clock):
         if lab.look().pending_count == 0:
             break
     assert lab.look().pending_count == 0
-    assert turns.most("ends") <= 64
-    assert turns.most("events") <= 64
+    assert turns.most("ends") <= MOST_AT_ONCE
+    assert turns.most("events") <= MOST_AT_ONCE
     assert turns.most("decisions") <= 2
 
 
@@ -187,8 +188,8 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
     lab.settle()
     until_all_done(lab, futures)
     assert all(isinstance(future.exception(PATIENCE), ttypes.Ended) for future in futures)
-    assert turns.most("ends") <= 64
-    assert turns.most("events") <= 64
+    assert turns.most("ends") <= MOST_AT_ONCE
+    assert turns.most("events") <= MOST_AT_ONCE
     assert turns.most("decisions") <= 2
     assert turns.total("ends") == MANY
 
