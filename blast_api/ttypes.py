@@ -91,7 +91,8 @@ class MulticastRequest(object):
      - receivers: Hosts that receive: at least one, no duplicates, without the sender.
      - bytes: Size of the data, > 0. Each receiver gets all of it.
      - tenant: Feature "tenants"; the default tenant is "default".
-     - highestBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time.
+     - highestBitsPerSecond: The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
+    rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
      - patienceMs: Withdrawn by the controller (state expired) when still pending after this time. Default: no limit.
      - deadlineMs: Feature "deadlines": wanted end of the transfer; the policy "edf" goes by it.
      - priority: Feature "priorities": larger is more urgent.

@@ -23,7 +23,10 @@ struct MulticastRequest {
   4: required i64 bytes
   /** Feature "tenants"; the default tenant is "default". */
   5: optional string tenant
-  /** The sender will not go faster than this; it lengthens the estimated service time. */
+  /**
+   * The sender will not go faster than this; it lengthens the estimated service time. Refused (bad_rate) below the least
+   * rate that the server grants, and (lease_too_long) where the data would take longer than a lease may last.
+   */
   6: optional i64 highestBitsPerSecond
   /** Withdrawn by the controller (state expired) when still pending after this time. Default: no limit. */
   7: optional i64 patienceMs

@@ -29,14 +29,18 @@ class Quota:
         tenant, since = self._lit.pop(reservation, ("", now))
         if now > since:
             self._past[tenant].append((since, now))
+            self._forget_old(tenant, now)
 
     def used(self, tenant: str, now: float) -> float:
         """Light-seconds of `tenant` within the last hour."""
+        self._forget_old(tenant, now)
+        spans = [*self._past[tenant], *((since, now) for owner, since in self._lit.values() if owner == tenant)]
+        return sum(end - max(since, now - WINDOW) for since, end in spans)
+
+    def _forget_old(self, tenant: str, now: float) -> None:
         past = self._past[tenant]
         while past and past[0][1] <= now - WINDOW:
             past.popleft()
-        spans = [*past, *((since, now) for owner, since in self._lit.values() if owner == tenant)]
-        return sum(end - max(since, now - WINDOW) for since, end in spans)
 
     def exhausted(self, tenant: str, now: float) -> bool:
         """Whether `tenant` has used up its light for this hour."""

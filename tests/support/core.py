@@ -38,6 +38,7 @@ from blast_controller.core.events import (
     StepConfirmed,
     StepFailed,
     TableObserved,
+    Tick,
 )
 from blast_controller.core.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
 from blast_controller.core.records import Record
@@ -169,6 +170,12 @@ class World:
             return []
         self.core.take(event, self.now)
         return self.conclude()
+
+    def tick(self) -> None:
+        """Let the core handle every deadline that is over; of very many, some at a time."""
+        self.handle(Tick())
+        while self.running and (due := self.core.next_timer()) is not None and due <= self.now:
+            self.handle(Tick())
 
     def conclude(self) -> list[Command]:
         """Let the core decide on all that it was told of; its commands go to the devices."""

@@ -19,6 +19,7 @@ from blast_controller.core.events import (
 )
 from blast_controller.core.lease_terms import least_rate
 from blast_controller.core.part_states import PartState
+from blast_controller.core.quota import Quota
 from blast_controller.core.records import Record
 from blast_controller.core.requests import Extension
 from blast_controller.core.settings import CoreSettings
@@ -202,6 +203,15 @@ def test_thousands_of_deadlines_take_several_ticks():
         left.append(world.core.pending_count)
         assert world.core.next_timer() is not None
     assert left == [MOST_AT_ONCE + 5, 5, 0]
+
+
+def test_light_that_is_past_is_remembered_for_an_hour_whoever_has_no_limit():
+    quota = Quota(CoreSettings().limits)
+    for number in range(10_000):
+        quota.lit(number, "default", now=number)
+        quota.dark(number, now=number + 0.5)
+    assert len(quota._past["default"]) <= 3601
+    assert quota.used("default", now=10_000.0) == 1800.0
 
 
 # ------------------------------------------------------------------------------------------------------- leases
