@@ -139,6 +139,8 @@ class Rig:
             "[controller]",
             *(f'{name} = "{address}"' for name, address in self._addresses.items()),
             "lease_minimum_ms = 600_000",
+            # All clients come from one address here.
+            "calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
             "[journal]",
             f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import singledispatch
-from itertools import islice
 from typing import TypeVar
 
 from blast_api import ttypes
@@ -32,16 +30,8 @@ from blast_controller.core.requests import (
 
 T = TypeVar("T")
 
-LARGEST_PAGE = 1000
-MOST_HOSTS_ON_A_PAGE = 3700
-"""A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
-MOST_WAITING_ON_A_PAGE = 64
-"""Parts of which is to be found out what they wait for, while nobody else is answered."""
-MOST_LOOKED_AT = 10_000
-"""Requests that are looked at for one page, whether they are wanted or not."""
 MOST_MARGINS = 500
 """In one grant, so that it stays well below the frame cap, too: of the leaves with the smallest margins."""
-LONGEST_CURSOR = 18
 LARGEST_I64 = (1 << 63) - 1
 
 # ------------------------------------------------------------------------------------------------ from Thrift
@@ -101,27 +91,6 @@ def to_transfer_report(struct: ttypes.TransferReport) -> TransferReport | None:
     return report if report != TransferReport() else None
 
 
-@dataclass(frozen=True, slots=True)
-class PageQuery:
-    """Which requests to list: whose (None: everybody's), in which states, how many, and after which position."""
-
-    tenant: str | None
-    states: frozenset[PartState]
-    limit: int
-    after: int
-
-
-def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str | None) -> PageQuery:
-    """What page a client wants of the requests of `tenant`. Raises Rejected."""
-    if limit is None or not 1 <= limit <= LARGEST_PAGE:
-        raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
-    if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
-        raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
-    wanted = filter_.states if filter_ is not None else None
-    states = frozenset(s for s in PartState if wanted is None or _state(s) in wanted)
-    return PageQuery(tenant, states, limit, int(cursor or 0))
-
-
 # -------------------------------------------------------------------------------------------------- to Thrift
 
 
@@ -168,7 +137,7 @@ def event(key: str, found: RequestEvent) -> ttypes.Event:
         part=found.part,
         grant=grant(key, found.grant) if found.grant else None,
         reason=found.reason,
-        state=_state(found.state) if found.state else None,
+        state=state_number(found.state) if found.state else None,
     )
 
 
@@ -188,7 +157,7 @@ def status(core: Core, request: Request, now: float, most_margins: int = MOST_MA
     return ttypes.RequestStatus(
         key=current.key,
         tenant=current.tenant,
-        state=_state(request.state),
+        state=state_number(request.state),
         sender=current.sender,
         receivers=list(current.receivers),
         bytes=current.bytes,
@@ -201,7 +170,7 @@ def status(core: Core, request: Request, now: float, most_margins: int = MOST_MA
 def _part(core: Core, request: Request, part: Part, now: float, most_margins: int) -> ttypes.PartStatus:
     return ttypes.PartStatus(
         part=part.index,
-        state=_state(part.state),
+        state=state_number(part.state),
         receivers=list(part.receivers),
         grant=grant(request.current.key, part.grant, most_margins) if part.grant else None,
         reason=core.reason(request, part, now),
@@ -228,23 +197,6 @@ def explanation(found: Explanation) -> ttypes.Explanation:
         estimatedStartMs=None if found.start is None else _whole_ms(found.start),
         smallestChange=found.smallest_change,
     )
-
-
-def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
-    """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
-    own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
-    found: list[ttypes.RequestStatus] = []
-    hosts = waiting = 0
-    for position, request in islice(enumerate(own), query.after, None):
-        full = len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
-        if full or position - query.after >= MOST_LOOKED_AT:
-            return ttypes.RequestPage(found, str(position))
-        if request.state in query.states:
-            found.append(status(core, request, now, most_margins=1))
-            # A margin takes about as many bytes as a receiver.
-            hosts += len(request.current.receivers) + len(request.parts)
-            waiting += sum(part.state is PartState.PENDING for part in request.parts)
-    return ttypes.RequestPage(found, None)
 
 
 def fabric(core: Core, tenant: str | None) -> ttypes.FabricStatus:
@@ -402,7 +354,8 @@ def with_thrift_errors(inner: Future[T]) -> Future[T]:
     return outer
 
 
-def _state(state: PartState) -> int:
+def state_number(state: PartState) -> int:
+    """Thrift's number of a state."""
     number: int = ttypes.PartState._NAMES_TO_VALUES[state.name]
     return number
 

@@ -25,7 +25,7 @@ from blast_controller.core.events import (
     WithdrawAsked,
 )
 from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
-from blast_controller.rpc import convert
+from blast_controller.rpc import convert, pages
 from blast_controller.rpc.access import name_request
 from blast_controller.rpc.attachments import Attachments
 from blast_controller.rpc.connection import Connection
@@ -237,8 +237,8 @@ class BlastHandler:
     ) -> Future[ttypes.RequestPage]:
         """A page of requests in order of arrival."""
         tenant = self._gate.tenant_to_list(connection, filter_.tenant if filter_ else None)
-        page = convert.to_page_query(filter_, limit, cursor, tenant)
-        return self._do(lambda turn: convert.page(turn.core, page, turn.now))
+        page = pages.to_page_query(filter_, limit, cursor, tenant)
+        return self._do(lambda turn: pages.page(turn.core, page, turn.now))
 
     # --------------------------------------------------------------------------------- fabric and elements
 
@@ -309,8 +309,8 @@ class BlastHandler:
 
     def journal(self, connection: Connection, after_sequence: int, limit: int) -> list[ttypes.JournalEntry]:
         """What was written, oldest first."""
-        if limit is None or not 1 <= limit <= convert.LARGEST_PAGE:
-            raise ttypes.Denied(f"The limit must be between 1 and {convert.LARGEST_PAGE}.")
+        if limit is None or not 1 <= limit <= pages.LARGEST_PAGE:
+            raise ttypes.Denied(f"The limit must be between 1 and {pages.LARGEST_PAGE}.")
         return [ttypes.JournalEntry(*entry) for entry in self._history(after_sequence or 0, limit)]
 
     # --------------------------------------------------------------------------------------------- inside

@@ -1,0 +1,59 @@
+"""Pages of requests, for `listRequests`: which ones a client wants to see, and as many as do not take long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from blast_api import ttypes
+from blast_controller.core.controller import Core
+from blast_controller.core.part_states import PartState
+from blast_controller.rpc import convert
+from blast_controller.rpc.convert import state_number
+
+LARGEST_PAGE = 1000
+MOST_HOSTS_ON_A_PAGE = 3700
+"""A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
+MOST_WAITING_ON_A_PAGE = 64
+"""Parts of which is to be found out what they wait for, while nobody else is answered."""
+MOST_LOOKED_AT = 10_000
+"""Requests that are looked at for one page, whether they are wanted or not."""
+LONGEST_CURSOR = 18
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which requests to list: whose (None: everybody's), in which states, how many, and after which position."""
+
+    tenant: str | None
+    states: frozenset[PartState]
+    limit: int
+    after: int
+
+
+def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str | None) -> PageQuery:
+    """What page a client wants of the requests of `tenant`. Raises Rejected."""
+    if limit is None or not 1 <= limit <= LARGEST_PAGE:
+        raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
+    if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
+        raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
+    wanted = filter_.states if filter_ is not None else None
+    states = frozenset(s for s in PartState if wanted is None or state_number(s) in wanted)
+    return PageQuery(tenant, states, limit, int(cursor or 0))
+
+
+def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
+    """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
+    own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
+    found: list[ttypes.RequestStatus] = []
+    hosts = waiting = 0
+    for position, request in islice(enumerate(own), query.after, None):
+        full = len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
+        if full or position - query.after >= MOST_LOOKED_AT:
+            return ttypes.RequestPage(found, str(position))
+        if request.state in query.states:
+            found.append(convert.status(core, request, now, most_margins=1))
+            # A margin takes about as many bytes as a receiver.
+            hosts += len(request.current.receivers) + len(request.parts)
+            waiting += sum(part.state is PartState.PENDING for part in request.parts)
+    return ttypes.RequestPage(found, None)
