@@ -291,7 +291,7 @@ def test_stopping_ends_handshakes_in_progress(papers):
 
 
 def test_a_client_that_never_says_who_it_is_is_sent_away(papers):
-    with serving(papers, limits=ServerLimits(seconds_to_login=0.3)) as served, ExitStack() as stack:
+    with serving(papers, limits=ServerLimits(seconds_to_login=3)) as served, ExitStack() as stack:
         known = stack.enter_context(Client(served.address, tls=trusting(papers), token=TOKENS["physics"]))
         stranger = stack.enter_context(Client(served.address, tls=trusting(papers)))
         known.ping()

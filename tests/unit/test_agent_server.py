@@ -226,7 +226,7 @@ def test_what_is_no_first_message_is_refused(play, message):
 
 
 def test_a_message_that_is_never_finished_has_a_deadline():
-    settings = replace(ANYWHERE, access=replace(ANYWHERE.access, handshake_timeout_ms=100.0))
+    settings = replace(ANYWHERE, access=replace(ANYWHERE.access, handshake_timeout_ms=2000.0))
     with playing(settings) as play, play.connect() as sock:
         sock.sendall(encode(hello(7))[:20])
         assert sock.recv(1) == b""
@@ -251,7 +251,7 @@ def test_strangers_are_counted_and_get_nowhere(play):
 
 def test_places_at_the_door_are_few_and_given_back():
     settings = limited(unauthenticated=2, unauthenticated_per_host=2)
-    settings = replace(settings, access=replace(settings.access, handshake_timeout_ms=300.0))
+    settings = replace(settings, access=replace(settings.access, handshake_timeout_ms=3000.0))
     with playing(settings) as play, play.plain() as one, play.plain() as two:
         eventually(lambda: play.server._door.strangers == 2)
         with pytest.raises(AuthenticationError, match="the agent refuses: 2 others are at the door; try again"):

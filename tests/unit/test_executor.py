@@ -285,13 +285,13 @@ def test_a_session_cut_in_the_middle_answers_every_step_once_and_reads_what_is_t
 def test_a_silent_switch_is_given_up_after_the_timeout():
     switch = SwitchThread(unused_port())
     try:
-        with bench(switch._listening.getsockname()[1], timeout=0.2) as found:
+        with bench(switch._listening.getsockname()[1], timeout=1.0) as found:
             found.next(DeviceUp)
             switch.do(lambda: setattr(switch.switch.faults, "silent", True))
             started = time.monotonic()
             found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
             assert isinstance(found.answers(1)[1, 1], StepFailed)
-            assert time.monotonic() - started >= 0.2
+            assert time.monotonic() - started >= 1.0
             found.next(DeviceDown)
             switch.do(lambda: setattr(switch.switch.faults, "silent", False))
             event = found.events.get(timeout=PATIENCE)
