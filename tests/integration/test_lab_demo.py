@@ -121,7 +121,7 @@ def test_the_script_of_make_demo_removes_its_lab_and_no_other(make_lab, tmp_path
                 script.terminate()
             assert script.wait(60) == (137 if killed else 143)
             assert remains(lab) == []
-            assert len(bridges_of(bystander.id)) == 2 and bystander.net.pingAll(timeout="2") == 0
+            assert len(bridges_of(bystander.id)) == 2 and bystander.net.pingAll(timeout="10") == 0
         finally:
             down(lab)
 

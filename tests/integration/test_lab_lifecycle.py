@@ -85,7 +85,7 @@ def test_a_killed_lab_is_removed_exactly(lab_process, make_lab):
     assert removed.bridges == 4
     assert remains(lab) == []
     assert not theirs & namespaces()
-    assert bystander.net.pingAll(timeout="2") == 0
+    assert bystander.net.pingAll(timeout="10") == 0
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 0.2, 0.4, 0.7])
@@ -135,10 +135,10 @@ def test_down_twice_is_harmless(lab_process):
 def test_two_labs_side_by_side(make_lab):
     first, second = make_lab(SMALL, agent="127.0.0.1:0"), make_lab(SMALL, agent="127.0.0.1:0")
     assert first.id != second.id
-    assert first.net.pingAll(timeout="2") == second.net.pingAll(timeout="2") == 0
+    assert first.net.pingAll(timeout="10") == second.net.pingAll(timeout="10") == 0
     first.stop()
     assert remains(first.id) == []
-    assert second.net.pingAll(timeout="2") == 0
+    assert second.net.pingAll(timeout="10") == 0
 
 
 def test_a_start_that_fails_leaves_nothing():
@@ -263,7 +263,7 @@ def test_an_error_under_mn_does_not_clean_the_machine(make_lab):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert "racks is 1, but a lab can have 2 to 32" in done.stdout + done.stderr
     assert len(bridges_of(bystander.id)) == 2
-    assert bystander.net.pingAll(timeout="2") == 0
+    assert bystander.net.pingAll(timeout="10") == 0
 
 
 def test_blast_lab_up_and_down_on_the_command_line():
