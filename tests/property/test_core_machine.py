@@ -45,7 +45,7 @@ def _rule(name: str) -> Callable[..., None]:
 for action in ACTIONS:
     setattr(CoreAndDevices, action, _rule(action))
 
-TestCoreAndDevices = pytest.mark.timeout(600)(CoreAndDevices.TestCase)
+TestCoreAndDevices = pytest.mark.timeout(2400)(CoreAndDevices.TestCase)
 TestCoreAndDevices.settings = settings(max_examples=530, stateful_step_count=50, deadline=None)
 """Of about 40 steps each: above 20,000 in all."""
 
