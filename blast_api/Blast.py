@@ -454,6 +454,8 @@ class Client(Iface):
             raise result.denied
         if result.notLeader is not None:
             raise result.notLeader
+        if result.rejected is not None:
+            raise result.rejected
         raise TApplicationException(TApplicationException.MISSING_RESULT, "withdraw failed: unknown result")
 
     def status(self, key):
@@ -968,6 +970,9 @@ class Processor(Iface, TProcessor):
         except NotLeader as notLeader:
             msg_type = TMessageType.REPLY
             result.notLeader = notLeader
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -2292,16 +2297,18 @@ class withdraw_result(object):
      - unknownRequest
      - denied
      - notLeader
+     - rejected
 
     """
 
 
-    def __init__(self, success=None, ended=None, unknownRequest=None, denied=None, notLeader=None,):
+    def __init__(self, success=None, ended=None, unknownRequest=None, denied=None, notLeader=None, rejected=None,):
         self.success = success
         self.ended = ended
         self.unknownRequest = unknownRequest
         self.denied = denied
         self.notLeader = notLeader
+        self.rejected = rejected
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2338,6 +2345,11 @@ class withdraw_result(object):
                     self.notLeader = NotLeader.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2368,6 +2380,10 @@ class withdraw_result(object):
             oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
             self.notLeader.write(oprot)
             oprot.writeFieldEnd()
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 5)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2391,6 +2407,7 @@ withdraw_result.thrift_spec = (
     (2, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 2
     (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
     (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
+    (5, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 5
 )
 
 

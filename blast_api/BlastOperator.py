@@ -79,6 +79,14 @@ class Iface(blast_api.Blast.Iface):
         """
         pass
 
+    def resume(self):
+        """
+        Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
+        "holding", after it ended by an error of its own and did so again soon after its next start.
+
+        """
+        pass
+
     def journal(self, afterSequence, limit):
         """
         Feature "journal".
@@ -135,6 +143,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.denied
         if result.unsupported is not None:
             raise result.unsupported
+        if result.rejected is not None:
+            raise result.rejected
         raise TApplicationException(TApplicationException.MISSING_RESULT, "drain failed: unknown result")
 
     def reconcile(self, dryRun):
@@ -319,6 +329,41 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.denied
         return
 
+    def resume(self):
+        """
+        Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
+        "holding", after it ended by an error of its own and did so again soon after its next start.
+
+        """
+        self.send_resume()
+        self.recv_resume()
+
+    def send_resume(self):
+        self._oprot.writeMessageBegin('resume', TMessageType.CALL, self._seqid)
+        args = resume_args()
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_resume(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = resume_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.rejected is not None:
+            raise result.rejected
+        if result.denied is not None:
+            raise result.denied
+        if result.unsupported is not None:
+            raise result.unsupported
+        return
+
     def journal(self, afterSequence, limit):
         """
         Feature "journal".
@@ -369,6 +414,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         self._processMap["elements"] = Processor.process_elements
         self._processMap["quarantine"] = Processor.process_quarantine
         self._processMap["releaseElement"] = Processor.process_releaseElement
+        self._processMap["resume"] = Processor.process_resume
         self._processMap["journal"] = Processor.process_journal
         self._on_message_begin = None
 
@@ -408,6 +454,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Unsupported as unsupported:
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -569,6 +618,38 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         oprot.writeMessageEnd()
         oprot.trans.flush()
 
+    def process_resume(self, seqid, iprot, oprot):
+        args = resume_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = resume_result()
+        try:
+            self._handler.resume()
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
+        except Denied as denied:
+            msg_type = TMessageType.REPLY
+            result.denied = denied
+        except Unsupported as unsupported:
+            msg_type = TMessageType.REPLY
+            result.unsupported = unsupported
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("resume", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
     def process_journal(self, seqid, iprot, oprot):
         args = journal_args()
         args.read(iprot)
@@ -669,14 +750,16 @@ class drain_result(object):
      - success
      - denied
      - unsupported
+     - rejected
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
+        self.rejected = rejected
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -703,6 +786,11 @@ class drain_result(object):
                     self.unsupported = Unsupported.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -725,6 +813,10 @@ class drain_result(object):
             oprot.writeFieldBegin('unsupported', TType.STRUCT, 2)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -746,6 +838,7 @@ drain_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [DrainStatus, None], None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
+    (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
 )
 
 
@@ -1118,11 +1211,11 @@ class elements_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype199, _size196) = iprot.readListBegin()
-                    for _i200 in range(_size196):
-                        _elem201 = ElementStatus()
-                        _elem201.read(iprot)
-                        self.success.append(_elem201)
+                    (_etype206, _size203) = iprot.readListBegin()
+                    for _i207 in range(_size203):
+                        _elem208 = ElementStatus()
+                        _elem208.read(iprot)
+                        self.success.append(_elem208)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1144,8 +1237,8 @@ class elements_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter202 in self.success:
-                iter202.write(oprot)
+            for iter209 in self.success:
+                iter209.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:
@@ -1459,6 +1552,135 @@ releaseElement_result.thrift_spec = (
 )
 
 
+class resume_args(object):
+
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('resume_args')
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(resume_args)
+resume_args.thrift_spec = (
+)
+
+
+class resume_result(object):
+    """
+    Attributes:
+     - rejected
+     - denied
+     - unsupported
+
+    """
+
+
+    def __init__(self, rejected=None, denied=None, unsupported=None,):
+        self.rejected = rejected
+        self.denied = denied
+        self.unsupported = unsupported
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.denied = Denied.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.unsupported = Unsupported.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('resume_result')
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
+        if self.denied is not None:
+            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            self.denied.write(oprot)
+            oprot.writeFieldEnd()
+        if self.unsupported is not None:
+            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            self.unsupported.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(resume_result)
+resume_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
+    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
+    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
+)
+
+
 class journal_args(object):
     """
     Attributes:
@@ -1560,11 +1782,11 @@ class journal_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype206, _size203) = iprot.readListBegin()
-                    for _i207 in range(_size203):
-                        _elem208 = JournalEntry()
-                        _elem208.read(iprot)
-                        self.success.append(_elem208)
+                    (_etype213, _size210) = iprot.readListBegin()
+                    for _i214 in range(_size210):
+                        _elem215 = JournalEntry()
+                        _elem215.read(iprot)
+                        self.success.append(_elem215)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1591,8 +1813,8 @@ class journal_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter209 in self.success:
-                iter209.write(oprot)
+            for iter216 in self.success:
+                iter216.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:

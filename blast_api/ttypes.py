@@ -2443,17 +2443,19 @@ class FabricStatus(object):
      - lightTrees: Those that the caller may see.
      - lightRateBitsPerSecond: Rate of an optical port.
      - pendingRequests: Parts that wait for light, among the requests that the caller may see.
+     - warnings: What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, …
 
     """
 
 
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None,):
+    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None,):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
         self.lightTrees = lightTrees
         self.lightRateBitsPerSecond = lightRateBitsPerSecond
         self.pendingRequests = pendingRequests
+        self.warnings = warnings
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2518,6 +2520,16 @@ class FabricStatus(object):
                     self.pendingRequests = iprot.readI32()
                 else:
                     iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.LIST:
+                    self.warnings = []
+                    (_etype160, _size157) = iprot.readListBegin()
+                    for _i161 in range(_size157):
+                        _elem162 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.warnings.append(_elem162)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2531,29 +2543,29 @@ class FabricStatus(object):
         if self.racks is not None:
             oprot.writeFieldBegin('racks', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.racks))
-            for iter157 in self.racks:
-                iter157.write(oprot)
+            for iter163 in self.racks:
+                iter163.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.splitters))
-            for iter158 in self.splitters:
-                iter158.write(oprot)
+            for iter164 in self.splitters:
+                iter164.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.opticalSwitches is not None:
             oprot.writeFieldBegin('opticalSwitches', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalSwitches))
-            for iter159 in self.opticalSwitches:
-                iter159.write(oprot)
+            for iter165 in self.opticalSwitches:
+                iter165.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightTrees is not None:
             oprot.writeFieldBegin('lightTrees', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.lightTrees))
-            for iter160 in self.lightTrees:
-                iter160.write(oprot)
+            for iter166 in self.lightTrees:
+                iter166.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightRateBitsPerSecond is not None:
@@ -2563,6 +2575,13 @@ class FabricStatus(object):
         if self.pendingRequests is not None:
             oprot.writeFieldBegin('pendingRequests', TType.I32, 6)
             oprot.writeI32(self.pendingRequests)
+            oprot.writeFieldEnd()
+        if self.warnings is not None:
+            oprot.writeFieldBegin('warnings', TType.LIST, 7)
+            oprot.writeListBegin(TType.STRING, len(self.warnings))
+            for iter167 in self.warnings:
+                oprot.writeString(iter167.encode('utf-8') if sys.version_info[0] == 2 else iter167)
+            oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2635,10 +2654,10 @@ class Version(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.features = []
-                    (_etype164, _size161) = iprot.readListBegin()
-                    for _i165 in range(_size161):
-                        _elem166 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.features.append(_elem166)
+                    (_etype171, _size168) = iprot.readListBegin()
+                    for _i172 in range(_size168):
+                        _elem173 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.features.append(_elem173)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2668,8 +2687,8 @@ class Version(object):
         if self.features is not None:
             oprot.writeFieldBegin('features', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.features))
-            for iter167 in self.features:
-                oprot.writeString(iter167.encode('utf-8') if sys.version_info[0] == 2 else iter167)
+            for iter174 in self.features:
+                oprot.writeString(iter174.encode('utf-8') if sys.version_info[0] == 2 else iter174)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.openflowFramework is not None:
@@ -2707,7 +2726,7 @@ class Rejected(TException):
     Attributes:
      - code: unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
     group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-    no_open_leg, no_resources, busy, draining, too_many_requests, too_many_pending, too_many_waiting and
+    no_open_leg, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
     too_many_calls the same call may succeed at another time.
      - sentence: For people, whole, and with what to do where there is something.
      - largestPossible: With group_too_wide: the largest number of racks, sender's included, that this fabric could serve.
@@ -3484,20 +3503,20 @@ class ReconcileReport(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.commands = []
-                    (_etype171, _size168) = iprot.readListBegin()
-                    for _i172 in range(_size168):
-                        _elem173 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.commands.append(_elem173)
+                    (_etype178, _size175) = iprot.readListBegin()
+                    for _i179 in range(_size175):
+                        _elem180 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.commands.append(_elem180)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.foreign = []
-                    (_etype177, _size174) = iprot.readListBegin()
-                    for _i178 in range(_size174):
-                        _elem179 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.foreign.append(_elem179)
+                    (_etype184, _size181) = iprot.readListBegin()
+                    for _i185 in range(_size181):
+                        _elem186 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.foreign.append(_elem186)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3518,15 +3537,15 @@ class ReconcileReport(object):
         if self.commands is not None:
             oprot.writeFieldBegin('commands', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
-            for iter180 in self.commands:
-                oprot.writeString(iter180.encode('utf-8') if sys.version_info[0] == 2 else iter180)
+            for iter187 in self.commands:
+                oprot.writeString(iter187.encode('utf-8') if sys.version_info[0] == 2 else iter187)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
             oprot.writeFieldBegin('foreign', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
-            for iter181 in self.foreign:
-                oprot.writeString(iter181.encode('utf-8') if sys.version_info[0] == 2 else iter181)
+            for iter188 in self.foreign:
+                oprot.writeString(iter188.encode('utf-8') if sys.version_info[0] == 2 else iter188)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3652,21 +3671,21 @@ class FibreReport(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.faults = []
-                    (_etype185, _size182) = iprot.readListBegin()
-                    for _i186 in range(_size182):
-                        _elem187 = FibreFault()
-                        _elem187.read(iprot)
-                        self.faults.append(_elem187)
+                    (_etype192, _size189) = iprot.readListBegin()
+                    for _i193 in range(_size189):
+                        _elem194 = FibreFault()
+                        _elem194.read(iprot)
+                        self.faults.append(_elem194)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.skipped = []
-                    (_etype191, _size188) = iprot.readListBegin()
-                    for _i192 in range(_size188):
-                        _elem193 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.skipped.append(_elem193)
+                    (_etype198, _size195) = iprot.readListBegin()
+                    for _i199 in range(_size195):
+                        _elem200 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.skipped.append(_elem200)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3683,15 +3702,15 @@ class FibreReport(object):
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
-            for iter194 in self.faults:
-                iter194.write(oprot)
+            for iter201 in self.faults:
+                iter201.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
             oprot.writeFieldBegin('skipped', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
-            for iter195 in self.skipped:
-                oprot.writeString(iter195.encode('utf-8') if sys.version_info[0] == 2 else iter195)
+            for iter202 in self.skipped:
+                oprot.writeString(iter202.encode('utf-8') if sys.version_info[0] == 2 else iter202)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4087,6 +4106,7 @@ FabricStatus.thrift_spec = (
     (4, TType.LIST, 'lightTrees', (TType.STRUCT, [LightTreeStatus, None], False), None, ),  # 4
     (5, TType.I64, 'lightRateBitsPerSecond', None, None, ),  # 5
     (6, TType.I32, 'pendingRequests', None, None, ),  # 6
+    (7, TType.LIST, 'warnings', (TType.STRING, 'UTF8', False), None, ),  # 7
 )
 all_structs.append(Version)
 Version.thrift_spec = (

@@ -182,6 +182,10 @@ class AsyncClient:
         """Put an element back into use."""
         await self._call("releaseElement", element)
 
+    async def resume(self) -> None:
+        """Let a controller that is holding decide again."""
+        await self._call("resume")
+
     async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
         entries: list[JournalEntry] = await self._call("journal", after_sequence, limit)

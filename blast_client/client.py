@@ -182,6 +182,10 @@ class Client:
         """Put an element back into use."""
         self._call("releaseElement", element)
 
+    def resume(self) -> None:
+        """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
+        self._call("resume")
+
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
         entries: list[JournalEntry] = self._call("journal", after_sequence, limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus
-from blast_client.request_views import light_tree_table
+from blast_client.request_views import light_tree_table, warned
 from blast_client.text_table import shortened, text_table
 from blast_client.units import format_rate
 
@@ -14,6 +14,7 @@ def fabric_table(fabric: FabricStatus) -> str:
     """Optical switches, splitters, racks with their optical ports, and light trees."""
     return "\n\n".join(
         [
+            *warned(fabric.warnings),
             f"light {format_rate(fabric.lightRateBitsPerSecond)}, {fabric.pendingRequests} requests pending",
             _switches(fabric),
             _splitters(fabric),

@@ -29,6 +29,7 @@ _NOT_NOW = frozenset(
         "no_resources",
         "busy",
         "draining",
+        "holding",
         "too_many_requests",
         "too_many_pending",
         "too_many_waiting",

@@ -1,4 +1,4 @@
-"""`blast drain|reconcile|element|quarantine|release`: taking hardware and the whole controller in and out of use."""
+"""`blast drain|resume|reconcile|element|quarantine|release`: taking hardware and the controller in and out of use."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ def register(subparsers: Any) -> None:
     reconcile.add_argument("--dry-run", action="store_true", help="only tell what would be done")
     _add_timeout(reconcile, _READING_DEVICES)
     reconcile.set_defaults(run=_reconcile)
+    resume = add_command(subparsers, "resume", "let a controller that is holding decide again", "blast resume")
+    resume.set_defaults(run=_resume)
     element = subparsers.add_parser(
         "element",
         help="list hardware, take it out of use and back",
@@ -107,6 +109,14 @@ def _drain(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         status = client.drain(_SWITCH[arguments.what])
     return _print(arguments, status, describe_drain(status))
+
+
+@_telling
+def _resume(arguments: argparse.Namespace) -> int:
+    with connect(arguments) as client:
+        client.resume()
+        fabric = client.fabric()
+    return _print(arguments, fabric, "\n".join([*(fabric.warnings or ()), "the controller decides again"]))
 
 
 @_telling

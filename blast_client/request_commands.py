@@ -14,7 +14,14 @@ from blast_client.client import Client
 from blast_client.failures import DONE, FAILED, telling_failures
 from blast_client.json_form import plain, to_json
 from blast_client.options import add_command, checked, connect, names
-from blast_client.request_views import describe_explanation, describe_grant, describe_request, request_table, top_screen
+from blast_client.request_views import (
+    describe_explanation,
+    describe_grant,
+    describe_request,
+    request_table,
+    top_screen,
+    warned,
+)
 from blast_client.units import parse_bytes, parse_seconds
 
 _FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
@@ -192,10 +199,18 @@ def _withdraw(arguments: argparse.Namespace) -> int:
 def _status(arguments: argparse.Namespace) -> int:
     with connect(arguments) as client:
         if arguments.key is not None:
-            return _show(arguments, client.status(arguments.key))
-        requests = list(client.list_requests())
-    _print(arguments, requests, request_table(requests))
+            _show(arguments, client.status(arguments.key))
+        else:
+            requests = list(client.list_requests())
+            _print(arguments, requests, request_table(requests))
+        _warn(client)
     return DONE
+
+
+def _warn(client: Client) -> None:
+    """Say on standard error what is to be known of the controller itself."""
+    sys.stdout.flush()
+    sys.stderr.writelines(f"{block}\n" for block in warned(client.fabric().warnings))
 
 
 @telling_failures

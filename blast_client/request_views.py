@@ -58,6 +58,11 @@ def describe_explanation(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
+def warned(warnings: Sequence[str] | None) -> list[str]:
+    """What is to be known of the controller itself, as a block of its own; nothing where there is nothing."""
+    return ["\n".join(f"WARNING: {sentence}" for sentence in warnings)] if warnings else []
+
+
 def request_table(requests: Sequence[RequestStatus]) -> str:
     """Many requests, one a line; TENANT/KEY where there are other tenants than the default one."""
     if not requests:
@@ -85,6 +90,7 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
     ]
     if away:
         blocks.insert(1, f"AWAY: {', '.join(away)}")
+    blocks[1:1] = warned(fabric.warnings)
     return "\n\n".join(blocks)
 
 

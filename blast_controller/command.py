@@ -14,6 +14,7 @@ from pathlib import Path
 from blast_controller import token_command
 from blast_controller.access_files import check_access_files
 from blast_controller.config import Config, ConfigError, load
+from blast_controller.config_journal import IN_MEMORY
 from blast_controller.daemon import CannotListen, JournalUnusable
 from blast_controller.ops.logging import FORMATS, LEVELS
 from blast_controller.process import ControllerProcess
@@ -92,6 +93,8 @@ def _check(args: argparse.Namespace) -> int:
         _complain(str(error))
         return EXIT_WRONG_INPUT
     _say(config.model_dump_json(indent=2) if args.json else _summary(config))
+    if config.journal.in_memory:
+        sys.stderr.write(f"blast controller: WARNING: {IN_MEMORY}\n")
     return EXIT_DONE
 
 
@@ -112,6 +115,7 @@ def _summary(config: Config) -> str:
         f"optical switches: {switches}",
         f"splitters: {splitters}",
         f"policy: {config.policy.name}",
+        f"journal: {config.journal.path or 'in memory'}",
         f"Thrift on {config.controller.thrift} ({_access(config)})",
         f"OpenFlow on {config.controller.openflow} ({_switches(config)})",
         f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",

@@ -11,6 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_controller.config_access import AccessSection, TenantSection, access_fault
+from blast_controller.config_contradictions import contradiction
+from blast_controller.config_journal import DEFAULT_JOURNAL
 from blast_controller.config_openflow import OpenFlowSection, openflow_fault
 from blast_controller.config_optics import IncompleteOptics, OpticsKeys, SplitterKeys, SwitchKeys, TransceiverKeys
 from blast_controller.config_schema import SchemaFault, checked, read_toml
@@ -76,13 +78,19 @@ class ControllerSection(Section):
 
 
 class JournalSection(Section):
-    """Where the controller keeps what must survive a restart."""
+    """Where the controller keeps what must survive a restart: in a file, unless `in_memory` says otherwise."""
 
-    file: Path | None = None
+    file: Path = Path(DEFAULT_JOURNAL)
+    in_memory: bool = False
     keep_entries: Annotated[int, Field(ge=1)] = 100_000
     keep_days: Annotated[float, Field(gt=0)] = 30.0
     keep_mb: Annotated[float, Field(gt=0)] = 256.0
     reconcile_every_ms: Milliseconds | None = 60_000
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a journal in memory."""
+        return None if self.in_memory else self.file
 
 
 class PolicySection(Section):
@@ -316,10 +324,6 @@ def parse(text: str) -> Config:
 
 
 def _check_consistency(config: Config) -> None:
-    if config.fabric.directional and config.fabric.loop_leaf:
-        raise ConfigError(
-            "fabric.directional and fabric.loop_leaf exclude each other: a loop leaf takes the sender's own receiver."
-        )
     _unique("optical switch", (s.name for s in config.optical_switch))
     _unique("tenant", (t.name for t in config.tenant))
     _unique("rack", (r.name for r in config.rack))
@@ -336,7 +340,7 @@ def _check_consistency(config: Config) -> None:
         raise ConfigError("controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused.")
     listens = config.controller
     fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
-    fault = fault or access_fault(listens.thrift, config.access, config.tenant)
+    fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)
     if fault is not None:
         raise ConfigError(fault)
     for switch in config.optical_switch:

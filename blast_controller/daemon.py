@@ -7,25 +7,31 @@ import logging
 import os
 import resource
 import sys
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from math import ceil
 from typing import TypeVar
 
 from blast_api import BlastOperator, ttypes
 from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
 from blast_controller.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.config_journal import IN_MEMORY
 from blast_controller.core import events
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import FabricError
 from blast_controller.first_check import check_fibres
+from blast_controller.holding import End, EndRecord, reason_to_hold
 from blast_controller.observed import DeviceReports, ToldWaitingRoom
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
+from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser_process import OptimiserProcess
+from blast_controller.rpc.condition import not_holding
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
@@ -70,26 +76,30 @@ class Daemon:
         # Several short-lived hand-overs between threads make up a grant: do not let one wait 5 ms for the interpreter.
         sys.setswitchinterval(THREAD_SWITCH_INTERVAL)
         _allow_many_connections()
+        began = time.monotonic()
         self._store = _store(config)
         self._loaded = _opened(self._store)
-        self._compactor = Compactor(self._store, _die)
         self.epoch = self._loaded.epoch
-        self.runtime = Runtime(_core(config), self._store, _die)
+        self._ends = EndRecord.beside(config.journal.path)
+        self._die = partial(_die, self._ends, self.epoch, began)
+        self._compactor = Compactor(self._store, self._die)
+        self.runtime = Runtime(_core(config), self._store, self._die)
         self.runtime.waiting = ToldWaitingRoom(Places(of_one=config.controller.waiting_per_account))
         self._reports = DeviceReports(self.runtime)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset(switch.password for switch in switches)
         """What must not be written anywhere."""
-        self._optical = OpticalExecutor(switches, self._reports.post, _die)
+        self._optical = OpticalExecutor(switches, self._reports.post, self._die)
         per_second = config.controller.calls_per_second
         self.gate = Gate(read_policy(config), Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         self._server = FramedServer(
             BlastOperator,
-            BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate),
+            BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self),
             _server_limits(config),
             too_many_waits=ttypes.Denied,
             security=Security(self.gate, tls_settings(config.access)),
         )
+        self._resuming = threading.Lock()
         self._openflow: OpenFlowDriver | None = None
         self._optimiser: OptimiserProcess | None = None
 
@@ -104,7 +114,7 @@ class Daemon:
                 config.optical_ports(),
                 str(config.openflow.group_network),
                 self._reports.post,
-                _die,
+                self._die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
                 self.epoch,
@@ -115,24 +125,62 @@ class Daemon:
         host, port = _listening(
             config.controller.thrift, lambda: self._server.start(*_address(config.controller.thrift))
         )
-        try:
-            self.runtime.start(self._optical, self._openflow, self._loaded)
-        except FabricError as error:
-            raise ConfigError(f"{error}: bring the old configuration back, or let its light end first.") from error
-        self._openflow.start()
-        self._optical.start()
+        holding = reason_to_hold(self._ends.read())
+        if holding is None:
+            self._begin()
+            self._start_devices()
+        else:
+            log.critical("%s", holding, extra=fields(event="holding"))
+            self.runtime.hold(holding, self._loaded)
         self._compactor.start()
-        self._set_optimiser(config)
         # What is there now stays: looking through all of it for garbage, again and again, took tens of milliseconds.
         gc.collect()
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
-        if config.fabric.verify_at_first_start and self._loaded.is_new:
+        if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {
             "thrift": f"{host}:{port}",
             "openflow": f"{_address(config.controller.openflow)[0]}:{self._openflow.port}",
         }
+
+    def _begin(self) -> None:
+        assert self._openflow is not None
+        try:
+            self.runtime.start(self._optical, self._openflow, self._loaded)
+        except FabricError as error:
+            raise ConfigError(f"{error}: bring the old configuration back, or let its light end first.") from error
+        except Exception as error:  # noqa: BLE001 - what the journal holds may be what the core cannot handle
+            self._die(error)
+
+    def _start_devices(self) -> None:
+        assert self._openflow is not None
+        self._openflow.start()
+        self._optical.start()
+        self._set_optimiser(self._config)
+
+    def resume(self) -> None:
+        """Decide again after holding, as a new start would. Raises Rejected if it does not hold; from a worker."""
+        with self._resuming:
+            if self.runtime.holding is None:
+                raise not_holding()
+            assert self._openflow is not None
+            core, forwarding = _core(self._config), self._openflow
+            self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, self._loaded)).result()
+            self._forget_ends()
+            self._start_devices()
+        log.warning("an operator lets the controller go on", extra=fields(event="resumed"))
+
+    def _forget_ends(self) -> None:
+        try:
+            self._ends.clear()
+        except OSError as error:
+            log.error("the record of ends cannot be removed, the next start will hold again: %s", error)
+
+    def warnings(self) -> list[str]:
+        """What whoever looks should know of the controller itself, a sentence each."""
+        found = [] if self.runtime.holding is None else [self.runtime.holding]
+        return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
         """Go by this configuration from now on, as far as a running controller can (`reload.AT_ONCE`).
@@ -146,9 +194,11 @@ class Daemon:
         self._config = config
 
     def _set_optimiser(self, config: Config) -> None:
-        """Have an optimiser at hand exactly where the configuration gives it time."""
+        """Have an optimiser at hand exactly where the configuration gives it time, and something may be decided."""
+        if self.runtime.holding is not None:
+            return
         if config.policy.optimise_ms > 0 and self._optimiser is None:
-            self._optimiser = OptimiserProcess(self.runtime.post, _die)
+            self._optimiser = OptimiserProcess(self.runtime.post, self._die)
             self._optimiser.start()
         elif config.policy.optimise_ms == 0 and self._optimiser is not None:
             self._optimiser.stop()
@@ -194,11 +244,17 @@ def _core(config: Config) -> Core:
 
 
 def _store(config: Config) -> Store:
-    if config.journal.file is None:
-        log.warning("no journal is configured: a restart will know nothing of what is lit now")
+    path = config.journal.path
+    if path is None:
+        log.warning("%s", IN_MEMORY, extra=fields(event="journal_in_memory"))
         return MemoryStore()
+    if not path.parent.is_dir():
+        raise JournalUnusable(
+            f"the journal {path} cannot be made, there is no folder {path.parent}: make it, name another file by "
+            "journal.file, or have none that outlives the controller by journal.in_memory = true."
+        )
     keep = config.journal
-    return SqliteStore(config.journal.file, Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6)))
+    return SqliteStore(path, Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6)))
 
 
 def _opened(store: Store) -> Loaded:
@@ -243,8 +299,9 @@ def _listening(address: str, start: Callable[[], T]) -> T:
         raise CannotListen(f"cannot listen on {address}: {error.strerror}; is another controller running?") from error
 
 
-def _die(error: BaseException) -> None:
+def _die(ends: EndRecord, epoch: int, began: float, error: BaseException) -> None:
     """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
+    ends.add(End(epoch, time.monotonic() - began, f"{type(error).__name__}: {error}"))
     log.critical("the controller ends: %s: %s", type(error).__name__, error)
     logging.shutdown()
     os._exit(EXIT_FAILED)

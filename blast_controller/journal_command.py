@@ -16,6 +16,7 @@ from typing import Any
 
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
+from blast_controller.config_journal import DEFAULT_JOURNAL
 from blast_controller.store.details import NotAnEntry, from_details
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.interface import Entry
@@ -130,7 +131,10 @@ def journal_named_by(config: Path) -> Path:
         raise ConfigNamesNoJournal(f"{config} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigNamesNoJournal(f"{config} is not TOML: {error}") from error
-    file = section.get("file") if isinstance(section, dict) else None
+    named = section if isinstance(section, dict) else {}
+    if named.get("in_memory") is True:
+        raise ConfigNamesNoJournal(f"{config} keeps its journal in memory: ask the controller that runs")
+    file = named.get("file", DEFAULT_JOURNAL) if section is None or named is section else None
     if not isinstance(file, str) or not file:
         raise ConfigNamesNoJournal(f"{config} names no journal (key file in the table journal): use --file")
     return Path(file)

@@ -38,6 +38,7 @@ class ControllerProcess:
         self._daemon = Daemon(self._reloader.running)
         self._output.set_epoch(self._daemon.epoch)
         self._output.hide(self._daemon.secrets)
+        self._told_holding: str | None = None
 
     def run(self, ready: Callable[[dict[str, str]], None]) -> None:
         """Serve until told to end; `ready` gets the addresses that are bound. Raises ConfigError, CannotListen."""
@@ -55,6 +56,8 @@ class ControllerProcess:
     def _serve(self, watchdog: Watchdog) -> None:
         while True:
             watchdog.beat()
+            if self._daemon.runtime.holding != self._told_holding:
+                self._tell_ready()
             try:
                 number = self._signals.get(timeout=watchdog.interval or 1.0)
             except queue.Empty:
@@ -86,8 +89,10 @@ class ControllerProcess:
         )
 
     def _tell_ready(self) -> None:
-        running = self._reloader.running
-        self._notifier.send(READY, f"STATUS=serving {len(running.rack)} racks, {len(running.splitter)} splitters")
+        running, holding = self._reloader.running, self._daemon.runtime.holding
+        serving = f"serving {len(running.rack)} racks, {len(running.splitter)} splitters"
+        self._notifier.send(READY, f"STATUS={holding or serving}")
+        self._told_holding = holding
 
     def _apply(self, config: Config) -> None:
         self._daemon.apply(config)

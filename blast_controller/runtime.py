@@ -8,8 +8,9 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -24,10 +25,11 @@ from blast_controller.core.commands import (
     SetForwarding,
 )
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import Rejected, RequestError
+from blast_controller.core.errors import FabricError, Rejected, RequestError
 from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, Optimised, RequestSubmitted, Tick
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestKey
+from blast_controller.faults import logged
 from blast_controller.store.errors import OurFault, StoreFault
 from blast_controller.store.interface import Loaded, Store
 from blast_controller.waiting import Places, Seat, Wait, WaitingRoom
@@ -41,6 +43,10 @@ WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
 """Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
 log = logging.getLogger(__name__)
+
+
+class EventFailed(Exception):
+    """Our fault: the core could not handle an event, and nothing that it knows may be trusted any further."""
 
 
 class OpticalDriver(Protocol):
@@ -121,6 +127,8 @@ class Runtime:
         self.waiting = WaitingRoom()
         self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
+        self.holding: str | None = None
+        """Why nothing is decided until an operator lets it go on; None: it decides."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -136,9 +144,31 @@ class Runtime:
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
         self._optical, self._forwarding = optical, forwarding
-        rows = [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
-        self._take(self.core.restore(rows, time.monotonic()))
+        self._take(self.core.restore(_rows(loaded), time.monotonic()))
         self._thread.start()
+
+    def hold(self, reason: str, loaded: Loaded) -> None:
+        """Show what the store held, and do nothing: no event reaches the core, no time passes for it."""
+        self.holding = reason
+        for device in list(self.core.ledger.away):
+            self.core.ledger.note_away(device, "not looked at while the controller is holding")
+        try:
+            self.core.load(_rows(loaded), time.monotonic())
+        except Exception:
+            # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
+            log.exception("what the journal holds could not be taken over, even to be looked at")
+            self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
+        self._thread.start()
+
+    def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
+        """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
+        try:
+            commands = core.restore(_rows(loaded), time.monotonic())
+        except FabricError as error:
+            raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
+        self.core, self.holding = core, None
+        self._optical, self._forwarding = optical, forwarding
+        self._take(commands)
 
     def stop(self) -> None:
         """Handle what is already there and end."""
@@ -147,7 +177,7 @@ class Runtime:
 
     def post(self, event: Event) -> None:
         """Take an event from any thread; it is handled in order."""
-        self._inbox.put(lambda: self.take(event))
+        self._inbox.put(lambda: self._take_posted(event))
 
     def call(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
         """Do `work` on the runtime's thread; the future has its result, or that of the future it returns.
@@ -172,9 +202,12 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
+        if self.holding is not None:
+            raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
-        self.core.take(event, time.monotonic())
+        with _telling(type(event).__name__):
+            self.core.take(event, time.monotonic())
         self._undecided = True
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
@@ -182,14 +215,19 @@ class Runtime:
         future: Future[T] = Future()
 
         def settle() -> None:
-            _run_into(future, answer)()
+            _run_into(future, lambda _: answer(), Turn(self))()
 
         self._held_back.append(settle)
         return future
 
+    def _take_posted(self, event: Event) -> None:
+        if self.holding is None:
+            self.take(event)
+
     def _conclude(self, started: float) -> None:
         self._undecided = False
-        commands = self.core.conclude(started)
+        with _telling("a decision"):
+            commands = self.core.conclude(started)
         if any(isinstance(command, SetForwarding) for command in commands):
             # Nothing follows from how long it took.
             self.core.take(DecisionTimed(time.monotonic() - started), started)
@@ -227,7 +265,7 @@ class Runtime:
 
     def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
         known = len(self._unwritten)
-        settle = _run_into(outer, lambda: work(Turn(self)))
+        settle = _run_into(outer, work, Turn(self))
         if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
             # It changed nothing that would have to be durable first: a refusal, or a look.
             settle()
@@ -306,23 +344,53 @@ class Runtime:
 
     def _time_left(self) -> float | None:
         again = self._write_again if self.store_fault is not None else None
-        wanted = (self.core.next_timer(), self.waiting.next_deadline(), self.announced.next_deadline(), again)
+        timer = self.core.next_timer() if self.holding is None else None
+        wanted = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
         moments = [moment for moment in wanted if moment is not None]
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
-        self.take(Tick())
+        if self.holding is None:
+            self.take(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
 
 
-def _run_into(outer: Future[T], work: Callable[[], T | Future[T]]) -> Callable[[], None]:
-    """Do the work; the returned function gives `outer` what came of it."""
+def _rows(loaded: Loaded) -> list[Record]:
+    return [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """Say of an unexpected error what the core was at. Raises RequestError as it is, else EventFailed."""
     try:
-        result = work()
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise EventFailed(f"{what} could not be handled: {type(error).__name__}: {error}") from error
+
+
+def _run_into(outer: Future[T], work: Callable[[Turn], T | Future[T]], turn: Turn) -> Callable[[], None]:
+    """Do the work; the returned function gives `outer` what came of it.
+
+    What fails beside the core's handling of events was only looking: it fails alone.
+    """
+    failure: Exception
+    try:
+        result = work(turn)
+    except EventFailed:
+        raise
     except RequestError as error:
-        refusal = error
-        return lambda: _settle(outer, lambda: outer.set_exception(refusal))
+        failure = error
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is one caller's trouble and not everybody's
+        failure = logged(getattr(work, "__qualname__", "a call"), error)
+    else:
+        return _result_into(outer, result)
+    return lambda: _settle(outer, lambda: outer.set_exception(failure))
+
+
+def _result_into(outer: Future[T], result: T | Future[T]) -> Callable[[], None]:
     if isinstance(result, Future):
         return lambda: _chain(result, outer)
     return lambda: _settle(outer, lambda: outer.set_result(result))

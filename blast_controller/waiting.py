@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from blast_controller.core.errors import Rejected, RequestError
+from blast_controller.faults import logged
 
 MOST_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
@@ -192,8 +193,14 @@ def _resolve(future: Future[Any], answer: Callable[[], Any]) -> None:
     try:
         result = answer()
     except RequestError as error:
-        if future.set_running_or_notify_cancel():
-            future.set_exception(error)
+        _fail(future, error)
+    except Exception as error:  # noqa: BLE001 - making an answer is looking: it fails for this caller alone
+        _fail(future, logged("the answer to a wait", error))
     else:
         if future.set_running_or_notify_cancel():
             future.set_result(result)
+
+
+def _fail(future: Future[Any], error: Exception) -> None:
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)

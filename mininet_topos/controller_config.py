@@ -25,9 +25,9 @@ class Endpoints:
 class Service:
     """What the lab asks of its controller.
 
-    The journal's file (None: none), the shortest lease (None: as it likes), when the light is looked at, for how long
-    a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), who gets light first
-    (None: by the default policy), and whether it is told what light loses in this lab, for a power budget.
+    The journal's file (None: in memory), the shortest lease (None: as it likes), when the light is looked at, for how
+    long a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), who gets light
+    first (None: by the default policy), and whether it is told what light loses in this lab, for a power budget.
     """
 
     journal: Path | None = None
@@ -65,8 +65,8 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
     listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
     yield from _table("[controller]", **listens, **lease, keep_warm_ms=service.keep_warm_ms)
-    if service.journal is not None:
-        yield from _table("[journal]", file=json.dumps(str(service.journal)))
+    kept = {"in_memory": "true"} if service.journal is None else {"file": json.dumps(str(service.journal))}
+    yield from _table("[journal]", **kept)
     if service.policy is not None:
         yield from _table("[policy]", name=json.dumps(service.policy))
     yield from _table(

@@ -294,6 +294,8 @@ struct FabricStatus {
   5: required i64 lightRateBitsPerSecond
   /** Parts that wait for light, among the requests that the caller may see. */
   6: required i32 pendingRequests
+  /** What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, … */
+  7: optional list<string> warnings
 }
 
 /** What a server is and serves. */
@@ -314,7 +316,7 @@ struct Version {
 exception Rejected {
   /** unknown_host, sender_among_receivers, no_receivers, duplicate_receivers, bad_bytes, bad_key, bad_rate, bad_time,
       group_too_wide, power_budget, too_many_groups, … : new codes may come. With device_away, device_failed, light_lost, no_port,
-      no_open_leg, no_resources, busy, draining, too_many_requests, too_many_pending, too_many_waiting and
+      no_open_leg, no_resources, busy, draining, holding, too_many_requests, too_many_pending, too_many_waiting and
       too_many_calls the same call may succeed at another time. */
   1: required string code
   /** For people, whole, and with what to do where there is something. */
@@ -376,7 +378,7 @@ service Blast {
 
   /** Give up a pending or active request; its resources go back. */
   RequestStatus withdraw(1: string key)
-    throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader)
+    throws (1: Ended ended, 2: UnknownRequest unknownRequest, 3: Denied denied, 4: NotLeader notLeader, 5: Rejected rejected)
 
   /** How far a request is; also after its end, as long as its key is remembered. */
   RequestStatus status(1: string key)
@@ -435,7 +437,7 @@ struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: requ
 /** For operators. */
 service BlastOperator extends Blast {
   /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
-  DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported)
+  DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
   /** Feature "reconcile". */
   ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
   /** Feature "verify". */
@@ -446,6 +448,11 @@ service BlastOperator extends Blast {
   void quarantine(1: string element, 2: string reason) throws (1: Rejected rejected, 2: Denied denied)
   /** Put an element that was quarantined back into use: it may serve the very next request. */
   void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied)
+  /**
+   * Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
+   * "holding", after it ended by an error of its own and did so again soon after its next start.
+   */
+  void resume() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
   /** Feature "journal". */
   list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)
 }

@@ -117,10 +117,14 @@ class Core:
 
     def restore(self, records: Iterable[Record], now: float) -> list[Command]:
         """Take over what an earlier run has left on disk, before any event. Raises FabricError when it does not fit."""
-        restore(self._state, records, now)
+        self.load(records, now)
         for reservation in [r for r in self.reservations if r.state is not ReservationState.LIT]:
             self._lifecycle.act_on(self._reservations.completed(reservation), now)
         return self.conclude(now)
+
+    def load(self, records: Iterable[Record], now: float) -> None:
+        """Know what an earlier run has left on disk, only to be looked at. Raises FabricError when it does not fit."""
+        restore(self._state, records, now)
 
     def conclude(self, now: float) -> list[Command]:
         """What is to be done about the events that were taken: one decision for all of them."""

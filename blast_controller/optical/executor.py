@@ -76,7 +76,10 @@ class OpticalExecutor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the sessions; cross-connects stay."""
+        """Close the sessions; cross-connects stay. Without a start there is nothing to close."""
+        if not self._thread.is_alive():
+            self._loop.close()
+            return
         self._loop.call_soon_threadsafe(self._stop_sessions)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():

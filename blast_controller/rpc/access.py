@@ -38,6 +38,7 @@ MINIMUM_ROLE: Mapping[str, Role | None] = {
     "verifyFabric": Role.OPERATOR,
     "quarantine": Role.OPERATOR,
     "releaseElement": Role.OPERATOR,
+    "resume": Role.OPERATOR,
     "journal": Role.OPERATOR,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from functools import singledispatch
 from typing import TypeVar
@@ -24,6 +24,7 @@ from blast_controller.core.requests import (
     Part,
     Request,
     RequestEvent,
+    RequestKey,
     Timings,
     TransferReport,
 )
@@ -199,7 +200,7 @@ def explanation(found: Explanation) -> ttypes.Explanation:
     )
 
 
-def fabric(core: Core, tenant: str | None) -> ttypes.FabricStatus:
+def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttypes.FabricStatus:
     """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
     declared, ledger = core.fabric, core.ledger
     return ttypes.FabricStatus(
@@ -242,6 +243,7 @@ def fabric(core: Core, tenant: str | None) -> ttypes.FabricStatus:
         lightTrees=list(_light_trees(core, tenant)),
         lightRateBitsPerSecond=int(declared.light_rate),
         pendingRequests=_pending_count(core, tenant),
+        warnings=list(warnings) or None,
     )
 
 
@@ -254,18 +256,22 @@ def _light_trees(core: Core, tenant: str | None) -> Iterable[ttypes.LightTreeSta
         if tenant not in (None, reservation.request[0]):
             continue
         tree = reservation.layout.tree
-        root = core.fabric.hosts[core.requests[reservation.request].current.sender].rack
         yield ttypes.LightTreeStatus(
             reservation=reservation.id,
             key=reservation.request[1],
             part=reservation.part,
             state=reservation.state.value,
             groupAddress=reservation.group_address,
-            rootRack=root,
+            # A tree that is kept warm may outlive what is known of its request.
+            rootRack=tree.root.rack if tree else _rack_of_sender(core, reservation.request),
             leafRacks=[leaf.port.rack for leaf in tree.leaves] if tree else [],
             splitters=[hung.splitter.name for hung in tree.splitters] if tree else [],
             crossConnects=[ttypes.CrossConnectStatus(c.switch, c.input, c.output) for c in reservation.layout.circuits],
         )
+
+
+def _rack_of_sender(core: Core, request: RequestKey) -> str:
+    return core.fabric.hosts[core.request(request).current.sender].rack
 
 
 def elements(core: Core) -> list[ttypes.ElementStatus]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from typing import Any
 
 from thrift.Thrift import TApplicationException
 
+from blast_controller.faults import logged
 from blast_controller.rpc.connection import Connection, Guard, NoGuard
 from blast_controller.rpc.errors import CallRefused, HandlerFault
 from blast_controller.rpc.messages import Call, ServiceCodec
 
-_log = logging.getLogger(__name__)
 _NO_GUARD = NoGuard()
 
 
@@ -85,8 +84,8 @@ def _value_reply(codec: ServiceCodec, call: Call, value: Any) -> Reply | None:
 
 
 def _internal_error(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
-    _log.error("%s failed", call.method.name, exc_info=error)
+    fault = logged(call.method.name, error)
     if call.method.result is None:
         return None
-    sentence = str(error) if isinstance(error, HandlerFault) else f"internal error in {call.method.name}"
+    sentence = str(error) if isinstance(error, HandlerFault) else str(fault)
     return Reply(codec.refused(call.header, TApplicationException.INTERNAL_ERROR, sentence), "handler")

@@ -28,6 +28,7 @@ from blast_controller.core.requests import EventKind, MulticastRequest, Request,
 from blast_controller.rpc import convert, pages
 from blast_controller.rpc.access import name_request
 from blast_controller.rpc.attachments import Attachments
+from blast_controller.rpc.condition import Condition, Healthy
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.identity import Identity
@@ -44,6 +45,7 @@ FEATURES = (
     "explain",
     "extend",
     "fabric",
+    "holding",
     "journal",
     "list",
     "pausing",
@@ -68,8 +70,16 @@ class BlastHandler:
 
     at_once = frozenset({"submit", "request", "awaitEvent", "extend", "finish", "withdraw", "status", "ping"})
 
-    def __init__(self, runtime: Runtime, openflow_framework: str, history: History, gate: Gate) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        openflow_framework: str,
+        history: History,
+        gate: Gate,
+        condition: Condition | None = None,
+    ) -> None:
         self._runtime = runtime
+        self._condition = condition or Healthy()
         self._history = history
         self._gate = gate
         self._openflow_framework = openflow_framework
@@ -245,7 +255,7 @@ class BlastHandler:
     def fabric(self, connection: Connection) -> Future[ttypes.FabricStatus]:
         """Racks, splitters, switches and light trees."""
         tenant = self._gate.identity(connection).only_tenant
-        return self._do(lambda turn: convert.fabric(turn.core, tenant))
+        return self._do(lambda turn: convert.fabric(turn.core, tenant, self._condition.warnings()))
 
     def elements(self, connection: Connection) -> Future[list[ttypes.ElementStatus]]:
         """Every piece of hardware and who holds it."""
@@ -306,6 +316,13 @@ class BlastHandler:
             return turn.wait_announced(turn.core.fibre_topic, LONGEST_PROBING, wait)
 
         return self._do(work)
+
+    def resume(self, connection: Connection) -> None:
+        """Let a controller that is holding decide again."""
+        try:
+            self._condition.resume()
+        except Rejected as error:
+            raise convert.to_thrift_error(error) from error
 
     def journal(self, connection: Connection, after_sequence: int, limit: int) -> list[ttypes.JournalEntry]:
         """What was written, oldest first."""

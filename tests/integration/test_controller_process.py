@@ -38,7 +38,8 @@ class ServiceManager:
         """Write the example's configuration, on free ports, with changes."""
         text = files("blast_controller").joinpath("example.toml").read_text()
         ports = (("127.0.0.1:9090", "127.0.0.1:0"), ("127.0.0.1:6653", "127.0.0.1:0"), ("192.0.2.10", "127.0.0.1"))
-        for old, new in (*ports, *replacements):
+        journal = ("/var/lib/blast/journal.sqlite", str(self.config.with_name("journal.sqlite")))
+        for old, new in (*ports, journal, *replacements):
             assert old in text
             text = text.replace(old, new, 1)
         self.config.write_text(text)

@@ -26,6 +26,8 @@ FABRIC = dedent("""
     [controller]
     thrift = "127.0.0.1:0"
     openflow = "127.0.0.1:0"
+    [journal]
+    in_memory = true
     [[rack]]
     name = "r1"
     datapath = "0000000000000001"

@@ -174,6 +174,9 @@ class MemoryController:
     def releaseElement(self, connection, element):
         self.unusable.pop(element, None)
 
+    def resume(self, connection):
+        raise Rejected("not_holding", "this controller decides")
+
     def journal(self, connection, afterSequence, limit):
         raise Unsupported("journal", "this server forgets")
 

@@ -12,6 +12,7 @@ from blast_api import ttypes
 from blast_controller.core.events import DeviceDown, DeviceUp
 from blast_controller.core.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.condition import Healthy
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
@@ -19,6 +20,7 @@ from blast_controller.rpc.identity import Identity, Role
 from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
+from tests.support.waiting import eventually
 
 CLIENT = Connection(1, "192.0.2.1:5")
 STATE = ttypes.PartState
@@ -464,6 +466,30 @@ def test_the_fabric_with_its_lit_tree(lab):
     assert len(tree.crossConnects) == 3
     assert status.racks[0].opticalPorts[0].reservation == tree.reservation
     assert all(rack.connected for rack in status.racks)
+
+
+def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
+    with running(make_fabric(4, [4]), CoreSettings(keep_warm=3600.0, remember_ended=0.01)) as warm:
+        handler = BlastHandler(warm.runtime, "os-ken", partial(read_page, warm.store.journal), Gate(OPEN_POLICY))
+        warm.handler = handler
+        granted(warm)
+        now(handler.finish(CLIENT, "a", 0, None))
+        eventually(lambda: not warm.look().requests, "that the request is forgotten")
+        (tree,) = now(handler.fabric(CLIENT)).lightTrees
+        assert (tree.state, tree.rootRack) == ("idle", "r1")
+
+
+def test_the_fabric_tells_what_to_know_of_the_controller(lab):
+    class Worried(Healthy):
+        def warnings(self):
+            return ["It is holding."]
+
+    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY), Worried())
+    assert now(handler.fabric(CLIENT)).warnings == ["It is holding."]
+    assert now(lab.handler.fabric(CLIENT)).warnings is None
+    with pytest.raises(ttypes.Rejected) as refusal:
+        lab.handler.resume(CLIENT)
+    assert refusal.value.code == "not_holding"
 
 
 def test_elements_and_quarantine(lab):

@@ -40,7 +40,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
     "blast_controller.ops": {"blast_controller.core"},
     # The runtime lends its thread to whoever serves clients; it knows none of them.
-    "blast_controller.rpc": {"blast_controller.core", "blast_controller.runtime", "blast_controller.tls", "blast_api"},
+    "blast_controller.rpc": {
+        "blast_controller.core",
+        "blast_controller.faults",
+        "blast_controller.runtime",
+        "blast_controller.tls",
+        "blast_api",
+    },
     "blast_controller.store": {"blast_controller.core"},
     # What both servers, of Thrift and of OpenFlow, are protected by.
     "blast_controller.tls": set(),

@@ -13,6 +13,7 @@ from blast_controller.core.events import RequestSubmitted, WithdrawAsked
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind
 from blast_controller.core.settings import CoreSettings
+from blast_controller.faults import InternalFault
 from blast_controller.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
 from blast_controller.waiting import Wait
@@ -119,7 +120,37 @@ def test_who_goes_away_before_the_work_is_begun_is_no_trouble(lab):
     lab.settle()
 
 
-def test_an_error_of_our_own_is_fatal():
+def test_a_look_that_fails_fails_alone(lab, caplog):
+    """Whatever it raises, and also where an event came first: what the event did stands."""
+
+    def work(turn):
+        turn.handle(RequestSubmitted(WANTED))
+        return 1 // 0
+
+    with pytest.raises(InternalFault) as fault:
+        lab.runtime.call(work).result(PATIENCE)
+    assert f"trace {fault.value.trace}" in caplog.text and "ZeroDivisionError" in caplog.text
+    assert lab.look().request(key_of("a")).state is PartState.ACTIVE
+
+
+@pytest.mark.parametrize("made", ["answer", "excuse"])
+def test_an_answer_to_a_wait_that_cannot_be_made_fails_alone(lab, made):
+    lab.devices.held = []
+
+    def work(turn):
+        turn.handle(RequestSubmitted(WANTED))
+        patience = PATIENCE if made == "answer" else 0.0
+        return turn.wait(key_of("a"), patience, lambda event: True, lambda event: 1 // 0, lambda: 1 // 0)
+
+    future = lab.runtime.call(work)
+    lab.settle()
+    lab.devices.release()
+    with pytest.raises(InternalFault):
+        future.result(PATIENCE)
+    assert lab.look().request(key_of("a")).state is PartState.ACTIVE
+
+
+def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
     failures = []
     happened = threading.Event()
     store = MemoryStore()
@@ -127,6 +158,7 @@ def test_an_error_of_our_own_is_fatal():
     core = Core(make_fabric(1), CoreSettings())
     runtime = Runtime(core, store, lambda error: (failures.append(error), happened.set()))
     runtime.start(None, None, loaded)  # type: ignore[arg-type]
-    runtime.call(lambda turn: 1 // 0)
+    monkeypatch.setattr(core, "take", lambda event, now: 1 // 0)
+    runtime.call(lambda turn: turn.handle(RequestSubmitted(WANTED)))
     assert happened.wait(PATIENCE)
-    assert isinstance(failures[0], ZeroDivisionError)
+    assert str(failures[0]).startswith("RequestSubmitted could not be handled: ZeroDivisionError")

@@ -136,7 +136,7 @@ def test_the_configuration_names_the_file(store, tmp_path, capsys):
     [
         (None, "cannot be read"),
         ("[journal", "is not TOML"),
-        ("[controller]", "names no journal"),
+        ("[journal]\nin_memory = true", "keeps its journal in memory"),
         ("[journal]\nfile = 5", "names no journal"),
         ("journal = 1", "names no journal"),
     ],
