@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from blast_controller.listener import Door, Listener
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     HEADER,
@@ -21,7 +22,7 @@ from blast_controller.openflow.framework import (
     hear,
 )
 from blast_controller.openflow.screening import is_readable
-from blast_controller.tls import Door, TlsListener, TlsSettings
+from blast_controller.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -158,13 +159,11 @@ class Server:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
         self.connections: set[Connection] = set()
-        door = Door(lambda: _Stream(self), _has_room, _handshake_failed)
-        self._tls = TlsListener(door, tls) if tls else None
+        self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed), tls)
         self._listener = socket.create_server(listen, backlog=BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self.loop = asyncio.new_event_loop()
         self._applications: Applications | None = None
-        self._accepting: asyncio.Server | None = None
         self._thread = threading.Thread(target=self._run, name="openflow", daemon=True)
 
     def start(self, application: type[Application], *arguments: object) -> None:
@@ -175,8 +174,7 @@ class Server:
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
-        if self._tls is not None:
-            self._tls.reload(tls)
+        self._listening.reload(tls)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Do `work` on the server's thread; nothing once it has stopped."""
@@ -199,25 +197,15 @@ class Server:
             self.loop.run_forever()
 
     async def _accept(self) -> None:
-        if self._tls is not None:
-            self._tls.start(self._listener)
-        else:
-            self._accepting = await self.loop.create_server(lambda: _Stream(self), sock=self._listener, backlog=BACKLOG)
+        self._listening.start(self._listener)
 
     async def _close(self) -> None:
-        if self._tls is not None:
-            await self._tls.close()
-        if self._accepting is not None:
-            self._accepting.close()
+        await self._listening.close()
         for connection in list(self.connections):
             connection.hang_up()
         # Closed streams report so in one of the loop's next turns.
         while self.connections:
             await asyncio.sleep(0)
-
-
-def _has_room(at_handshake: int) -> bool:
-    return at_handshake < BACKLOG
 
 
 def _handshake_failed(address: str, reason: str) -> None:

@@ -18,10 +18,11 @@ from types import ModuleType
 
 from thrift.Thrift import TApplicationException
 
+from blast_controller.listener import Door, Listener
 from blast_controller.rpc.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.served_connection import ServedConnection, ServerCounters, ServerLimits, Shared
-from blast_controller.tls import Door, TlsListener, TlsSettings
+from blast_controller.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 1024
@@ -62,8 +63,7 @@ class FramedServer:
         if missing:
             raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
         security = security or Security()
-        door = Door(self._new_connection, self._has_room, self._handshake_failed)
-        self._tls = TlsListener(door, security.tls) if security.tls else None
+        self._listener = Listener(Door(self._new_connection, self._handshake_failed), security.tls)
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._loop = asyncio.new_event_loop()
         at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
@@ -71,7 +71,6 @@ class FramedServer:
             codec, handler, security.guard, too_many_waits, limits, self._workers, self._loop, at_once
         )
         self._thread = threading.Thread(target=self._run, name="rpc-io", daemon=True)
-        self._listening: asyncio.Server | TlsListener | None = None
 
     @property
     def counters(self) -> ServerCounters:
@@ -85,13 +84,11 @@ class FramedServer:
         """
         if not self._thread.is_alive():
             self._thread.start()
-        listen = self._listen if self._tls is None else self._listen_with_tls
-        return asyncio.run_coroutine_threadsafe(listen(host, port), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises BadTlsFile."""
-        if self._tls is not None:
-            self._tls.reload(tls)
+        self._listener.reload(tls)
 
     def stop(self, grace: float = 2.0) -> None:
         """Stop listening, let calls in progress end and their replies leave (`grace` seconds), close everything.
@@ -118,29 +115,14 @@ class FramedServer:
             self._loop.close()
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        listening = await self._loop.create_server(self._new_connection, host, port, backlog=_BACKLOG)
-        self._listening = listening
-        bound_host, bound_port = listening.sockets[0].getsockname()[:2]
-        return str(bound_host), int(bound_port)
-
-    async def _listen_with_tls(self, host: str, port: int) -> tuple[str, int]:
-        assert self._tls is not None
         family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
         listening = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
-        self._tls.start(listening)
-        self._listening = self._tls
+        self._listener.start(listening)
         bound_host, bound_port = listening.getsockname()[:2]
         return str(bound_host), int(bound_port)
 
     def _new_connection(self) -> ServedConnection:
         return ServedConnection(self._shared)
-
-    def _has_room(self, at_handshake: int) -> bool:
-        counters = self._shared.counters
-        if counters.connections + at_handshake < self._shared.limits.connections:
-            return True
-        counters.refused_connections += 1
-        return False
 
     def _handshake_failed(self, peer: str, reason: str) -> None:
         self._shared.counters.failed_handshakes += 1
@@ -148,10 +130,7 @@ class FramedServer:
 
     async def _shut_down(self, grace: float) -> bool:
         """Whether all calls in progress have ended."""
-        if isinstance(self._listening, TlsListener):
-            await self._listening.close()
-        elif self._listening:
-            self._listening.close()
+        await self._listener.close()
         connections = set(self._shared.connections)
         for connection in connections:
             connection.take_no_more_calls()

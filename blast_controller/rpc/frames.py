@@ -20,7 +20,8 @@ class FrameDecoder:
     """Cuts a byte stream into frame bodies, whatever the sizes of the pieces it arrives in."""
 
     def __init__(self, frame_bytes: int = FRAME_BYTES) -> None:
-        self._cap = frame_bytes
+        self.cap = frame_bytes
+        """The largest body; may be changed between two frames."""
         self._buffer = bytearray()
 
     def receive(self, data: bytes) -> None:
@@ -38,8 +39,8 @@ class FrameDecoder:
         (length,) = _LENGTH.unpack_from(self._buffer)
         if length <= 0:
             raise FrameLengthInvalid(length)
-        if length > self._cap:
-            raise FrameTooLarge(length, self._cap, bytes(self._buffer[_LENGTH.size :]))
+        if length > self.cap:
+            raise FrameTooLarge(length, self.cap, bytes(self._buffer[_LENGTH.size :]))
         end = _LENGTH.size + length
         if len(self._buffer) < end:
             return None

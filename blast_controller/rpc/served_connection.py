@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from thrift.Thrift import TApplicationException
 
+from blast_controller.places import Places
 from blast_controller.rpc.certificates import certificate_names
 from blast_controller.rpc.connection import Connection, Guard, Handler
 from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
@@ -29,6 +30,7 @@ from blast_controller.rpc.messages import Call, ServiceCodec
 _log = logging.getLogger(__name__)
 
 _CALLS_WAITING = 32
+_READ_BYTES = 65_536
 _SHORT_CALL = 16_384
 """Bytes: decoding more is work for a worker."""
 _SECONDS_TO_READ_REPLIES = 30.0
@@ -41,24 +43,36 @@ class ServerLimits:
 
     frame_bytes: int = FRAME_BYTES
     connections: int = 4096
+    """Of clients that have proved who they are, or need not; the others have places of their own."""
+    unauthenticated: int = 512
+    unauthenticated_per_host: int = 256
+    unauthenticated_frame_bytes: int = 16_384
     parked_per_connection: int = 1024
     parked: int = 16384
     workers: int = 4
     seconds_to_login: float = 20.0
     """For clients that the guard does not know."""
+    waiting_bytes: int = 1 << 20
+    """Of one client's calls that wait for their turn, beside the first."""
 
 
 @dataclass(slots=True)
 class ServerCounters:
-    """What happened since the start; written by the I/O thread only. `connections` and `parked` go up and down."""
+    """What happened since the start; written by the I/O thread only.
+
+    `connections`, `known` (of them: by clients that have proved who they are) and `parked` go up and down. `strangers`
+    were sent away before they had said who they are, `crowded_out` of them for others to come in.
+    """
 
     connections: int = 0
+    known: int = 0
     parked: int = 0
     accepted: int = 0
     calls: int = 0
     refused_connections: int = 0
     failed_handshakes: int = 0
     strangers: int = 0
+    crowded_out: int = 0
     refused_calls: int = 0
     refused_waits: int = 0
     failed_calls: int = 0
@@ -80,11 +94,19 @@ class Shared:
     at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[ServedConnection] = field(default_factory=set)
+    strangers: Places[ServedConnection] = field(init=False)
+    buffer: memoryview = field(init=False)
+    """What arrives is read into it, for one connection at a time."""
+
+    def __post_init__(self) -> None:
+        """Make the places of those who have not said who they are."""
+        self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
+        self.buffer = memoryview(bytearray(_READ_BYTES))
 
     @property
     def full(self) -> bool:
-        """Whether there are as many connections as there may be."""
-        return self.counters.connections >= self.limits.connections
+        """Whether there are as many clients that have proved who they are as there may be."""
+        return self.counters.known >= self.limits.connections
 
     def answers_at_once(self, frame: bytes) -> bool:
         """Whether a call is short, and of a method that does not wait."""
@@ -102,13 +124,18 @@ class Shared:
             self.loop.call_soon_threadsafe(callback, *arguments)
 
 
-class ServedConnection(asyncio.Protocol):
-    """One client, in the I/O thread."""
+class ServedConnection(asyncio.BufferedProtocol):
+    """One client, in the I/O thread.
+
+    As long as it has not proved who it is it has one of few places, small frames, and one call at a time.
+    """
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._decoder = FrameDecoder(shared.limits.frame_bytes)
+        self._decoder = FrameDecoder(shared.limits.unauthenticated_frame_bytes)
+        self._known = False
         self._waiting: deque[bytes] = deque()
+        self._waiting_bytes = 0
         self._working = False
         self._parked: set[Future[Any]] = set()
         self._deaf = False
@@ -126,34 +153,61 @@ class ServedConnection(asyncio.Protocol):
     # ------------------------------------------------------------------ what the network does
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the client, or close at once where there are too many."""
+        """Admit the client, or close at once where there are too many that have proved who they are."""
         self._transport = cast(asyncio.Transport, transport)
         counters = self._shared.counters
-        full = self._shared.full
         counters.accepted += 1
-        peer = peer_name(transport.get_extra_info("peername"))
+        address = transport.get_extra_info("peername")
+        peer = peer_name(address)
         self.connection = Connection(
             counters.accepted, peer, certificate_names(transport.get_extra_info("peercert") or {})
         )
         counters.connections += 1
         self._shared.connections.add(self)
-        if full:
-            counters.refused_connections += 1
-            _log.warning("%s refused: %d connections are open", peer, counters.connections - 1)
-            self._deaf = True
-            self._transport.abort()
-            return
         notice_dead_peers(transport.get_extra_info("socket"))
-        if not self._shared.guard.knows(self.connection):
-            patience = self._shared.limits.seconds_to_login
-            self._login_deadline = self._shared.loop.call_later(patience, self._send_stranger_away)
+        if self._shared.guard.knows(self.connection):
+            self._become_known()
+            return
+        patience = self._shared.limits.seconds_to_login
+        self._login_deadline = self._shared.loop.call_later(patience, self._send_stranger_away)
+        gone = self._shared.strangers.enter(self, str((address or ("?",))[0]))
+        if gone is not None:
+            gone.make_room()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to read to: no more of a stranger than one frame of its size."""
+        return self._shared.buffer if self._known else self._shared.buffer[: self._decoder.cap]
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take frames out of the stream as long as there is room for them."""
         if self._deaf:
             return
-        self._decoder.receive(data)
+        self._decoder.receive(bytes(self._shared.buffer[:nbytes]))
         self._take_frames()
+
+    def _become_known(self) -> None:
+        """Leave the strangers' places for one of those that are kept for clients who have proved who they are."""
+        self._shared.strangers.leave(self)
+        if self._login_deadline:
+            self._login_deadline.cancel()
+        counters = self._shared.counters
+        if self._shared.full:
+            counters.refused_connections += 1
+            _log.warning("%s refused: %d clients are connected, no more may be", self.connection.peer, counters.known)
+            self._deaf = True
+            self._transport.abort()
+            return
+        self._known = True
+        counters.known += 1
+        self._decoder.cap = self._shared.limits.frame_bytes
+
+    def make_room(self) -> None:
+        """Go: others have come, and this client has not said who it is."""
+        counters = self._shared.counters
+        counters.strangers += 1
+        counters.crowded_out += 1
+        _log.warning("%s closed: it has not said who it is, and others have come", self.connection.peer)
+        self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         """End every wait of this client, and tell the handler once its last call has returned."""
@@ -165,7 +219,9 @@ class ServedConnection(asyncio.Protocol):
         if self._rest:
             self._working, self._rest = False, None
         self._shared.connections.discard(self)
+        self._shared.strangers.leave(self)
         self._shared.counters.connections -= 1
+        self._shared.counters.known -= self._known
         self._shared.counters.parked -= len(self._parked)
         parked, self._parked = self._parked, set()
         for future in parked:
@@ -189,20 +245,27 @@ class ServedConnection(asyncio.Protocol):
 
     def _take_frames(self) -> None:
         try:
-            while not self._deaf and len(self._waiting) < _CALLS_WAITING:
+            while not self._deaf and self._has_room():
                 frame = self._decoder.next_frame()
                 if frame is None:
                     break
                 self._waiting.append(frame)
+                self._waiting_bytes += len(frame)
         except ClientFault as fault:
             self._deaf, self._fault = True, fault
         self._balance_reading()
         self._start_next_call()
 
+    def _has_room(self) -> bool:
+        """Whether another call of this client may wait for its turn."""
+        if not self._known:
+            return not (self._waiting or self._working)
+        return len(self._waiting) < _CALLS_WAITING and self._waiting_bytes < self._shared.limits.waiting_bytes
+
     def _balance_reading(self) -> None:
         if self._transport.is_closing():
             return
-        if len(self._waiting) >= _CALLS_WAITING:
+        if not self._has_room():
             self._transport.pause_reading()
         elif self._reader_deadline is None:
             self._transport.resume_reading()
@@ -213,6 +276,7 @@ class ServedConnection(asyncio.Protocol):
         if self._waiting:
             self._working = True
             frame = self._waiting.popleft()
+            self._waiting_bytes -= len(frame)
             if self._shared.answers_at_once(frame):
                 self._shared.loop.call_soon(self._worked, self._outcome(frame))
             else:
@@ -243,6 +307,8 @@ class ServedConnection(asyncio.Protocol):
             self._park(outcome.call, outcome.future)
         else:
             self._write(outcome)
+        if not (self._known or self._deaf) and self._shared.guard.knows(self.connection):
+            self._become_known()
         if self not in self._shared.connections:
             self._working = False
             self._shared.workers.submit(self._say_farewell)
@@ -318,7 +384,7 @@ class ServedConnection(asyncio.Protocol):
         self._shared.loop.call_later(_SECONDS_TO_READ_REFUSAL, self._transport.abort)
 
     def _send_stranger_away(self) -> None:
-        if not self._shared.guard.knows(self.connection):
+        if not self._known:
             _log.warning("%s closed: it has not said who it is", self.connection.peer)
             self._shared.counters.strangers += 1
             self._transport.abort()
@@ -331,6 +397,7 @@ class ServedConnection(asyncio.Protocol):
         """Let the call in progress end, and start none."""
         self._deaf, self._fault = True, None
         self._waiting.clear()
+        self._waiting_bytes = 0
 
     def close(self) -> None:
         """Write what is written, and close."""

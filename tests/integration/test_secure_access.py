@@ -301,17 +301,22 @@ def test_a_client_that_never_says_who_it_is_is_sent_away(papers):
         assert list(known.list_requests()) == []
 
 
-def test_the_limit_of_connections_counts_those_at_the_handshake(papers):
-    with serving(papers, MemoryController(), ServerLimits(connections=3), handshake_seconds=30) as served:
-        held = [socket.create_connection(("127.0.0.1", served.port), PATIENCE) for _ in range(3)]
-        with socket.create_connection(("127.0.0.1", served.port), PATIENCE) as further:
-            assert further.recv(10) == b""
-        assert served.server.counters.refused_connections == 1
-        for one in held:
-            one.close()
-        eventually(lambda: served.server.counters.failed_handshakes == 3)
-        with Client(served.address, tls=trusting(papers)) as client:
-            client.ping()
+def test_silent_handshakes_make_room_for_who_comes(papers):
+    """They have few places, and of those of one address the longest silent one goes first."""
+    with serving(papers, MemoryController(), handshake_seconds=PATIENCE) as served:
+        served.server._listener._handshakes.total = 3
+        with ExitStack() as stack:
+            silent = [stack.enter_context(connected(served)) for _ in range(4)]
+            assert silent[0].recv(10) == b"", "the first one goes"
+            with Client(served.address, tls=trusting(papers)) as client:
+                client.ping()
+            assert silent[1].recv(10) == b""
+            eventually(lambda: served.server.counters.failed_handshakes == 2)
+        eventually(lambda: served.server.counters.failed_handshakes == 4)
+
+
+def connected(served) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", served.port), PATIENCE)
 
 
 def test_an_oversized_frame_is_refused_over_tls_too(papers):

@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
 OURS = {name.partition(".")[0] for name in PACKAGES} | {"blast_sim"}
 
+# What both servers, of Thrift and of OpenFlow, are made with.
+_SERVING = {"blast_controller.listener", "blast_controller.places", "blast_controller.tls"}
+
 # What a package may import of ours beside itself; the longest prefix that fits a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
     "algorithms": set(),
@@ -36,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # A process of its own, which only computes.
     "blast_controller.optimiser_worker": {"algorithms", "blast_controller.optimiser_frames"},
     "blast_controller.core": {"algorithms"},
-    "blast_controller.openflow": {"blast_controller.core", "blast_controller.tls"},
+    "blast_controller.openflow": {"blast_controller.core", *_SERVING},
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
     "blast_controller.ops": {"blast_controller.core"},
     # The runtime lends its thread to whoever serves clients; it knows none of them.
@@ -44,11 +47,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.core",
         "blast_controller.faults",
         "blast_controller.runtime",
-        "blast_controller.tls",
         "blast_api",
+        *_SERVING,
     },
     "blast_controller.store": {"blast_controller.core"},
-    # What both servers, of Thrift and of OpenFlow, are protected by.
     "blast_controller.tls": set(),
     "blast_client": {"blast_transport", "blast_api"},
     "blast_sim": {

@@ -1,0 +1,71 @@
+"""Places for those who have not proved who they are: bounded, and a crowd drives out itself."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.places import Places, host_of
+
+
+def test_the_oldest_of_the_most_crowded_address_goes():
+    places: Places[str] = Places(total=4, per_host=4)
+    for guest, address in (("operator", "192.0.2.1"), ("a", "192.0.2.9"), ("b", "192.0.2.9"), ("c", "192.0.2.9")):
+        assert places.enter(guest, address) is None
+    assert places.enter("d", "192.0.2.9") == "a"
+    assert places.enter("e", "192.0.2.7") == "b"
+    places.leave("operator")
+    assert places.enter("f", "192.0.2.9") is None
+
+
+def test_one_address_has_its_own_bound():
+    places: Places[int] = Places(total=100, per_host=2)
+    assert [places.enter(n, "192.0.2.9") for n in range(4)] == [None, None, 0, 1]
+    assert len(places) == 2
+
+
+def test_leaving_twice_is_once():
+    places: Places[int] = Places(2, 2)
+    places.enter(1, "a")
+    places.leave(1)
+    places.leave(1)
+    assert len(places) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("192.0.2.1", "192.0.2.2", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("fe80::1%eth0", "fe80::1", True),
+        ("?", "?", True),
+    ],
+)
+def test_what_counts_as_one_address(one, other, same):
+    assert (host_of(one) == host_of(other)) is same
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.booleans()), max_size=60),
+)
+def test_bounds_hold_and_nobody_goes_while_a_more_crowded_address_stays(total, per_host, visits):
+    places: Places[int] = Places(total, per_host)
+    inside: dict[int, str] = {}
+    for guest, (address, leaves) in enumerate(visits):
+        counts = {a: list(inside.values()).count(a) for a in "abcd"}
+        gone = places.enter(guest, address)
+        if gone is not None:
+            host = inside.pop(gone)
+            assert counts[host] == (per_host if host == address and counts[host] >= per_host else max(counts.values()))
+            assert gone == min((g for g, a in [*inside.items(), (gone, host)] if a == host), default=gone)
+        inside[guest] = address
+        assert len(places) == len(inside) <= total
+        assert all(list(inside.values()).count(a) <= per_host for a in "abcd")
+        if leaves:
+            places.leave(guest)
+            del inside[guest]
