@@ -52,10 +52,12 @@ class ControllerProcess:
         self._notifier.send(STOPPING)
         log.info("ending; the light stays as it is", extra=fields(event="end"))
         self._daemon.stop()
+        self._output.tell_left_out(all_of_it=True)
 
     def _serve(self, watchdog: Watchdog) -> None:
         while True:
             watchdog.beat()
+            self._output.tell_left_out()
             if self._daemon.runtime.holding != self._told_holding:
                 self._tell_ready()
             try:

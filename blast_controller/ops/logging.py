@@ -9,16 +9,25 @@ import json
 import logging
 import re
 import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TextIO
+
+from blast_controller.ops.line_budget import LineBudget
 
 FIELDS = "blast_fields"
 HIDDEN = "********"
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 
+_PARTIES = ("peer", "tenant", "device")
+_ADDRESS = re.compile(r"\[?([0-9A-Fa-f.:]{3,45}?)\]?:\d{1,5}")
+LONGEST_MESSAGE = 4_000
+"""Characters; a peer may say more, and all of it would be written."""
+LONGEST_TRACEBACK = 20_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -61,11 +70,11 @@ class JsonFormatter(_Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "thread": record.threadName,
-            "message": record.getMessage(),
+            "message": _shortened(record.getMessage(), LONGEST_MESSAGE),
         }
         line = {**line, **self.fields_of(record), **line}
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = _shortened(self.formatException(record.exc_info), LONGEST_TRACEBACK)
         return json.dumps(line, default=str)
 
 
@@ -75,19 +84,77 @@ class TextFormatter(_Formatter):
     def line(self, record: logging.LogRecord) -> str:
         """The line. Control characters, which a client could forge lines with, are escaped."""
         known = " ".join(f"{name}={value}" for name, value in self.fields_of(record).items())
-        text = f"{_utc(record.created)} {record.levelname} {record.name}: {record.getMessage()}"
+        said = _shortened(record.getMessage(), LONGEST_MESSAGE)
+        text = f"{_utc(record.created)} {record.levelname} {record.name}: {said}"
         line = _one_line(f"{text} ({known})" if known else text)
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        return f"{line}\n{_shortened(self.formatException(record.exc_info), LONGEST_TRACEBACK)}"
 
 
 _FORMATTERS: dict[str, type[_Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
 
-class LogOutput:
-    """The process's log: one stream, whose level and format may change while it runs."""
+class _Limited(logging.StreamHandler[TextIO]):
+    """Writes no more lines of one kind, about one party, than a budget allows, and tells later how many were left out.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._handler = logging.StreamHandler(stream or sys.stderr)
+    Critical lines are the last ones that a process writes, and debugging lines were asked for: both always are.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
+        super().__init__(stream)
+        self._clock = clock
+        self._budget = LineBudget()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line, if there is room for it. Called with the handler's lock held."""
+        self.tell_left_out()
+        always = record.levelno >= logging.CRITICAL or record.levelno <= logging.DEBUG
+        if always or self._budget.allows(_kind(record), _party(record), self._clock()):
+            super().emit(record)
+
+    def tell_left_out(self, all_of_it: bool = False) -> None:
+        """Say what was left out a while ago, or all of it."""
+        for (kind, party), count in self._budget.told(self._clock(), all_of_it):
+            known = fields(event="left_out", left_out=count, kind=kind, peer=party or None)
+            about = f" about {party}" if party else ""
+            line = (logging.WARNING, "", 0, "%d more lines were left out%s: %s", (count, about, kind), None)
+            record = logging.LogRecord(__name__, *line)
+            record.__dict__.update(known)
+            super().emit(record)
+
+
+def _kind(record: logging.LogRecord) -> str:
+    """What kind of line it is, of which there are as many as places in the code that log, and events."""
+    event = getattr(record, FIELDS, {}).get("event")
+    if event is not None:
+        return f"{record.name} {event}"
+    # Without arguments the text may be of somebody else's making.
+    return f"{record.name} {record.msg!r}" if record.args else f"{record.name}, line {record.lineno}"
+
+
+def _party(record: logging.LogRecord) -> str:
+    """Whom a line is about: a field that says so, or the address of a peer among what is said."""
+    known = getattr(record, FIELDS, {})
+    named = next((str(known[name]) for name in _PARTIES if known.get(name) is not None), None)
+    if named is not None:
+        return named
+    for said in record.args if isinstance(record.args, tuple) else ():
+        if isinstance(said, tuple) and said:
+            return str(said[0])
+        if isinstance(said, str) and (address := _ADDRESS.fullmatch(said)):
+            return address[1]
+    return ""
+
+
+class LogOutput:
+    """The process's log: one stream, whose level and format may change while it runs.
+
+    Of lines that somebody could cause without end only so many are written (`line_budget`).
+    """
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._handler = _Limited(stream or sys.stderr, clock)
         self._always: dict[str, object] = {}
         self._secrets: set[str] = set()
         self._handler.setFormatter(TextFormatter(self._always, self._secrets))
@@ -105,6 +172,11 @@ class LogOutput:
         self._handler.setFormatter(_FORMATTERS[form](self._always, self._secrets))
         logging.getLogger().setLevel(level.upper())
 
+    def tell_left_out(self, all_of_it: bool = False) -> None:
+        """Say how many lines were left out a while ago, or (at the end) until now."""
+        with self._handler.lock or nullcontext():
+            self._handler.tell_left_out(all_of_it)
+
     def set_epoch(self, epoch: int) -> None:
         """Name the run of the controller in every line."""
         self._always["epoch"] = epoch
@@ -116,6 +188,10 @@ class LogOutput:
 
 def _utc(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text) - longest} more characters)"
 
 
 def _one_line(text: str) -> str:

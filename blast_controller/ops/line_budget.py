@@ -1,0 +1,78 @@
+"""How many log lines of one kind, about one party, may be written: pure, on any steady clock.
+
+Each (kind, party) has a bucket of `BURST` lines that fills again at `PER_SECOND`; what does not fit is counted, and is
+told later. Parties are chosen by whoever connects, so only the latest `MOST_PARTIES` have buckets of their own (for a
+new one the bucket goes that was used longest ago), and each kind has a bucket for all its parties together.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+BURST = 500.0
+PER_SECOND = 20.0
+ALL_PARTIES = 5.0
+"""A kind may have so many times the lines of one of its parties."""
+MOST_PARTIES = 1024
+TELL_EVERY = 10.0
+"""Seconds between two tellings of what was left out of a kind that goes on and on."""
+
+Source = tuple[str, str]
+"""(kind, party); the party is empty for the bucket of a kind as a whole."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    lines: float
+    at: float
+
+    def take(self, now: float, size: float, rate: float) -> bool:
+        self.lines = min(size, self.lines + max(0.0, now - self.at) * rate)
+        self.at = now
+        if self.lines < 1:
+            return False
+        self.lines -= 1
+        return True
+
+
+@dataclass(slots=True)
+class LineBudget:
+    """Counts lines as they come."""
+
+    _buckets: OrderedDict[Source, _Bucket] = field(default_factory=OrderedDict)
+    _left_out: dict[Source, tuple[float, int]] = field(default_factory=dict)
+    """Since when, and how many lines."""
+
+    def allows(self, kind: str, party: str, now: float) -> bool:
+        """Whether a line may be written now; if not, it is counted."""
+        sources = [((kind, party), 1.0)] if party else []
+        for source, share in [*sources, ((kind, ""), ALL_PARTIES if party else 1.0)]:
+            bucket = self._bucket(source, BURST * share, now)
+            if not bucket.take(now, BURST * share, PER_SECOND * share):
+                self._count(source, now)
+                return False
+        return True
+
+    def _count(self, source: Source, now: float) -> None:
+        if source not in self._left_out and len(self._left_out) >= MOST_PARTIES:
+            source = (source[0], "")
+        told, count = self._left_out.get(source, (now, 0))
+        self._left_out[source] = (told, count + 1)
+
+    def told(self, now: float, all_of_it: bool = False) -> Iterator[tuple[Source, int]]:
+        """What has been left out and is to be told by now, with how many lines it was."""
+        for source, (since, count) in list(self._left_out.items()):
+            if all_of_it or now - since >= TELL_EVERY:
+                del self._left_out[source]
+                yield source, count
+
+    def _bucket(self, source: Source, size: float, now: float) -> _Bucket:
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            bucket = self._buckets[source] = _Bucket(size, now)
+            if len(self._buckets) > MOST_PARTIES:
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(source)
+        return bucket
