@@ -31,7 +31,7 @@ from tl1_driver.errors import (
 from tl1_driver.messages import Autonomous, Command, Response
 from tl1_driver.payload import quote
 from tl1_driver.procedure import Pause, Procedure, Step
-from tl1_driver.session import Answered, Event, Notice, Session
+from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
@@ -59,6 +59,7 @@ class _Link(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._reason = ""
+        self.flooded = False
         self.lost: asyncio.Future[str] = self._loop.create_future()
         self.last_activity = self._loop.time()
 
@@ -121,7 +122,7 @@ class _Link(asyncio.Protocol):
 
     def _dispatch(self, events: list[Event]) -> None:
         for event in events:
-            if not isinstance(event, Notice):
+            if isinstance(event, Answered | Failed):
                 waiter = self._waiters.pop(event.ctag)
                 if not waiter.done():
                     waiter.set_result(event.response if isinstance(event, Answered) else event.error)
@@ -129,6 +130,9 @@ class _Link(asyncio.Protocol):
         for event in events:
             if isinstance(event, Notice):
                 self._on_notice(event)
+            elif isinstance(event, Flooded):
+                self.flooded = True
+                self.drop(event.reason)
 
     def _write(self) -> None:
         self.last_activity = self._loop.time()
@@ -221,6 +225,11 @@ class SwitchClient:
     async def wait_closed(self) -> str:
         """Wait until the session has ended and return why. Raises `NotOpen` if there never was one."""
         return await asyncio.shield(self._session_link().lost)
+
+    @property
+    def flooded(self) -> bool:
+        """Whether the session was ended because the switch says far more than it is asked for."""
+        return self._link is not None and self._link.flooded
 
     async def connect(self, circuits: Sequence[Circuit]) -> None:
         """Make `circuits`, in this order, and return when the switch confirms.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tl1_driver.codec import RECEIVE_LIMIT, Decoder, encode_command
@@ -34,6 +34,7 @@ from tl1_driver.messages import (
     Response,
     Unparsed,
 )
+from tl1_driver.unasked import ACKNOWLEDGEMENT, PRICE, UnaskedBudget
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,11 @@ NO_CTAG = "0"
 """The CTAG of an answer to a command without one, or whose CTAG could not be read."""
 
 REMEMBERED = 1000
-"""How many commands that ended without an answer, and how many stray answers, are kept."""
+"""How many commands that ended without an answer, and how many stray answers (without what they say), are kept."""
+
+FLOOD = "the switch sends far more than it is asked for"
+_AROUND_A_LINE = 16
+"""Bytes, roughly: what a line of an answer, and its heading, have around them on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,14 @@ class Notice:
     missed: int = 0
 
 
-Event = Answered | Failed | Notice
+@dataclass(frozen=True, slots=True)
+class Flooded:
+    """The switch says far more than it was asked for; the session is to be ended."""
+
+    reason: str
+
+
+Event = Answered | Failed | Notice | Flooded
 
 
 class Phase(Enum):
@@ -185,6 +197,7 @@ class Session:
         self._exchanges: dict[str, _Exchange] = {}
         self._expired: dict[str, None] = {}
         self._outgoing = bytearray()
+        self._unasked = UnaskedBudget()
         self._ctag = 0
         self._atag: int | None = None
         self.late: deque[Response] = deque(maxlen=REMEMBERED)
@@ -206,8 +219,12 @@ class Session:
         return data
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """What the switch's bytes bring about."""
-        return [event for message in self._decoder.feed(data) for event in self._take(message, now)]
+        """What the switch's bytes bring about; of what comes after a flood nothing."""
+        if self._unasked.overdrawn:
+            return []
+        self._unasked.spend(len(data), now)
+        events = [event for message in self._decoder.feed(data) for event in self._take(message, now)]
+        return [*events, Flooded(FLOOD)] if self._unasked.overdrawn else events
 
     def next_timer(self) -> float | None:
         """When `handle_timer` is due, or None if nothing is awaited."""
@@ -225,25 +242,30 @@ class Session:
 
     def _take(self, message: Message, now: float) -> list[Event]:
         if isinstance(message, Autonomous):
+            self._unasked.spend(PRICE, now)
             return [Notice(message, self._missed(message.atag))]
         if isinstance(message, Unparsed):
+            self._unasked.spend(PRICE, now)
             log.info("switch sent something else than TL1 (%s): %r", message.error, message.text)
             return []
         exchange = self._exchanges.get(message.ctag) or self._refused_unread(message)
         if exchange is None:
+            self._unasked.spend(PRICE, now)
             self._set_aside(message)
             return []
         if isinstance(message, Acknowledgement):
+            self._unasked.spend(ACKNOWLEDGEMENT, now)
             return self._stimulate(exchange, _STIMULUS[message.code], now)
+        self._unasked.refund(sum(len(line) + _AROUND_A_LINE for line in message.lines) + _AROUND_A_LINE)
         return self._stimulate(exchange, Stimulus.ANSWER, now, message)
 
     def _set_aside(self, message: Response | Acknowledgement) -> None:
         if message.ctag not in self._expired:
             log.warning("switch answered CTAG %s (%s), which awaits nothing", message.ctag, message.code)
-            self.unknown.append(message)
+            self.unknown.append(replace(message, lines=()) if isinstance(message, Response) else message)
         elif isinstance(message, Response):
             log.warning("switch answered CTAG %s (%s) after its deadline", message.ctag, message.code)
-            self.late.append(message)
+            self.late.append(replace(message, lines=()))
             del self._expired[message.ctag]
 
     def _refused_unread(self, message: Response | Acknowledgement) -> _Exchange | None:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from blast_controller.core.commands import CircuitChange, SetCircuits
 from blast_controller.core.events import (
@@ -39,6 +40,8 @@ log = logging.getLogger(__name__)
 StepKey = tuple[int, int]
 """(reservation, step)"""
 
+MOST_ALARMS = 2048
+"""Taken from one message: more than one for each port of the largest switches."""
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 10.0
 
@@ -173,7 +176,7 @@ class _SwitchSession:
                 await client.close()
                 return
             except Tl1Error as error:
-                if self._up:
+                if self._up and not client.flooded:
                     retry = FIRST_RETRY
                 self._lost(str(error))
             await client.close()
@@ -194,7 +197,7 @@ class _SwitchSession:
         return client
 
     def _report_alarms(self, client: SwitchClient, message: Autonomous) -> None:
-        for alarm in client.alarms(message):
+        for alarm in islice(client.alarms(message), MOST_ALARMS):
             log.warning(
                 "optical switch %s: %s %s at %s", self._settings.name, alarm.notification, alarm.condition, alarm.aid
             )
