@@ -31,6 +31,8 @@ class Size:
     connect_ms: float = 0.0
     ports_per_rack: int = 1
     keep_warm_ms: int = 60_000
+    dialect: str = "glimmerglass"
+    light_check: str = "off"
 
     @property
     def switch_ports(self) -> int:
@@ -125,7 +127,12 @@ class Rig:
     def _switch_command(self) -> list[str]:
         script = str(HERE / "emulated_switch.py")
         size = ["--ports", str(self._size.switch_ports), "--connect-ms", str(self._size.connect_ms)]
-        return [sys.executable, script, *size]
+        return [sys.executable, script, *size, "--dialect", self._size.dialect, *(["--lit"] if self._lit else [])]
+
+    @property
+    def _lit(self) -> bool:
+        """Whether anybody looks for light."""
+        return self._size.light_check != "off"
 
     def _tors_command(self) -> list[str]:
         ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self._size.ports_per_rack))
@@ -149,6 +156,8 @@ class Rig:
             f'address = "{self._tl1}"',
             f"inputs = {size.switch_ports}",
             f"outputs = {size.switch_ports}",
+            f'dialect = "{size.dialect}"',
+            f'light_check = "{size.light_check}"',
         ]
         for rack in range(1, size.racks + 1):
             lines += ["[[rack]]", f'name = "r{rack}"', f'datapath = "{rack:016x}"', self._optical_ports(rack)]

@@ -16,8 +16,12 @@ from dataclasses import dataclass
 
 from child import serve_counts, tell
 
-from tl1_driver.circuits import Circuit
+from tl1_driver.circuits import Circuit, Port
+from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
+from tl1_driver.emulator.light import no_light
+
+LIT_DBM = -5.0
 
 
 @dataclass
@@ -28,6 +32,11 @@ class Counts:
     connected: int = 0
     disconnected: int = 0
     circuits: int = 0
+
+
+def _everywhere(circuits: Sequence[Circuit]) -> dict[Port, float]:
+    """Light comes out wherever something is connected."""
+    return {Port("out", circuit.output): LIT_DBM for circuit in circuits}
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -42,7 +51,13 @@ async def _serve(options: argparse.Namespace) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     switch = EmulatedSwitch(
-        options.ports, options.ports, apply=apply, connect_seconds=options.connect_ms / 1000, disconnect_seconds=0.0
+        options.ports,
+        options.ports,
+        apply=apply,
+        dialect=options.dialect,
+        connect_seconds=None if options.connect_ms < 0 else options.connect_ms / 1000,
+        disconnect_seconds=0.0,
+        power=_everywhere if options.lit else no_light,
     )
     server = await switch.serve(listener)
     tell({"event": "ready", "tl1": f"127.0.0.1:{listener.getsockname()[1]}"})
@@ -54,7 +69,9 @@ def main() -> None:
     """Serve until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ports", type=int, required=True)
-    parser.add_argument("--connect-ms", type=float, default=0.0, help="time to answer a connect")
+    parser.add_argument("--connect-ms", type=float, default=0.0, help="time to answer a connect; below 0: the vendor's")
+    parser.add_argument("--lit", action="store_true", help="light comes out wherever something is connected")
+    parser.add_argument("--dialect", choices=sorted(DIALECTS), default="glimmerglass")
     asyncio.run(_serve(parser.parse_args()))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from blast_controller import token_command
 from blast_controller.access_files import check_access_files
-from blast_controller.config import Config, ConfigError, load
+from blast_controller.config import Config, ConfigError, OpticalSwitchSection, load
 from blast_controller.config_journal import IN_MEMORY
 from blast_controller.daemon import CannotListen, JournalUnusable
 from blast_controller.ops.logging import FORMATS, LEVELS
@@ -108,7 +108,7 @@ def _summary(config: Config) -> str:
     sizes = Counter(len(splitter.outputs) for splitter in config.splitter)
     splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(sizes.items())) or "none"
     datapaths = len({rack.datapath for rack in config.rack})
-    switches = ", ".join(f"{s.name} ({s.dialect}, {s.address})" for s in config.optical_switch) or "none"
+    switches = ", ".join(_switch(section) for section in config.optical_switch) or "none"
     lines = [
         f"{len(config.rack)} racks on {datapaths} datapaths, {sum(len(rack.hosts) for rack in config.rack)} hosts",
         f"{sum(ports)} optical ports at {config.fabric.light_rate_gbps:g} Gbit/s",
@@ -121,6 +121,12 @@ def _summary(config: Config) -> str:
         f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",
     ]
     return "\n".join(lines)
+
+
+def _switch(section: OpticalSwitchSection) -> str:
+    said = "" if section.light_check else ", the dialect's default"
+    light = f"light checked: {section.light_checked.replace('_', ' ')}{said}"
+    return f"{section.name} ({section.dialect}, {section.address}, {light})"
 
 
 def _access(config: Config) -> str:
@@ -136,7 +142,7 @@ def _switches(config: Config) -> str:
     if config.openflow.certificate is None:
         return "no TLS, whoever reaches it may be a ToR"
     ca = config.openflow.switch_ca
-    return f"TLS, ToRs known by certificates under {ca}" if ca else "TLS, whoever reaches it may be a ToR"
+    return f"TLS, each ToR known by its certificate under {ca}" if ca else "TLS, whoever reaches it may be a ToR"
 
 
 def _say(text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -22,6 +22,7 @@ from blast_controller.core.settings import CoreSettings
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.ops.logging import FORMATS, LEVELS
 from tl1_driver.dialects import DIALECTS, configured
+from tl1_driver.dialects.base import LightCheckTime
 from tl1_driver.errors import InvalidSetting
 
 
@@ -130,9 +131,14 @@ class OpticalSwitchSection(SwitchKeys):
     password_file: Path | None = None
     step_timeout_ms: Milliseconds = 2_000
     dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
-    light_check: Literal["off", "before_grant", "under_traffic"] = "off"
+    light_check: LightCheckTime | None = None
     dark_dbm: float = -30.0
     light_wait_ms: Milliseconds = 500
+
+    @property
+    def light_checked(self) -> LightCheckTime:
+        """When light is looked for: as the file says, else as the dialect does."""
+        return self.light_check or DIALECTS[self.dialect].light_check
 
 
 class OpticalPortSection(TransceiverKeys):
@@ -343,6 +349,7 @@ def _check_consistency(config: Config) -> None:
     fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)
     if fault is not None:
         raise ConfigError(fault)
+    _check_certificate_names(config)
     for switch in config.optical_switch:
         try:
             configured(switch.dialect, switch.dialect_settings)
@@ -351,6 +358,13 @@ def _check_consistency(config: Config) -> None:
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
     _check_optics(config)
+
+
+def _check_certificate_names(config: Config) -> None:
+    known = {rack.datapath.lower() for rack in config.rack}
+    for datapath in config.openflow.certificate_names:
+        if datapath.lower() not in known:
+            raise ConfigError(f"openflow.certificate_names names the datapath {datapath!r}, which no rack has.")
 
 
 def _check_optics(config: Config) -> None:

@@ -54,7 +54,7 @@ def _loop_leaf_of_directional_ports(config: Config) -> Iterator[str]:
 
 def _good_light_that_counts_as_dark(config: Config) -> Iterator[str]:
     for switch in config.optical_switch:
-        if switch.light_check == "off":
+        if switch.light_checked == "off":
             continue
         for name, sensitivity in _sensitivities(config, switch):
             if switch.dark_dbm > sensitivity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +11,8 @@ from pydantic import Field
 
 from blast_controller.config_section import IpNetwork, Milliseconds, Section, is_loopback
 
+CertificateName = Annotated[str, Field(min_length=1, max_length=256)]
+
 
 class OpenFlowSection(Section):
     """How ToRs and the controller prove who they are, and where Blast's rules live on the ToRs."""
@@ -18,6 +20,7 @@ class OpenFlowSection(Section):
     certificate: Path | None = None
     private_key: Path | None = None
     switch_ca: Path | None = None
+    certificate_names: dict[str, CertificateName] = Field(default_factory=dict)
     group_network: IpNetwork = IPv4Network("239.77.0.0/16")
     group_port: Annotated[int, Field(ge=1, le=65535)] = 5001
     table: Annotated[int, Field(ge=0, le=254)] = 0
@@ -28,6 +31,14 @@ class OpenFlowSection(Section):
     step_timeout_ms: Milliseconds = 2_000
     echo_interval_ms: Milliseconds = 3_000
     echo_misses: Annotated[int, Field(ge=1)] = 5
+
+
+def required_names(section: OpenFlowSection, datapaths: Iterable[int]) -> dict[int, str] | None:
+    """The name that the certificate of each ToR must bear; None where ToRs show none."""
+    if section.switch_ca is None:
+        return None
+    named = {int(datapath, 16): name for datapath, name in section.certificate_names.items()}
+    return {datapath: named.get(datapath, f"{datapath:016x}") for datapath in datapaths}
 
 
 def openflow_fault(listen: str, trusts_network: bool, section: OpenFlowSection) -> str | None:
@@ -46,6 +57,8 @@ def _faults(listen: str, trusts_network: bool, section: OpenFlowSection) -> Iter
             "ToR: give openflow.switch_ca, certificate and private_key, or keep it on a management network of its own "
             "and say so by controller.openflow_trusts_network = true."
         )
+    if section.certificate_names and section.switch_ca is None:
+        yield "openflow.certificate_names needs a CA that certificates are checked against: give openflow.switch_ca."
     if section.guard_priority >= section.priority:
         yield "openflow.guard_priority must be below openflow.priority."
     if not section.group_network.is_multicast or section.group_network.prefixlen > 30:

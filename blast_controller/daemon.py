@@ -18,6 +18,7 @@ from blast_api import BlastOperator, ttypes
 from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
 from blast_controller.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.config_journal import IN_MEMORY
+from blast_controller.config_openflow import required_names
 from blast_controller.core import events
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import FabricError
@@ -119,6 +120,7 @@ class Daemon:
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
                 self.epoch,
                 switch_tls(config.openflow),
+                required_names(config.openflow, config.optical_ports()),
             ),
         )
         # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
@@ -282,7 +284,7 @@ def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
     if section.password_file is not None:
         password = read_secret(section.password_file).strip()
     timeout = section.step_timeout_ms / 1000
-    light = LightCheck(section.light_check, section.dark_dbm, section.light_wait_ms / 1000)
+    light = LightCheck(section.light_checked, section.dark_dbm, section.light_wait_ms / 1000)
     dialect = configured(section.dialect, section.dialect_settings)
     return SwitchSettings(section.name, host, port, dialect, section.user, password, timeout, light)
 

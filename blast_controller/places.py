@@ -30,6 +30,9 @@ class Places(Generic[Guest]):
     def __len__(self) -> int:
         return len(self._guests)
 
+    def __contains__(self, guest: Guest) -> bool:
+        return guest in self._guests
+
     def enter(self, guest: Guest, address: str) -> Guest | None:
         """Give a place to a guest from this address; returns who has lost one for that."""
         host = host_of(address)

@@ -63,6 +63,7 @@ REASONS = {
     "openflow.certificate": _STARTING,
     "openflow.private_key": _STARTING,
     "openflow.switch_ca": _STARTING,
+    "openflow.certificate_names": _STARTING,
     "openflow": _ON_TORS,
     "journal": "the journal is open",
     "fabric.verify_at_first_start": _STARTING,

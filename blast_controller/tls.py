@@ -1,10 +1,18 @@
-"""TLS for servers: what it is made from."""
+"""TLS for servers: what it is made from, and what a certificate says of its owner."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+CertificateNames = frozenset[tuple[str, str]]
+"""What a certificate says of its owner: ("common_name", "spark-1"), ("dns_name", "spark-1.example") …"""
+
+_SUBJECT_KINDS = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
+_ALTERNATIVE_KINDS = {"DNS": "dns_name", "URI": "uri"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,14 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
             f"the certificate {settings.certificate} and the key {settings.private_key} cannot be used: "
             f"{reason_of(error)} (PEM, and the key without a password)."
         ) from error
+
+
+def certificate_names(certificate: Mapping[str, Any]) -> CertificateNames:
+    """What a verified certificate, as `ssl` decodes it, says of its owner."""
+    subject = [pair for group in certificate.get("subject", ()) for pair in group]
+    found = {(_SUBJECT_KINDS[kind], value) for kind, value in subject if kind in _SUBJECT_KINDS}
+    alternatives = certificate.get("subjectAltName", ())
+    return frozenset(found | {(_ALTERNATIVE_KINDS[kind], v) for kind, v in alternatives if kind in _ALTERNATIVE_KINDS})
 
 
 def reason_of(error: OSError) -> str:

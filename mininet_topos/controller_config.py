@@ -89,7 +89,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
         dialect='"glimmerglass"',
         inputs=plan.ocs_ports,
         outputs=plan.ocs_ports,
-        **({} if service.light_check == "off" else {"light_check": json.dumps(service.light_check)}),
+        light_check=json.dumps(service.light_check),
         **({"pass_loss_db": PASS_LOSS_DB} if service.knows_losses else {}),
     )
 

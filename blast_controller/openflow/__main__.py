@@ -56,6 +56,7 @@ class Configuration:
     echo_unanswered: int = 5
     generation: int = 0
     tls: TlsSettings | None = None
+    certificates: dict[int, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def _driver(listen: tuple[str, int], configuration: Configuration) -> OpenFlowDr
         EchoProbe(configuration.echo_interval, configuration.echo_unanswered),
         configuration.generation,
         configuration.tls,
+        configuration.certificates,
     )
 
 

@@ -50,7 +50,7 @@ class ForwardingApplication(Application):
         connection = event.datapath
         if event.state == MAIN_DISPATCHER:
             ports = tuple(port_state(description) for description in list(connection.ports.values()))
-            self._deliver(Connected(connection, connection.id, ports))
+            self._deliver(Connected(connection, connection.id, ports, connection.names))
         else:
             self._deliver(Lost(connection, "its connection was closed"))
 

@@ -30,10 +30,13 @@ from blast_controller.openflow.vocabulary import (
     Probe,
     Read,
     Transmit,
+    TurnAway,
 )
 from blast_controller.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
+STRANGERS = 64
+"""Connections of whoever is none of our ToRs, beside two of each ToR."""
 LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
 
 
@@ -56,6 +59,7 @@ class OpenFlowDriver:
     generation : 0 to 2^64 - 1, larger in every later run on this fabric. A ToR that knows a controller of a larger one
         refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins.
     tls : ToRs connect by TLS and nothing else; None: by plain TCP.
+    certificates : for each datapath the name that its certificate must bear (common or DNS name); None: any will do.
 
     Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on,
     BadTlsFile if a certificate or key cannot be used.
@@ -73,17 +77,18 @@ class OpenFlowDriver:
         probe: EchoProbe | None = None,
         generation: int = 0,
         tls: TlsSettings | None = None,
+        certificates: Mapping[int, str] | None = None,
     ) -> None:
         if not 0 <= generation <= LAST_GENERATION:
             raise ValueError(f"generation is {generation}, but must fit in 64 bits")
         terms = Terms(settings, generation, step_timeout)
-        self._steps = Steps(terms, optical_ports, _multicast_network(group_network))
+        self._steps = Steps(terms, optical_ports, _multicast_network(group_network), certificates)
         self._on_event = on_event
         self._fatal = fatal
         self._inbox: deque[Input] = deque()
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._server = Server(listen, fatal, probe, tls)
+        self._server = Server(listen, fatal, probe, tls, STRANGERS + 2 * len(optical_ports))
 
     @property
     def port(self) -> int:
@@ -156,7 +161,10 @@ class OpenFlowDriver:
         with ending_the_process(self._fatal):
             self._act(effects)
             while self._inbox:
-                self._act(self._steps.receive(self._inbox.popleft(), time.monotonic()))
+                happened = self._inbox.popleft()
+                self._act(self._steps.receive(happened, time.monotonic()))
+                if isinstance(happened, Connected) and self._steps.serves(happened.session):
+                    self._server.settle(happened.session)
             self._set_alarm()
         self._at_work = False
 
@@ -180,6 +188,9 @@ class OpenFlowDriver:
                 case HangUp(session, reason):
                     # The core is told why, and of the same reason only once; the ToR may be back every second.
                     LOG.debug("closed a switch's connection: %s", reason)
+                    self._close(session)
+                case TurnAway(session, reason):
+                    LOG.warning("closed the connection from %s: it %s", getattr(session, "address", "?"), reason)
                     self._close(session)
                 case event:
                     self._on_event(event)

@@ -22,12 +22,15 @@ from blast_controller.openflow.framework import (
     hear,
 )
 from blast_controller.openflow.screening import is_readable
-from blast_controller.tls import TlsSettings
+from blast_controller.places import Places
+from blast_controller.tls import TlsSettings, certificate_names
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
 MOST_UNSENT = 16 * 2**20
 """Bytes that a switch may leave unread."""
+MOST_OF_STRANGERS = 4 * 2**20
+"""Bytes that are listened to before a connection is that of one of our ToRs: a handshake with thousands of ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Connection(Datapath):  # type: ignore[misc]
 
     def __init__(self, stream: asyncio.Transport, probe: EchoProbe) -> None:
         super().__init__(_NoSocket(), stream.get_extra_info("peername"))
+        self.names = certificate_names(stream.get_extra_info("peercert") or {})
+        """What the switch's certificate says of it."""
         self._stream = stream
         self._probe = probe
         self._unread = bytearray()
@@ -122,16 +127,22 @@ class _Stream(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._connection: Connection | None = None
+        self._heard = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         with ending_the_process(self._server.fatal):
             self._connection = Connection(transport, self._server.probe)
-            self._server.connections.add(self._connection)
+            self._server.welcome(self._connection)
             self._connection.begin(self._server.loop)
 
     def data_received(self, data: bytes) -> None:
         assert self._connection
+        self._heard += len(data)
+        if self._heard > MOST_OF_STRANGERS and self._server.is_strange(self._connection):
+            LOG.warning("closed the connection from %s: it talks on and is none of our ToRs", self._connection.address)
+            self._connection.hang_up()
+            return
         try:
             self._connection.received(data)
         except Exception as error:  # noqa: BLE001 - what a framework raises for nonsense has no common class
@@ -141,7 +152,7 @@ class _Stream(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         if self._connection is not None:
-            self._server.connections.discard(self._connection)
+            self._server.part_with(self._connection)
             self._connection.close()
 
 
@@ -150,16 +161,23 @@ class Server:
 
     It listens from construction on (`port` is the real port when 0 was asked for) and accepts from `start` on. One
     server runs in a process at a time, because the frameworks register applications globally. Raises OSError if the
-    address cannot be listened on, BadTlsFile if a certificate or key cannot be used.
+    address cannot be listened on, BadTlsFile if a certificate or key cannot be used. At most `strangers` connections
+    are open at once beside those that were told to `settle`.
     """
 
     def __init__(
-        self, listen: tuple[str, int], fatal: Fatal, probe: EchoProbe | None = None, tls: TlsSettings | None = None
+        self,
+        listen: tuple[str, int],
+        fatal: Fatal,
+        probe: EchoProbe | None = None,
+        tls: TlsSettings | None = None,
+        strangers: int = BACKLOG,
     ) -> None:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
         self.connections: set[Connection] = set()
-        self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed), tls)
+        self._strangers: Places[Connection] = Places(strangers, strangers)
+        self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed, strangers, strangers), tls)
         self._listener = socket.create_server(listen, backlog=BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self.loop = asyncio.new_event_loop()
@@ -175,6 +193,28 @@ class Server:
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
         self._listening.reload(tls)
+
+    def welcome(self, connection: Connection) -> None:
+        """Give a new connection a place among the strangers; who has been there longest may have to go."""
+        self.connections.add(connection)
+        gone = self._strangers.enter(connection, str((connection.address or ("?",))[0]))
+        if gone is not None:
+            LOG.warning("closed the connection from %s: it is none of our ToRs, and others have come", gone.address)
+            gone.hang_up()
+
+    def settle(self, connection: object) -> None:
+        """A connection is that of one of our ToRs."""
+        assert isinstance(connection, Connection)
+        self._strangers.leave(connection)
+
+    def is_strange(self, connection: Connection) -> bool:
+        """Whether a connection is not, or not yet, that of one of our ToRs."""
+        return connection in self._strangers
+
+    def part_with(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self.connections.discard(connection)
+        self._strangers.leave(connection)
 
     def soon(self, work: Callable[[], None]) -> None:
         """Do `work` on the server's thread; nothing once it has stopped."""

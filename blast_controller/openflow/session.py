@@ -41,6 +41,7 @@ from blast_controller.openflow.vocabulary import (
     Demoted,
     Effect,
     Event,
+    Fence,
     HangUp,
     News,
     Nonsense,
@@ -53,6 +54,7 @@ from blast_controller.openflow.vocabulary import (
     StepKey,
     Transmit,
 )
+from blast_controller.tls import CertificateNames
 
 WINDOW = 8
 ANSWER_TIMEOUT = 10.0
@@ -75,6 +77,12 @@ class Tor:
     datapath: int
     optical_ports: Sequence[int]
     guards: Sequence[Rule]
+    certificate: str | None = None
+    """The name that its certificate must bear; None: nobody looks."""
+
+    def is_proved_by(self, names: CertificateNames) -> bool:
+        """Whether a connection that showed a certificate with these names may be this ToR."""
+        return self.certificate is None or self.certificate.lower() in {name.lower() for _, name in names}
 
 
 class _State(Enum):
@@ -138,6 +146,12 @@ class Session:
         """Read the rules, after everything that was asked before."""
         judge = partial(audit, self._terms.settings, self._tor.guards)
         return self._ask(Reading(self._numbers, now + ANSWER_TIMEOUT, judge, mend))
+
+    def challenge(self) -> list[Effect]:
+        """Ask for a sign of life, unless one is owed already; any answer is one."""
+        if self._state is _State.CLAIMING:
+            return []
+        return [Transmit(self.handle, ((next(self._numbers), Fence()),))]
 
     def probe(self, wish: Probe) -> list[Effect]:
         """Send a probe frame; nothing answers it."""

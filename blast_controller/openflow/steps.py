@@ -7,12 +7,18 @@ of a later one refuses, so a controller that was replaced writes nothing. Then i
 left alone, whoever wrote it and when, so that neither a restart of the controller nor a short interruption of the
 control network costs a packet. Only then is it up, and the core hears which forwards it holds.
 
+**Who is a ToR.** Where ToRs show certificates, each proves one datapath: the name in it must be the one configured. A
+second connection of a ToR that is connected does not simply win, for then whoever may connect could take any ToR over:
+it waits while the first one is challenged. An answer within `CHALLENGE` seconds, and the second one is turned away;
+none, and it was the ToR itself, back before its old connection was seen to be dead. A third one is turned away at once.
+
 `session.py` holds the states of a connection, `dialogues.py` what is said on it, `audit.py` what is right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from blast_controller.core.events import DeviceDown, DeviceUp, StepFailed
@@ -31,7 +37,19 @@ from blast_controller.openflow.vocabulary import (
     Probe,
     ProbeArrived,
     Read,
+    TurnAway,
 )
+
+CHALLENGE = 2.0
+"""Seconds for a sign of life on the first connection of a ToR while a second one waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A second connection of a ToR, until when the first one has time to answer."""
+
+    session: Session
+    until: float
 
 
 class Steps:
@@ -42,23 +60,36 @@ class Steps:
     terms : what holds for every ToR.
     optical_ports : the optical ports of each known datapath; others are never written to.
     group_network : the range of group addresses, e.g. 239.77.0.0/16.
+    certificates : the name that each ToR's certificate must bear; those that are not in it need none.
     """
 
-    def __init__(self, terms: Terms, optical_ports: Mapping[int, Sequence[int]], group_network: IPv4Network) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        optical_ports: Mapping[int, Sequence[int]],
+        group_network: IPv4Network,
+        certificates: Mapping[int, str] | None = None,
+    ) -> None:
         self._terms = terms
+        names = certificates or {}
         self._tors = {
-            datapath: Tor(datapath, tuple(ports), guards(terms.settings, ports, group_network))
+            datapath: Tor(datapath, tuple(ports), guards(terms.settings, ports, group_network), names.get(datapath))
             for datapath, ports in sorted(optical_ports.items())
         }
         self._numbers = transaction_ids()
         self._sessions: dict[object, Session] = {}
         self._current: dict[int, Session] = {}
+        self._waiting: dict[int, _Waiting] = {}
         self._told: dict[int, str] = {}
         self._earliest: float | None = None
 
     def knows(self, datapath: int) -> bool:
         """Whether `datapath` is one of ours."""
         return datapath in self._tors
+
+    def serves(self, session: object) -> bool:
+        """Whether a connection is that of one of our ToRs, or waits to become it."""
+        return session in self._sessions or any(waiting.session.handle is session for waiting in self._waiting.values())
 
     def receive(self, happened: Input, now: float) -> list[Effect]:
         """The effects of one input."""
@@ -70,7 +101,7 @@ class Steps:
             case _ if session := self._sessions.get(happened.session):
                 effects = self._said(session, happened, now)
             case _:
-                return []
+                effects = self._said_while_waiting(happened)
         return self._without_repetitions(effects)
 
     def expire(self, now: float) -> list[Effect]:
@@ -78,7 +109,13 @@ class Steps:
         if self._earliest is None or now < self._earliest:
             return []
         effects = [e for session in list(self._sessions.values()) for e in self._kept(session, session.expire(now))]
+        late = [datapath for datapath, waiting in self._waiting.items() if waiting.until <= now]
+        for datapath in late:
+            if (old := self._current.get(datapath)) is not None:
+                effects += self._kept(old, old.hang_up("the switch opened a new connection, and is silent on this one"))
+            effects += self._admit(datapath, now)
         deadlines = [session.deadline() for session in self._sessions.values()]
+        deadlines += [waiting.until for waiting in self._waiting.values()]
         self._earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
         return self._without_repetitions(effects)
 
@@ -90,12 +127,41 @@ class Steps:
         tor = self._tors.get(connected.datapath)
         if tor is None:
             return []
-        effects: list[Effect] = []
-        if (old := self._current.get(tor.datapath)) is not None:
-            effects += self._kept(old, old.hang_up("the switch opened a new connection"))
+        name = f"ToR {tor.datapath:016x}"
+        if not tor.is_proved_by(connected.names):
+            return [
+                TurnAway(connected.session, f"says that it is {name}, but shows no certificate of {tor.certificate}")
+            ]
+        if tor.datapath in self._waiting:
+            return [TurnAway(connected.session, f"is a third connection of {name}")]
         session = Session(connected, tor, self._terms, self._numbers)
-        self._sessions[connected.session] = self._current[tor.datapath] = session
-        return effects + self._kept(session, session.begin(now))
+        old = self._current.get(tor.datapath)
+        if old is None:
+            return self._begin(session, now)
+        self._waiting[tor.datapath] = _Waiting(session, now + CHALLENGE)
+        self._earliest = min(now + CHALLENGE, self._earliest or now + CHALLENGE)
+        return self._kept(old, old.challenge())
+
+    def _begin(self, session: Session, now: float) -> list[Effect]:
+        self._sessions[session.handle] = self._current[session.datapath] = session
+        return self._kept(session, session.begin(now))
+
+    def _admit(self, datapath: int, now: float) -> list[Effect]:
+        """Let the second connection of a ToR, if there is one, be its connection."""
+        waiting = self._waiting.pop(datapath, None)
+        return [] if waiting is None else self._begin(waiting.session, now)
+
+    def _said_while_waiting(self, happened: Input) -> list[Effect]:
+        """What is heard on a second connection: that it is gone, and how its ports are."""
+        waiting = next(
+            (w for w in self._waiting.values() if w.session.handle is getattr(happened, "session", None)), None
+        )
+        match happened:
+            case Lost() if waiting is not None:
+                del self._waiting[waiting.session.datapath]
+            case PortReported() if waiting is not None:
+                waiting.session.hears(happened)
+        return []
 
     def _wished(self, wish: Command | Read | Probe, now: float) -> list[Effect]:
         match wish:
@@ -113,15 +179,24 @@ class Steps:
                 return []
 
     def _said(self, session: Session, happened: Input, now: float) -> list[Effect]:
+        if isinstance(happened, Lost):
+            return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
+        effects = self._answers_the_challenge(session)
         match happened:
-            case Lost(_, reason):
-                return self._kept(session, session.end(reason))
             case Demoted() | Nonsense() | PortReported() | ProbeArrived():
-                return self._kept(session, session.hears(happened))
-            case Connected() | Command() | Read() | Probe():
-                return []
+                return effects + self._kept(session, session.hears(happened))
+            case Connected() | Command() | Read() | Probe() | Lost():
+                return effects
             case answer:
-                return self._kept(session, session.answered(answer, now))
+                return effects + self._kept(session, session.answered(answer, now))
+
+    def _answers_the_challenge(self, session: Session) -> list[Effect]:
+        waiting = self._waiting.pop(session.datapath, None)
+        if waiting is None:
+            return []
+        return [
+            TurnAway(waiting.session.handle, f"is a second connection of ToR {session.datapath:016x}: the first lives")
+        ]
 
     def _kept(self, session: Session, effects: list[Effect]) -> list[Effect]:
         """Note what has become of a session: when it is next due, or that it is gone."""

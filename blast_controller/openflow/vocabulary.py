@@ -19,6 +19,7 @@ from blast_controller.core.events import (
     TableObserved,
 )
 from blast_controller.openflow.rules import Operation, Rule, Stray
+from blast_controller.tls import CertificateNames
 
 # ------------------------------------------------------------------------------------- inputs: what a ToR says
 
@@ -34,11 +35,13 @@ class PortState:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A ToR finished its handshake on `session` and has these ports."""
+    """A ToR finished its handshake on `session`, says that it is `datapath`, and has these ports."""
 
     session: object
     datapath: int
     ports: tuple[PortState, ...] = ()
+    names: CertificateNames = frozenset()
+    """What its certificate says of it; nothing without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,15 @@ class HangUp:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class TurnAway:
+    """Close `session`, which is not, or not now, the ToR that it says it is; the core need not know."""
+
+    session: object
+    reason: str
+
+
 Event = DeviceUp | DeviceDown | StepConfirmed | StepFailed | TableObserved | PortChanged | ProbeSeen
-Effect = Transmit | HangUp | Event
+Effect = Transmit | HangUp | TurnAway | Event
 StepKey = tuple[int, int]
 """(reservation, step)"""

@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 
 from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
 from blast_controller.rpc.tokens import digest_of
-
-CertificateNames = frozenset[tuple[str, str]]
-"""What a client certificate says of its owner: ("common_name", "spark-1"), ("dns_name", "spark-1.example") …"""
-
+from blast_controller.tls import CertificateNames
 
 MINIMUM_ROLE: Mapping[str, Role | None] = {
     # None: whoever can connect. A client must be able to ask whether it needs to log in, and then to do so.

@@ -20,12 +20,12 @@ from typing import Any, cast
 from thrift.Thrift import TApplicationException
 
 from blast_controller.places import Places
-from blast_controller.rpc.certificates import certificate_names
 from blast_controller.rpc.connection import Connection, Guard, Handler
 from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
 from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMessage
 from blast_controller.rpc.frames import FRAME_BYTES, FrameDecoder
 from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.tls import certificate_names
 
 _log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ import itertools
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -132,18 +133,43 @@ def test_a_switch_that_comes_back_before_its_old_connection_is_dead(process: Con
         process.apply(tor, STEP)
         old.until_barrier()
         with FakeSwitch(process.port, tor) as new:
-            # In the same run nothing is wiped: what the switch kept goes on working.
+            # It waits until the first one has been silent. In the same run nothing is wiped: what the switch kept goes
+            # on working.
             assert _commands(new.prepare()) == [ADD, ADD, ADD]
-            assert process.expect(event="DeviceDown", device=tor)["reason"] == "the switch opened a new connection"
+            process.expect(event="DeviceDown", device=tor)
             process.expect(event="StepFailed", device=tor, reservation=7)
             process.expect(event="DeviceUp", device=tor)
             with pytest.raises((EOFError, ConnectionError)):
-                old.until_barrier()
+                while True:
+                    old.until_barrier()
             process.expect_none(0.3, event="DeviceDown", device=tor)
             process.apply(tor, change(8, 1, add=STEP["add"]))
             _, barrier = new.until_barrier()
             new.send(BARRIER_REPLY, barrier)
             process.expect(event="StepConfirmed", device=tor, reservation=8)
+
+
+def test_a_second_connection_does_not_take_a_tor_over(framework: str, tmp_path: Path) -> None:
+    """Whoever can connect could otherwise take any ToR over by saying its number."""
+    settings = {"step_timeout": 60.0, "echo_interval": 60.0}
+    with (
+        controller(framework, tmp_path, {1: [9]}, **settings) as own,
+        FakeSwitch(own.port, 1) as first,
+        FakeSwitch(own.port, 1) as second,
+        ThreadPoolExecutor(1) as beside,
+    ):
+        first.prepare()
+        own.expect(event="DeviceUp", device=1)
+        ended = beside.submit(second.until_barrier)
+        _, challenge = first.until_barrier()
+        first.send(BARRIER_REPLY, challenge)
+        with pytest.raises((EOFError, ConnectionError)):
+            ended.result()
+        own.apply(1, STEP)
+        _, barrier = first.until_barrier()
+        first.send(BARRIER_REPLY, barrier)
+        own.expect(event="StepConfirmed", device=1, reservation=7)
+        own.expect_none(0.0, event="DeviceDown", device=1)
 
 
 NONSENSE = {

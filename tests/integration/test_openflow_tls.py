@@ -105,6 +105,23 @@ def test_a_tor_that_shows_its_certificate_is_served(process: ControllerProcess, 
     _serve(process, papers, tor)
 
 
+def test_a_certificate_proves_the_one_tor_whose_name_it_bears(framework: str, papers: Papers, tmp_path: Path) -> None:
+    known = {1: [9], 2: [9]}
+    names = {1: "tor-one.example", 2: "0000000000000002"}
+    with controller(framework, tmp_path, known, tls=papers.settings(), certificates=names) as own:
+        one = papers.own.issue("/CN=x", "DNS:TOR-ONE.example")
+        two = papers.own.issue("/CN=0000000000000002")
+        for pair, datapath in ((one, 2), (two, 1)):
+            with pytest.raises(REFUSED), FakeSwitch(own.port, datapath, tls=papers.context(pair)) as switch:
+                switch.until_barrier()
+            assert eventually(lambda: any("shows no certificate of" in line for line in own.logged()))
+        for pair, datapath in ((one, 1), (two, 2)):
+            with FakeSwitch(own.port, datapath, tls=papers.context(pair)) as switch:
+                switch.prepare()
+                own.expect(event="DeviceUp", device=datapath)
+        own.expect_none(0.0, event="DeviceDown", device=3)
+
+
 @pytest.mark.parametrize("kind", ["none", "of another CA", "expired"])
 def test_a_certificate_that_proves_nothing_is_refused(
     process: ControllerProcess, papers: Papers, tor: int, kind: str

@@ -126,7 +126,7 @@ def test_a_reload_takes_a_token_away_from_open_connections_too(controller: Contr
 
 def test_switches_connect_by_tls_and_a_reload_shows_them_a_new_certificate(controller: Controller) -> None:
     first, second = (controller.authority.issue("/CN=controller", "IP:127.0.0.1") for _ in range(2))
-    tor = controller.authority.issue("/CN=tor")
+    tor = controller.authority.issue("/CN=tor", "DNS:0000000000000001")
     text = controller.config.read_text()
     tls = f'[openflow]\nprivate_key = "{first.key}"\nswitch_ca = "{controller.authority.cert}"\n'
     controller.config.write_text(f'{text}\n{tls}certificate = "{first.cert}"\n')
@@ -143,6 +143,23 @@ def test_switches_connect_by_tls_and_a_reload_shows_them_a_new_certificate(contr
     first.key.write_text(second.key.read_text())
     controller.reload()
     assert eventually(lambda: _certificate_at(port, context) == second.cert.read_text())
+
+
+def test_a_tor_s_certificate_is_no_other_tor_s(controller: Controller) -> None:
+    """Whoever took the key of one switch could otherwise say that it is any switch."""
+    pair = controller.authority.issue("/CN=controller", "IP:127.0.0.1")
+    tls = f'[openflow]\nprivate_key = "{pair.key}"\nswitch_ca = "{controller.authority.cert}"\n'
+    controller.config.write_text(f'{controller.config.read_text()}\n{tls}certificate = "{pair.cert}"\n')
+    controller.start()
+    port = int(controller.openflow.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=str(controller.authority.cert))
+    other = controller.authority.issue("/CN=0000000000000002")
+    context.load_cert_chain(other.cert, other.key)
+    with FakeSwitch(port, 1, tls=context) as switch, pytest.raises((EOFError, ConnectionError, ssl.SSLError)):
+        switch.until_barrier()
+    with controller.client(controller.operator) as operator:
+        assert not operator.fabric().racks[0].connected
+    assert eventually(lambda: "shows no certificate of 0000000000000001" in controller.log.read_text())
 
 
 def _certificate_at(port: int, context: ssl.SSLContext) -> str:

@@ -39,6 +39,7 @@ from blast_controller.openflow.vocabulary import (
     RulesRead,
     SendProbe,
     Transmit,
+    TurnAway,
 )
 
 TIMEOUT = 2.0
@@ -57,6 +58,7 @@ class Switches(RuleBasedStateMachine):
         self.steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: [9], 2: [9]}, GROUPS)
         self.now = 100.0
         self.sessions: dict[int, object] = {}
+        self.waiting: dict[int, object] = {}
         self.dead: list[object] = []
         self.received: dict[object, list[tuple[int, Message]]] = {}
         self.master: set[object] = set()
@@ -73,9 +75,15 @@ class Switches(RuleBasedStateMachine):
             match effect:
                 case Transmit(session, messages):
                     assert session not in self.dead
+                    self.sessions |= {d: s for d, s in self.waiting.items() if s is session}
+                    self.waiting = {d: s for d, s in self.waiting.items() if s is not session}
                     kinds = {type(message) for _, message in messages}
                     assert session in self.master or kinds == {Claim}, "written to before the role was ours"
                     self.received[session] += messages
+                case TurnAway(session):
+                    assert not self.received[session], "nothing was said to it"
+                    self.dead.append(session)
+                    self.waiting = {d: s for d, s in self.waiting.items() if s is not session}
                 case HangUp(session):
                     self.dead.append(session)
                     self.sessions = {d: s for d, s in self.sessions.items() if s is not session}
@@ -93,9 +101,24 @@ class Switches(RuleBasedStateMachine):
     def connect(self, datapath: int) -> None:
         session = object()
         self.received[session] = []
-        self.sessions[datapath] = session
+        first, third = datapath not in self.sessions, datapath in self.waiting
+        if first:
+            self.sessions[datapath] = session
+        elif datapath != 3 and not third:
+            self.waiting[datapath] = session
+        up = dict(self.up)
         self.give(Connected(session, datapath))
-        assert bool(self.received[session]) == (datapath != 3)
+        assert bool(self.received[session]) == (datapath != 3 and first)
+        assert up == self.up, "nobody takes a ToR over by connecting"
+        assert (session in self.dead) == third
+
+    @rule(datapath=st.sampled_from([1, 2]))
+    def lose_the_second(self, datapath: int) -> None:
+        if session := self.waiting.pop(datapath, None):
+            self.dead.append(session)
+            before = dict(self.up)
+            self.give(Lost(session, "cut"))
+            assert before == self.up
 
     @rule(datapath=st.sampled_from([1, 2]))
     def lose(self, datapath: int) -> None:
@@ -202,7 +225,9 @@ class Switches(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "answers"):
-            self.wait(TIMEOUT + ANSWER_TIMEOUT)
+            for _ in range(2):
+                # A second connection is made use of when the first one has been silent, and is silent in its turn.
+                self.wait(TIMEOUT + ANSWER_TIMEOUT)
             assert all(self.answers[step] == 1 for step in self.asked)
             assert self.steps.next_deadline() is None
 

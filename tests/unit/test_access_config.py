@@ -11,6 +11,7 @@ import pytest
 from blast_client.command import main
 from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
 from blast_controller.config import Config, ConfigError, parse
+from blast_controller.config_openflow import required_names
 from blast_controller.config_section import is_loopback
 from blast_controller.core.settings import TenantLimits
 from blast_controller.rpc.access import OPEN_POLICY
@@ -278,3 +279,15 @@ def test_check_reads_the_files_and_says_who_may_connect(protected, tmp_path, cap
     file.write_text(OUTSIDE + RACK)
     assert main(["controller", "check", "--config", str(file)]) == 2
     assert "reached from other machines" in capsys.readouterr().err
+
+
+def test_the_certificate_of_a_tor_bears_its_configured_name_or_its_datapath():
+    by_name = f'certificate_names = {{ "{1:016x}" = "tor1.example" }}\n'
+    with_ca = f'[openflow]\n{TLS}switch_ca = "/ca"\n'
+    assert required_names(config(with_ca).openflow, [1, 2]) == {1: f"{1:016x}", 2: f"{2:016x}"}
+    assert required_names(config(with_ca + by_name).openflow, [1, 2]) == {1: "tor1.example", 2: f"{2:016x}"}
+    assert required_names(config(f"[openflow]\n{TLS}").openflow, [1]) is None
+    with pytest.raises(ConfigError, match=r"give openflow\.switch_ca"):
+        config(f"[openflow]\n{by_name}")
+    with pytest.raises(ConfigError, match="no rack has"):
+        config(with_ca + by_name.replace(f"{1:016x}", f"{7:016x}"))

@@ -30,7 +30,7 @@ def changed(*replacements: tuple[str, str]) -> str:
         ([("loop_leaf = false", "loop_leaf = true"), ("directional = false", "directional = true")], ["loop_leaf"]),
         (
             [
-                ('light_check = "off"', 'light_check = "before_grant"'),
+                ('# light_check = "before_grant"', 'light_check = "under_traffic"'),
                 ("# sensitivity_dbm = -15.8", "sensitivity_dbm = -30.1"),
             ],
             ["dark_dbm", "sensitivity_dbm"],

@@ -46,7 +46,7 @@ def configured(name: str, settings: Mapping[str, Any]) -> Dialect:
     return replace(dialect, **changes)
 
 
-_FIXED = ("name", "port", "wire", "deadlines")
+_FIXED = ("name", "port", "wire", "deadlines", "light_check")
 """What is no setting of a configuration: it has these elsewhere, or not at all."""
 
 

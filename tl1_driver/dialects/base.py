@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tl1_driver.alarms import LEAVING, Alarm, Row, read_rows
 from tl1_driver.circuits import Circuit, CircuitState, Port
@@ -16,12 +17,18 @@ from tl1_driver.payload import quote
 from tl1_driver.procedure import Procedure
 from tl1_driver.session import Deadlines, Wire
 
+LightCheckTime = Literal["off", "before_grant", "under_traffic"]
+"""A switch may not measure power, measure it always, or only while data flows."""
+
 _LONGEST_CTAG = "9" * 9
 
 
 @dataclass(frozen=True)
 class Dialect(ABC):
     """One vendor's TL1. `port` is the TCP port, `keepalive` the seconds of silence after which to ask for a sign.
+
+    `light_check` is when to look for light at the leaves of a tree where nobody has said otherwise: `before_grant` with
+    switches that measure power at every port, `off` where monitors are an option that a unit may lack.
 
     What takes commands is a procedure (`procedure.py`). A switch limits the length of commands: circuits go out in
     as few as fit, in the order in which they were given.
@@ -32,6 +39,7 @@ class Dialect(ABC):
     wire: Wire = field(default_factory=Wire)
     deadlines: Deadlines = field(default_factory=Deadlines)
     keepalive: float = 60.0
+    light_check: LightCheckTime = "off"
 
     @abstractmethod
     def input_name(self, number: int) -> str:

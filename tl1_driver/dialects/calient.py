@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tl1_driver.circuits import ENTERED, Circuit, CircuitState, Port
-from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.dialects.base import Dialect, LightCheckTime, power
 from tl1_driver.errors import Denied, InvalidCommand, MalformedAnswer, PartlyDone, TimedOut, Withheld
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters, unquote
@@ -44,6 +44,7 @@ class Calient(Dialect):
 
     name: str = "calient"
     port: int = 3082
+    light_check: LightCheckTime = "before_grant"
     names: tuple[str, ...] = ()
     group: str = "BLAST"
     poll_seconds: float = 0.02

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tl1_driver.circuits import Circuit, CircuitState, Port
-from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.dialects.base import Dialect, LightCheckTime, power
 from tl1_driver.errors import InvalidCommand, MalformedAnswer
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters
@@ -46,6 +46,7 @@ class Glimmerglass(Dialect):
 
     name: str = "glimmerglass"
     port: int = 10033
+    light_check: LightCheckTime = "before_grant"
     wire: Wire = field(default_factory=lambda: Wire(terminator=b";\n"))
 
     def input_name(self, number: int) -> str:

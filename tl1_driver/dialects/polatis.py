@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tl1_driver.circuits import Circuit, CircuitState, Port
-from tl1_driver.dialects.base import Dialect, power
+from tl1_driver.dialects.base import Dialect, LightCheckTime, power
 from tl1_driver.errors import InvalidCommand, MalformedAnswer, PartlyDone, Withheld
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters, quote, unquote
@@ -33,6 +33,7 @@ class Polatis(Dialect):
 
     name: str = "polatis"
     port: int = 3082
+    light_check: LightCheckTime = "off"
     inputs: int = 0
     outputs: int = 0
     output_first: bool = False

@@ -1,0 +1,57 @@
+"""What looking for light adds to a grant: the real daemon, one request outstanding, each dialect's emulated switch with
+its vendor's switching time, light at every output. The three settings of `light_check` take turns, round after round.
+
+    .venv/bin/python benchmarks/light_check.py --rounds 3 --requests 60
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections import defaultdict
+
+from control_plane import load
+from control_plane_rig import Rig, Size
+
+from tl1_driver.dialects import DIALECTS
+
+SETTINGS = ("off", "before_grant", "under_traffic")
+USUAL = ["glimmerglass", "calient", "polatis"]
+RACKS = 8
+VENDORS_TIME = -1.0
+
+
+def grants(dialect: str, setting: str, requests: int) -> dict[str, float]:
+    """The latency of grants in milliseconds, as the load generator tells it."""
+    size = Size(RACKS, RACKS, VENDORS_TIME, keep_warm_ms=0, dialect=dialect, light_check=setting)
+    with Rig(size) as rig:
+        figures: dict[str, float] = load(rig, "one", racks=RACKS, jobs=1, requests=requests)["grant_ms"]
+    return figures
+
+
+def main() -> None:
+    """Print one JSON line for each dialect and setting: the median over the rounds of each figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=60)
+    parser.add_argument(
+        "--dialects", nargs="+", choices=sorted(DIALECTS), default=["glimmerglass", "calient", "polatis"]
+    )
+    options = parser.parse_args()
+    for dialect in options.dialects:
+        found: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
+        for _ in range(options.rounds):
+            for setting in SETTINGS:
+                found[setting].append(grants(dialect, setting, options.requests))
+        for setting, rounds in found.items():
+            told = {name: round(statistics.median(one[name] for one in rounds), 2) for name in ("p50", "p99")}
+            default = setting == DIALECTS[dialect].light_check
+            line = {"dialect": dialect, "light_check": setting, "default": default, "grant_ms": told}
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
