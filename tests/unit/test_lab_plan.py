@@ -65,9 +65,9 @@ def test_configuration_is_what_the_controller_reads():
         "step_timeout_ms": 2000,
     }
     assert config["fabric"] == {"light_rate_gbps": 0.1}
-    assert config["optical_switch"] == [
-        {"name": "ocs1", "address": "127.0.0.1:10033", "dialect": "glimmerglass", "inputs": 16, "outputs": 16}
-    ]
+    assert config["journal"] == {"in_memory": True}
+    switch = {"name": "ocs1", "address": "127.0.0.1:10033", "dialect": "glimmerglass", "inputs": 16, "outputs": 16}
+    assert config["optical_switch"] == [switch | {"light_check": "off"}]
     assert config["rack"][0] == {
         "name": "r1",
         "datapath": "0000000000000001",
