@@ -3401,14 +3401,16 @@ class DrainStatus(object):
 
     Attributes:
      - draining
-     - active
+     - active: Parts that have light, or are getting it.
+     - pending: Parts that were admitted and wait: they are served, drained or not.
 
     """
 
 
-    def __init__(self, draining=None, active=None,):
+    def __init__(self, draining=None, active=None, pending=None,):
         self.draining = draining
         self.active = active
+        self.pending = pending
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3429,6 +3431,11 @@ class DrainStatus(object):
                     self.active = iprot.readI32()
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.pending = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3446,6 +3453,10 @@ class DrainStatus(object):
         if self.active is not None:
             oprot.writeFieldBegin('active', TType.I32, 2)
             oprot.writeI32(self.active)
+            oprot.writeFieldEnd()
+        if self.pending is not None:
+            oprot.writeFieldBegin('pending', TType.I32, 3)
+            oprot.writeI32(self.pending)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3469,6 +3480,80 @@ class DrainStatus(object):
         return not (self == other)
 
 
+class NotCompared(object):
+    """
+    A device, or a reservation on one, that was not compared with what it should hold.
+
+    Attributes:
+     - what
+     - reason
+
+    """
+
+
+    def __init__(self, what=None, reason=None,):
+        self.what = what
+        self.reason = reason
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.what = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.reason = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('NotCompared')
+        if self.what is not None:
+            oprot.writeFieldBegin('what', TType.STRING, 1)
+            oprot.writeString(self.what.encode('utf-8') if sys.version_info[0] == 2 else self.what)
+            oprot.writeFieldEnd()
+        if self.reason is not None:
+            oprot.writeFieldBegin('reason', TType.STRING, 2)
+            oprot.writeString(self.reason.encode('utf-8') if sys.version_info[0] == 2 else self.reason)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.what is None:
+            raise TProtocolException(message='Required field what is unset!')
+        if self.reason is None:
+            raise TProtocolException(message='Required field reason is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class ReconcileReport(object):
     """
     Feature "reconcile".
@@ -3477,14 +3562,18 @@ class ReconcileReport(object):
      - dryRun
      - commands
      - foreign
+     - compared: The devices that were read, as `elements` names them: of no other anything is said.
+     - notCompared: All that was not compared: devices that are away, reservations that are being changed.
 
     """
 
 
-    def __init__(self, dryRun=None, commands=None, foreign=None,):
+    def __init__(self, dryRun=None, commands=None, foreign=None, compared=None, notCompared=None,):
         self.dryRun = dryRun
         self.commands = commands
         self.foreign = foreign
+        self.compared = compared
+        self.notCompared = notCompared
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3520,6 +3609,27 @@ class ReconcileReport(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.LIST:
+                    self.compared = []
+                    (_etype190, _size187) = iprot.readListBegin()
+                    for _i191 in range(_size187):
+                        _elem192 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.compared.append(_elem192)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.LIST:
+                    self.notCompared = []
+                    (_etype196, _size193) = iprot.readListBegin()
+                    for _i197 in range(_size193):
+                        _elem198 = NotCompared()
+                        _elem198.read(iprot)
+                        self.notCompared.append(_elem198)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3537,15 +3647,29 @@ class ReconcileReport(object):
         if self.commands is not None:
             oprot.writeFieldBegin('commands', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
-            for iter187 in self.commands:
-                oprot.writeString(iter187.encode('utf-8') if sys.version_info[0] == 2 else iter187)
+            for iter199 in self.commands:
+                oprot.writeString(iter199.encode('utf-8') if sys.version_info[0] == 2 else iter199)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
             oprot.writeFieldBegin('foreign', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
-            for iter188 in self.foreign:
-                oprot.writeString(iter188.encode('utf-8') if sys.version_info[0] == 2 else iter188)
+            for iter200 in self.foreign:
+                oprot.writeString(iter200.encode('utf-8') if sys.version_info[0] == 2 else iter200)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.compared is not None:
+            oprot.writeFieldBegin('compared', TType.LIST, 4)
+            oprot.writeListBegin(TType.STRING, len(self.compared))
+            for iter201 in self.compared:
+                oprot.writeString(iter201.encode('utf-8') if sys.version_info[0] == 2 else iter201)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.notCompared is not None:
+            oprot.writeFieldBegin('notCompared', TType.LIST, 5)
+            oprot.writeListBegin(TType.STRUCT, len(self.notCompared))
+            for iter202 in self.notCompared:
+                iter202.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3650,14 +3774,16 @@ class FibreReport(object):
     """
     Attributes:
      - faults
-     - skipped
+     - skipped: What was not probed: "ELEMENT: why".
+     - probed: How many elements were probed: of no other anything is said.
 
     """
 
 
-    def __init__(self, faults=None, skipped=None,):
+    def __init__(self, faults=None, skipped=None, probed=None,):
         self.faults = faults
         self.skipped = skipped
+        self.probed = probed
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -3671,22 +3797,27 @@ class FibreReport(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.faults = []
-                    (_etype192, _size189) = iprot.readListBegin()
-                    for _i193 in range(_size189):
-                        _elem194 = FibreFault()
-                        _elem194.read(iprot)
-                        self.faults.append(_elem194)
+                    (_etype206, _size203) = iprot.readListBegin()
+                    for _i207 in range(_size203):
+                        _elem208 = FibreFault()
+                        _elem208.read(iprot)
+                        self.faults.append(_elem208)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.skipped = []
-                    (_etype198, _size195) = iprot.readListBegin()
-                    for _i199 in range(_size195):
-                        _elem200 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.skipped.append(_elem200)
+                    (_etype212, _size209) = iprot.readListBegin()
+                    for _i213 in range(_size209):
+                        _elem214 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.skipped.append(_elem214)
                     iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.probed = iprot.readI32()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3702,16 +3833,20 @@ class FibreReport(object):
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
-            for iter201 in self.faults:
-                iter201.write(oprot)
+            for iter215 in self.faults:
+                iter215.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
             oprot.writeFieldBegin('skipped', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
-            for iter202 in self.skipped:
-                oprot.writeString(iter202.encode('utf-8') if sys.version_info[0] == 2 else iter202)
+            for iter216 in self.skipped:
+                oprot.writeString(iter216.encode('utf-8') if sys.version_info[0] == 2 else iter216)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.probed is not None:
+            oprot.writeFieldBegin('probed', TType.I32, 3)
+            oprot.writeI32(self.probed)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4165,6 +4300,13 @@ DrainStatus.thrift_spec = (
     None,  # 0
     (1, TType.BOOL, 'draining', None, None, ),  # 1
     (2, TType.I32, 'active', None, None, ),  # 2
+    (3, TType.I32, 'pending', None, None, ),  # 3
+)
+all_structs.append(NotCompared)
+NotCompared.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'what', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'reason', 'UTF8', None, ),  # 2
 )
 all_structs.append(ReconcileReport)
 ReconcileReport.thrift_spec = (
@@ -4172,6 +4314,8 @@ ReconcileReport.thrift_spec = (
     (1, TType.BOOL, 'dryRun', None, None, ),  # 1
     (2, TType.LIST, 'commands', (TType.STRING, 'UTF8', False), None, ),  # 2
     (3, TType.LIST, 'foreign', (TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.LIST, 'compared', (TType.STRING, 'UTF8', False), None, ),  # 4
+    (5, TType.LIST, 'notCompared', (TType.STRUCT, [NotCompared, None], False), None, ),  # 5
 )
 all_structs.append(FibreFault)
 FibreFault.thrift_spec = (
@@ -4184,6 +4328,7 @@ FibreReport.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'faults', (TType.STRUCT, [FibreFault, None], False), None, ),  # 1
     (2, TType.LIST, 'skipped', (TType.STRING, 'UTF8', False), None, ),  # 2
+    (3, TType.I32, 'probed', None, None, ),  # 3
 )
 all_structs.append(ElementStatus)
 ElementStatus.thrift_spec = (

@@ -12,7 +12,14 @@ from blast_api.ttypes import Unsupported
 from blast_client.client import Client
 from blast_client.failures import DONE, FAILED, explain_failure, telling_failures
 from blast_client.json_form import to_json
-from blast_client.operator_views import describe_drain, describe_fibres, describe_reconcile, element_table
+from blast_client.operator_views import (
+    describe_drain,
+    describe_fibres,
+    describe_reconcile,
+    element_table,
+    fibres_status,
+    reconcile_status,
+)
 from blast_client.options import add_command, checked, connect
 from blast_client.units import parse_seconds
 
@@ -123,7 +130,8 @@ def _resume(arguments: argparse.Namespace) -> int:
 def _reconcile(arguments: argparse.Namespace) -> int:
     with connect(arguments, arguments.timeout) as client:
         report = client.reconcile(arguments.dry_run)
-    return _print(arguments, report, describe_reconcile(report))
+    _print(arguments, report, describe_reconcile(report))
+    return reconcile_status(report)
 
 
 @_telling
@@ -131,7 +139,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     with connect(arguments, arguments.timeout) as client:
         report = client.verify_fabric()
     _print(arguments, report, describe_fibres(report))
-    return FAILED if report.faults else DONE
+    return fibres_status(report)
 
 
 @_telling

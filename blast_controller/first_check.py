@@ -56,6 +56,11 @@ def report_lines(report: FibreReport) -> Iterator[Line]:
         yield Line(logging.WARNING, "fibre_fault", f"{fault.element}: {fault.sentence}", known)
     for skipped in report.skipped:
         yield Line(logging.INFO, "fibre_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
+    counts = {"faults": len(report.faults), "probed": report.probed, "skipped": len(report.skipped)}
+    if not report.probed:
+        yield Line(logging.WARNING, "fibres", "the fibres were not checked: nothing could be probed", counts)
+        return
     count = len(report.faults)
     said = f"{count} differ from the configuration" if count else "what was probed is wired as configured"
-    yield Line(logging.INFO, "fibres", f"the fibres were checked: {said}", {"faults": count})
+    told = f"the fibres were checked: {said} ({report.probed} probed, {len(report.skipped)} not)"
+    yield Line(logging.INFO, "fibres", told, counts)

@@ -406,18 +406,37 @@ service Blast {
 }
 
 /** Feature "drain". */
-struct DrainStatus { 1: required bool draining, 2: required i32 active }
+struct DrainStatus {
+  1: required bool draining
+  /** Parts that have light, or are getting it. */
+  2: required i32 active
+  /** Parts that were admitted and wait: they are served, drained or not. */
+  3: optional i32 pending
+}
+
+/** A device, or a reservation on one, that was not compared with what it should hold. */
+struct NotCompared { 1: required string what, 2: required string reason }
 
 /** Feature "reconcile". */
 struct ReconcileReport {
   1: required bool dryRun
   2: required list<string> commands
   3: required list<string> foreign
+  /** The devices that were read, as `elements` names them: of no other anything is said. */
+  4: optional list<string> compared
+  /** All that was not compared: devices that are away, reservations that are being changed. */
+  5: optional list<NotCompared> notCompared
 }
 
 /** Feature "verify": one difference between the config and what probe frames found. */
 struct FibreFault { 1: required string element, 2: required string sentence }
-struct FibreReport { 1: required list<FibreFault> faults, 2: required list<string> skipped }
+struct FibreReport {
+  1: required list<FibreFault> faults
+  /** What was not probed: "ELEMENT: why". */
+  2: required list<string> skipped
+  /** How many elements were probed: of no other anything is said. */
+  3: optional i32 probed
+}
 
 /** A piece of hardware. */
 struct ElementStatus {

@@ -13,15 +13,21 @@ from blast_controller.core.ledger import Ledger
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.probe_circuits import ProbeCircuits
 from blast_controller.core.reservations import Reservations, Seen
+from blast_controller.core.wording import device_name
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What a round found: the commands that were (or, in a dry run, would be) given, and what is not ours."""
+    """What a round found: the commands that were (or, in a dry run, would be) given, and what is not ours.
+
+    That is said of the devices `compared` alone; `not_compared` is everything else, with the reason of each.
+    """
 
     dry_run: bool
     commands: tuple[str, ...]
     foreign: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+    not_compared: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -33,6 +39,17 @@ class _Round:
     stale: set[Device] = field(default_factory=set)
     commands: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
+    not_compared: dict[str, str] = field(default_factory=dict)
+
+    def report(self) -> AuditReport:
+        return AuditReport(
+            self.dry_run,
+            tuple(self.commands),
+            tuple(self.foreign),
+            tuple(sorted(self.compared)),
+            tuple(sorted(self.not_compared.items())),
+        )
 
 
 class Auditor:
@@ -61,8 +78,10 @@ class Auditor:
         self.number += 1
         devices: list[Device] = list(self._fabric.switches)
         devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())
-        present = [device for device in devices if device not in self._ledger.away]
-        self._round = _Round(dry_run, set(present))
+        away = self._ledger.away
+        present = [device for device in devices if device not in away]
+        absent = {device_name(device): f"away: {away[device]}" for device in devices if device in away}
+        self._round = _Round(dry_run, set(present), not_compared=absent)
         for device in present:
             self._outbox.say(ReadDevice(device, dry_run))
         self._conclude()
@@ -72,10 +91,16 @@ class Auditor:
         if self._round is not None:
             self._round.stale |= self._round.unread & self._outbox.devices
 
-    def lost(self, device: Device) -> None:
+    @property
+    def unread(self) -> list[str]:
+        """The devices that the round still waits for."""
+        return sorted(map(device_name, self._round.unread)) if self._round is not None else []
+
+    def lost(self, device: Device, reason: str) -> None:
         """A device will not answer; it is looked at when it returns."""
-        if self._round is not None:
+        if self._round is not None and device in self._round.unread:
             self._round.unread.discard(device)
+            self._round.not_compared[device_name(device)] = f"went away before it answered: {reason}"
             self._conclude()
 
     def observed(self, event: CircuitsObserved | TableObserved) -> Seen | None:
@@ -102,6 +127,10 @@ class Auditor:
         current.foreign += [f"{c.input} to {c.output} on {c.switch}" for c in sorted(self._foreign(seen))]
         for number, step in self._reservations.differences(seen):
             current.commands += describe(number, step)
+        name = device_name(event.device)
+        current.compared.append(name)
+        for number in self._reservations.undecided(seen):
+            current.not_compared[f"reservation {number} on {name}"] = "a change of it is on its way"
         return seen
 
     def note_foreign(self, seen: Seen) -> None:
@@ -115,8 +144,7 @@ class Auditor:
 
     def _conclude(self) -> None:
         if self._round is not None and not self._round.unread:
-            report = AuditReport(self._round.dry_run, tuple(self._round.commands), tuple(self._round.foreign))
-            self._outbox.say(Announce(self.number, report))
+            self._outbox.say(Announce(self.number, self._round.report()))
             self._round = None
 
 

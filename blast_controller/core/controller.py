@@ -207,6 +207,11 @@ class Core:
         return self._auditor.number
 
     @property
+    def audit_waits_for(self) -> list[str]:
+        """The devices that the audit that runs now has not read yet."""
+        return self._auditor.unread
+
+    @property
     def fibre_topic(self) -> str:
         """The topic under which the report of the latest fibre check is, or was, announced."""
         return self._fibres.topic
@@ -286,7 +291,7 @@ class Core:
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
         self.ledger.note_away(event.device, event.reason)
-        self._auditor.lost(event.device)
+        self._auditor.lost(event.device, event.reason)
         self._fibres.on_device_down(event, now)
 
     def _on_observed(self, event: CircuitsObserved | TableObserved, now: float) -> None:

@@ -26,6 +26,7 @@ from blast_controller.core.fabric import OpticalPort, Splitter
 from blast_controller.core.fibre_judge import FibreFault, judge
 from blast_controller.core.fibre_survey import FibreMap, Pair, Round, Survey, survey
 from blast_controller.core.state import State
+from blast_controller.core.static_tree import static_element
 from blast_controller.core.timers import ClearAgain, ProbeDue
 
 TIMES_SENT = 4
@@ -36,10 +37,11 @@ MOST_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class FibreReport:
-    """What is not wired as configured, and the elements that were not probed, each with the reason."""
+    """What is not wired as configured, the elements that were not probed, each with the reason, and how many were."""
 
     faults: tuple[FibreFault, ...]
     skipped: tuple[str, ...]
+    probed: int = 0
 
 
 class _Phase(Enum):
@@ -79,7 +81,13 @@ class _Run:
     begin_by: float | None
     bench: _Bench | None = None
     faults: list[FibreFault] = field(default_factory=list)
+    probed: set[str] = field(default_factory=set)
     skipped: dict[str, str] = field(default_factory=dict)
+
+    def report(self) -> FibreReport:
+        skipped = tuple(f"{element}: {reason}" for element, reason in self.skipped.items())
+        return FibreReport(tuple(self.faults), skipped, len(self.probed))
+
     tries: Counter[str] = field(default_factory=Counter)
 
 
@@ -188,8 +196,9 @@ class FibreCheck:
         while run.switches and run.bench is None:
             self._begin(run, run.switches.pop(0), now)
         if run.bench is None:
-            skipped = tuple(f"{element}: {reason}" for element, reason in run.skipped.items())
-            self._state.outbox.say(Announce(self.topic, FibreReport(tuple(run.faults), skipped)))
+            fixed = self._state.fabric.static_trees
+            self._skip(map(static_element, fixed), "its fibres are fixed: there is no switch to probe them through")
+            self._state.outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
     def _begin(self, run: _Run, switch: str, now: float) -> None:
@@ -246,6 +255,8 @@ class FibreCheck:
     def _conclude(self, bench: _Bench, found: FibreMap, now: float) -> None:
         if self._run is not None:
             self._run.faults += judge(found)
+            self._run.probed |= {port.element for port in found.ports}
+            self._run.probed |= {splitter.element for splitter in found.probed_splitters}
         if not found.probed_splitters:
             self._skip((splitter.element for splitter in bench.splitters), "no port passes light to probe it through")
         self._clear(bench, now)

@@ -17,7 +17,7 @@ from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import static_element
-from blast_controller.core.wording import are, listed, moment
+from blast_controller.core.wording import are, device_name, listed, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Obstacles:
         """The name of a device that is away."""
         if device not in self._ledger.away:
             return None
-        return f"switch:{device}" if isinstance(device, str) else f"tor:{device:016x}"
+        return device_name(device)
 
     def _who(self, reservation: Reservation) -> str:
         tenant, key = reservation.request

@@ -387,6 +387,16 @@ class Reservations:
 
         Reservations that the device has still to answer for are left out: what was seen is older than that answer.
         """
+        return [(number, step) for number, step in self._differing(seen) if not self._in_movement(number, seen.device)]
+
+    def undecided(self, seen: Seen) -> list[int]:
+        """The reservations that differ, but that the device has still to answer for."""
+        return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
+
+    def _in_movement(self, number: int, device: Device) -> bool:
+        return number in self.live and device in self.live[number].waiting
+
+    def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
         rules = seen.by_reservation()
         found = []
         for reservation in self.live.values():
@@ -396,7 +406,7 @@ class Reservations:
             still = seen.circuits - self._taken_from(reservation)
             present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
             step = step_between(present, reservation.wanted.on(seen.device))
-            if step.devices and seen.device not in reservation.waiting:
+            if step.devices:
                 found.append((reservation.id, step))
         found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
         return found

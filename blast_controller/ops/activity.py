@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 from blast_controller.core.events import (
-    Device,
     DeviceDown,
     DeviceUp,
     PortChanged,
@@ -19,6 +18,7 @@ from blast_controller.core.events import (
 )
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind, Grant, RequestEvent, RequestKey
+from blast_controller.core.wording import device_name
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")
@@ -147,11 +147,6 @@ def _(event: PortChanged) -> Line:
     if event.up:
         return Line(logging.INFO, "port_up", f"{name} has its link", known)
     return Line(logging.WARNING, "port_down", f"{name} has lost its link", known)
-
-
-def device_name(device: Device) -> str:
-    """A device as `blast element list` names it."""
-    return f"switch:{device}" if isinstance(device, str) else f"tor:{device:016x}"
 
 
 # ------------------------------------------------------------------------------------------------------ drift

@@ -28,6 +28,7 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
+from blast_controller.core.wording import device_name
 
 T = TypeVar("T")
 
@@ -286,22 +287,25 @@ def elements(core: Core) -> list[ttypes.ElementStatus]:
         found.append(ttypes.ElementStatus(name, state, reason, holder))
     for switch in core.fabric.switches:
         away = ledger.away.get(switch)
-        found.append(ttypes.ElementStatus(f"switch:{switch}", "away" if away else "free", away))
+        found.append(ttypes.ElementStatus(device_name(switch), "away" if away else "free", away))
     for datapath in sorted({rack.datapath for rack in core.fabric.racks.values()}):
         away = ledger.away.get(datapath)
-        found.append(ttypes.ElementStatus(f"tor:{datapath:016x}", "away" if away else "free", away))
+        found.append(ttypes.ElementStatus(device_name(datapath), "away" if away else "free", away))
     return found
 
 
 def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
     """What a round of reading the devices found."""
-    return ttypes.ReconcileReport(report.dry_run, list(report.commands), list(report.foreign))
+    not_compared = [ttypes.NotCompared(what, reason) for what, reason in report.not_compared]
+    return ttypes.ReconcileReport(
+        report.dry_run, list(report.commands), list(report.foreign), list(report.compared), not_compared
+    )
 
 
 def fibre_report(report: FibreReport) -> ttypes.FibreReport:
     """What probe frames found."""
     faults = [ttypes.FibreFault(fault.element, fault.sentence) for fault in report.faults]
-    return ttypes.FibreReport(faults, list(report.skipped))
+    return ttypes.FibreReport(faults, list(report.skipped), report.probed)
 
 
 # ---------------------------------------------------------------------------------------------------- errors

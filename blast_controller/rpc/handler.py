@@ -25,6 +25,7 @@ from blast_controller.core.events import (
     WithdrawAsked,
 )
 from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
+from blast_controller.core.wording import listed
 from blast_controller.rpc import convert, pages
 from blast_controller.rpc.access import name_request
 from blast_controller.rpc.attachments import Attachments
@@ -289,18 +290,19 @@ class BlastHandler:
         def work(turn: Turn) -> ttypes.DrainStatus:
             if on is not None:
                 turn.handle(DrainAsked(on))
-            return ttypes.DrainStatus(turn.core.draining, turn.core.active_count)
+            return ttypes.DrainStatus(turn.core.draining, turn.core.active_count, turn.core.pending_count)
 
         return self._do(work)
 
     def reconcile(self, connection: Connection, dry_run: bool) -> Future[ttypes.ReconcileReport]:
-        """Read every device and repair what differs; answers when all were read."""
+        """Read every device that is there and repair what differs; answers when all were read."""
         seat = Seat(self._gate.account(connection), asks=True)
 
         def work(turn: Turn) -> Future[ttypes.ReconcileReport]:
             turn.handle(AuditAsked(bool(dry_run)))
-            too_late = Rejected("device_away", "Not every device has answered in time; see `blast element list`.")
-            wait = Wait(lambda report: True, convert.reconcile_report, lambda: too_late, seat)
+            wait = Wait(
+                lambda report: True, convert.reconcile_report, lambda: _unread(turn.core.audit_waits_for), seat
+            )
             return turn.wait_announced(turn.core.audit_number, LONGEST_READING, wait)
 
         return self._do(work)
@@ -397,6 +399,14 @@ def _status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
 def _not_yet(turn: Turn, request: Request) -> NotYet:
     reasons = [turn.core.reason(request, part, turn.now) for part in request.parts]
     return NotYet(" ".join(reason for reason in reasons if reason) or "Nothing happened within the time given.")
+
+
+def _unread(devices: list[str]) -> Rejected:
+    return Rejected(
+        "device_away",
+        f"Not compared, because no answer came within {LONGEST_READING:g} s: {listed(devices)}. "
+        "What was found on the others, the journal tells (`blast journal show`).",
+    )
 
 
 def _seconds(milliseconds: int | None) -> float:

@@ -23,10 +23,11 @@ from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import Extension
 from blast_controller.core.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast, ready_world
+from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
-QUIET = AuditReport(dry_run=False, commands=(), foreign=())
+EVERY = ("switch:ocs1", *(f"tor:{number:016x}" for number in (1, 2, 3, 4)))
+QUIET = AuditReport(dry_run=False, commands=(), foreign=(), compared=EVERY)
 
 
 @pytest.fixture
@@ -52,6 +53,13 @@ def audit(world, dry_run=False):
     number = world.core.audit_number
     world.settle()
     return world.announced[number]
+
+
+def without(datapath):
+    """The report of a round in which a ToR went away."""
+    name = f"tor:{datapath:016x}"
+    compared = tuple(other for other in EVERY if other != name)
+    return replace(QUIET, compared=compared, not_compared=((name, "went away before it answered: connection lost"),))
 
 
 def told_devices(world):
@@ -162,6 +170,45 @@ def test_readings_that_nobody_asked_for_change_nothing(world):
     assert world.handle(CircuitsObserved("ocs1", frozenset())) == [], "the round is over"
 
 
+# ----------------------------------------------------------------------------------------------- not looked at
+
+
+def test_a_device_that_is_away_is_named_and_not_said_to_hold_anything(world):
+    world.lose("ocs1")
+    world.lose(3)
+    world.deliver()
+    report = audit(world, dry_run=True)
+    assert report.compared == tuple(f"tor:{number:016x}" for number in (1, 2, 4))
+    assert [what for what, _ in report.not_compared] == ["switch:ocs1", "tor:0000000000000003"]
+    assert all(reason.startswith("away: ") for _, reason in report.not_compared)
+
+
+def test_with_every_device_away_nothing_was_compared():
+    world = World(make_fabric(2, [4]))
+    report = audit(world)
+    assert report.compared == ()
+    assert dict(report.not_compared) == dict.fromkeys(EVERY[:3], "away: not connected yet")
+
+
+def test_a_device_that_goes_away_while_it_is_read_is_named(world):
+    world.handle(AuditAsked(dry_run=True))
+    number = world.core.audit_number
+    world.lose(2)
+    world.settle()
+    report = world.announced[number]
+    assert EVERY[2] not in report.compared and len(report.compared) == 4
+    ((what, reason),) = report.not_compared
+    assert what == EVERY[2] and reason.startswith("went away before it answered: ")
+
+
+def test_who_is_waited_for_is_told(world):
+    assert world.core.audit_waits_for == []
+    world.handle(AuditAsked(dry_run=True))
+    world.work(2)
+    world.deliver()
+    assert world.core.audit_waits_for == sorted({*EVERY} - {EVERY[2]})
+
+
 # ------------------------------------------------------------------------------------------------ foreign
 
 
@@ -231,7 +278,9 @@ def test_a_reading_that_is_older_than_what_was_told_since_is_taken_again(world):
     world.commands.clear()
     assert world.handle(CircuitsObserved("ocs1", before)) == [ReadDevice("ocs1")]
     world.settle()
-    assert world.announced[world.core.audit_number] == QUIET
+    # The reading that was under way when the change was asked for comes first.
+    moving = (("reservation 1 on switch:ocs1", "a change of it is on its way"),)
+    assert world.announced[world.core.audit_number] == replace(QUIET, not_compared=moving)
     assert served(world) == {*GROUP, "r4h1"}
     assert world.kinds("a") == ["granted", "changed"]
 
@@ -254,7 +303,7 @@ def test_a_device_that_goes_away_does_not_hold_up_the_round(world):
     assert number not in world.announced
     world.lose(2)
     world.deliver()
-    assert world.announced[number] == QUIET
+    assert world.announced[number] == without(2)
     world.come_back(2, forgets=lambda rule: True)
     world.settle()
     assert served(world) == set(GROUP), "it is looked at when it returns"
@@ -268,7 +317,7 @@ def test_the_answer_of_a_device_that_has_been_away_meanwhile_is_not_taken(world)
     world.deliver()
     assert world.handle(TableObserved(2, frozenset(), 0)) == []
     world.settle()
-    assert world.announced[world.core.audit_number] == QUIET
+    assert world.announced[world.core.audit_number] == without(2)
 
 
 def test_devices_that_are_away_are_not_asked(world):
@@ -278,9 +327,9 @@ def test_devices_that_are_away_are_not_asked(world):
     assert world.handle(AuditAsked(dry_run=False)) == [ReadDevice(4)]
     world.lose(4)
     world.deliver()
-    assert world.announced[1] == QUIET
+    assert world.announced[1].compared == ()
     world.handle(AuditAsked(dry_run=False))
-    assert world.announced[2] == QUIET, "a round without devices is over at once"
+    assert world.announced[2].compared == (), "a round without devices is over at once"
 
 
 # ------------------------------------------------------------------------------------------------- by time

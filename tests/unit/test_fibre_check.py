@@ -1,10 +1,12 @@
 """The check of the fibres inside the core: what it holds and gives back, and what devices and crashes do to it."""
 
+from dataclasses import replace
+
 import pytest
 
 from blast_controller.core.commands import SetCircuits
 from blast_controller.core.events import AuditAsked, CircuitsObserved, ElementQuarantined, ProbeSeen, Tick
-from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.fabric import CrossConnect, StaticTree
 from blast_controller.core.part_states import PartState
 from blast_controller.core.settings import CoreSettings
 from tests.support.core import make_fabric, multicast
@@ -19,7 +21,7 @@ def world():
 
 def test_a_right_fabric_is_checked_without_waiting_and_left_as_it_was(world):
     report = world.verified()
-    assert (report.faults, report.skipped) == ((), ())
+    assert (report.faults, report.skipped, report.probed) == ((), (), 8)
     assert world.now == 0
     assert world.probes
     world.assert_nothing_left()
@@ -57,7 +59,7 @@ def test_what_is_in_use_is_neither_lit_nor_moved_and_listed(world):
 
     world.after_operation = still_lit
     report = world.verified()
-    assert report.faults == ()
+    assert (report.faults, report.probed) == ((), 4)
     assert set(report.skipped) == {f"{element}: held by reservation 1" for element in held}
     assert {probe.datapath for probe in world.probes} == {4, 5, 6}
     assert world.receivers_of(ours, "239.77.0.1") == served == {"r2h1", "r3h1"}
@@ -93,11 +95,29 @@ def test_without_a_free_port_splitters_are_skipped():
     assert "splitter:s1: no free port to probe it through" in world.verified().skipped
 
 
+def test_with_every_device_away_nothing_is_probed_and_all_is_named():
+    world = FibreWorld(make_fabric(2, (3,)))
+    report = world.verified()
+    assert report.probed == 0
+    assert report.skipped == (
+        "port:r1/50: ocs1 is away",
+        "port:r2/50: ocs1 is away",
+        "splitter:s1: ocs1 is away",
+    )
+
+
+def test_fibres_that_are_fixed_are_not_said_to_have_been_probed():
+    tree = StaticTree("t1", "r1", 60, None, {"r2": 60}, frozenset())
+    world = ready_fibres(replace(make_fabric(2), static_trees={tree.name: tree}))
+    report = world.verified()
+    assert report.skipped == ("static:t1: its fibres are fixed: there is no switch to probe them through",)
+
+
 def test_where_no_port_passes_light_splitters_are_skipped():
     world = ready_fibres(make_fabric(2, (3,)))
     world.wiring.at_output = dict.fromkeys(world.wiring.at_output)
     report = world.verified()
-    assert set(said(report)) == {"port:r1/50", "port:r2/50"}
+    assert set(said(report)) == {"port:r1/50", "port:r2/50"} and report.probed == 2
     assert report.skipped == ("splitter:s1: no port passes light to probe it through",)
     world.assert_nothing_left()
 

@@ -13,6 +13,7 @@ from blast_api.ttypes import (
     ElementStatus,
     FibreFault,
     FibreReport,
+    NotCompared,
     ReconcileReport,
 )
 from blast_client import command
@@ -25,17 +26,19 @@ class OperatedController(MemoryController):
 
     draining = False
     active = 2
-    report = ReconcileReport(True, [], [])
-    fibres = FibreReport([], [])
+    pending = 0
+    report = ReconcileReport(True, [], [], ["switch:ocs1", "tor:0000000000000001"], [])
+    fibres = FibreReport([], [], 12)
 
     def drain(self, connection, on):
         self.calls.append(f"drain {on}")
         self.draining = self.draining if on is None else on
-        return DrainStatus(self.draining, self.active)
+        return DrainStatus(self.draining, self.active, self.pending)
 
     def reconcile(self, connection, dryRun):  # noqa: N803 - the interface's names
         self.calls.append(f"reconcile {dryRun}")
-        return ReconcileReport(dryRun, self.report.commands, self.report.foreign)
+        report = self.report
+        return ReconcileReport(dryRun, report.commands, report.foreign, report.compared, report.notCompared)
 
     def verifyFabric(self, connection):  # noqa: N802 - the interface's name
         return self.fibres
@@ -83,9 +86,12 @@ def test_drain_on_off_and_asking(controller, blast):
     assert blast("drain", "status") == (0, "not draining: requests are taken, 2 active\n", "")
     assert blast("drain", "on") == (0, "draining: nothing new is taken, 2 still active\n", "")
     controller.active = 0
-    assert blast("drain", "status") == (0, "drained: nothing new is taken, nothing is active\n", "")
-    assert json.loads(blast("drain", "off", "--json")[1]) == {"draining": False, "active": 0}
-    assert controller.calls == ["drain None", "drain True", "drain None", "drain False"]
+    controller.pending = 1
+    assert blast("drain", "status") == (0, "draining: nothing new is taken, 0 still active, 1 waiting\n", "")
+    controller.pending = 0
+    assert blast("drain", "status") == (0, "drained: nothing new is taken, nothing is active or waiting\n", "")
+    assert json.loads(blast("drain", "off", "--json")[1]) == {"draining": False, "active": 0, "pending": 0}
+    assert controller.calls == ["drain None", "drain True", "drain None", "drain None", "drain False"]
 
 
 @pytest.mark.parametrize("arguments", [("drain",), ("drain", "perhaps"), ("quarantine", "splitter:s1"), ("element",)])
@@ -98,22 +104,54 @@ def test_wrong_use(controller, blast, arguments):
 
 
 def test_reconcile_with_nothing_to_do(controller, blast):
-    assert blast("reconcile", "--dry-run") == (0, "devices hold exactly what they should: nothing to do\n", "")
+    assert blast("reconcile", "--dry-run") == (0, "2 devices compared, all there are: nothing to do\n", "")
     assert controller.calls == ["reconcile True"]
 
 
 def test_reconcile_tells_what_it_did_and_what_it_left_alone(controller, blast):
-    controller.report = ReconcileReport(False, ["switch:ocs1: connect 1 to 2"], ["switch:ocs1: 9 to 9"])
+    controller.report = ReconcileReport(False, ["ocs1: connect 1 to 2"], ["ocs1: 9 to 9"], ["switch:ocs1"], [])
     status, out, _ = blast("reconcile")
     assert status == 0 and controller.calls == ["reconcile False"]
     assert out.splitlines() == [
         "1 command sent:",
-        "  switch:ocs1: connect 1 to 2",
+        "  ocs1: connect 1 to 2",
         "on devices, not made by Blast and left alone:",
-        "  switch:ocs1: 9 to 9",
+        "  ocs1: 9 to 9",
     ]
     assert blast("reconcile", "--dry-run")[1].startswith("1 command would be sent:\n")
-    assert json.loads(blast("reconcile", "--json")[1])["foreign"] == ["switch:ocs1: 9 to 9"]
+    assert json.loads(blast("reconcile", "--json")[1])["foreign"] == ["ocs1: 9 to 9"]
+
+
+def test_reconcile_says_nothing_of_devices_that_it_could_not_reach(controller, blast):
+    away = [NotCompared("switch:ocs1", "away: refused"), NotCompared("tor:0000000000000001", "away: silent")]
+    controller.report = ReconcileReport(True, [], [], [], away)
+    status, out, _ = blast("reconcile", "--dry-run")
+    assert status == 1
+    assert out.splitlines() == [
+        "nothing was compared: whether devices hold what they should is not known",
+        "not compared (2):",
+        "  switch:ocs1: away: refused",
+        "  tor:0000000000000001: away: silent",
+    ]
+
+
+def test_reconcile_of_some_devices_names_the_others(controller, blast):
+    controller.report = ReconcileReport(True, [], [], ["switch:ocs1"], [NotCompared("tor:0000000000000001", "away")])
+    status, out, _ = blast("reconcile", "--dry-run")
+    assert status == 3
+    assert out.splitlines() == [
+        "1 device compared: what was compared is as it should be",
+        "not compared (1):",
+        "  tor:0000000000000001: away",
+    ]
+    status, out, _ = blast("reconcile", "--json")
+    assert status == 3 and json.loads(out)["notCompared"] == [{"what": "tor:0000000000000001", "reason": "away"}]
+
+
+def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller, blast):
+    controller.report = ReconcileReport(True, [], [])
+    status, out, _ = blast("reconcile", "--dry-run")
+    assert status == 3 and "which devices were compared this controller does not say" in out
 
 
 # ---------------------------------------------------------------------- fibres
@@ -124,13 +162,25 @@ def test_verify_of_a_fabric_that_is_right(controller, blast):
 
 
 def test_verify_of_a_fabric_in_use(controller, blast):
-    controller.fibres = FibreReport([], ["port:r1/49"])
+    controller.fibres = FibreReport([], ["port:r1/49: held by reservation 7"], 3)
     status, out, _ = blast("fabric", "verify")
-    assert status == 0 and "what was probed" in out and "not probed, because in use or away (1): port:r1/49" in out
+    assert status == 3
+    assert out.splitlines() == [
+        "what was probed is wired as the configuration says",
+        "not probed (1):",
+        "  port:r1/49: held by reservation 7",
+    ]
+
+
+def test_verify_that_could_probe_nothing_says_so_and_fails(controller, blast):
+    controller.fibres = FibreReport([], [f"port:r{rack}/49: ocs1 is away" for rack in range(1, 10)], 0)
+    status, out, _ = blast("fabric", "verify")
+    assert status == 1 and "as the configuration says is not known" in out.splitlines()[0]
+    assert all(f"  port:r{rack}/49: ocs1 is away" in out.splitlines() for rack in range(1, 10)), "each is named"
 
 
 def test_verify_names_each_difference_and_fails(controller, blast):
-    controller.fibres = FibreReport([FibreFault("port:r1/49", "its light arrives at port:r2/49")], [])
+    controller.fibres = FibreReport([FibreFault("port:r1/49", "its light arrives at port:r2/49")], [], 12)
     status, out, err = blast("fabric", "verify")
     assert (status, err) == (1, "")
     assert out.splitlines()[0] == "1 difference from the configuration:"

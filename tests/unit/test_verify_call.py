@@ -27,10 +27,10 @@ def test_the_call_is_answered_with_the_report():
 
 
 def test_faults_keep_their_words():
-    report = FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",))
+    report = FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), ("port:r1/50: broken",), 4)
     told = convert.fibre_report(report)
     assert [(fault.element, fault.sentence) for fault in told.faults] == [("leg:s1/7", "the leg is dead")]
-    assert told.skipped == ["port:r1/50: broken"]
+    assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
 
 
 def test_at_the_first_start_the_log_gets_the_report(caplog):
@@ -40,12 +40,18 @@ def test_at_the_first_start_the_log_gets_the_report(caplog):
         check_fibres(lab.runtime)
         lab.settle()
     assert "not probed: port:r1/50: broken" in caplog.text
-    assert "the fibres were checked: what was probed is wired as configured" in caplog.text
+    assert "the fibres were not checked: nothing could be probed" in caplog.text
+    assert "wired as configured" not in caplog.text
+
+
+def test_what_was_probed_is_counted():
+    (*_, line) = report_lines(FibreReport((), ("port:r1/50: broken",), 5))
+    assert line.message == "the fibres were checked: what was probed is wired as configured (5 probed, 1 not)"
 
 
 def test_faults_are_warnings():
-    lines = list(report_lines(FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), ())))
+    lines = list(report_lines(FibreReport((FibreFault("leg:s1/7", "the leg is dead"),), (), 3)))
     assert [(line.level, line.event, line.message) for line in lines] == [
         (logging.WARNING, "fibre_fault", "leg:s1/7: the leg is dead"),
-        (logging.INFO, "fibres", "the fibres were checked: 1 differ from the configuration"),
+        (logging.INFO, "fibres", "the fibres were checked: 1 differ from the configuration (3 probed, 0 not)"),
     ]
