@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from blast_client.base_error import BlastError
+
 DEFAULT_PORT = 9090
 DEFAULT_ADDRESS = f"127.0.0.1:{DEFAULT_PORT}"
 
 
-class BadAddress(ValueError):
+class BadAddress(BlastError, ValueError):
     """What the caller gave is no address."""
 
 

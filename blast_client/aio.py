@@ -16,6 +16,7 @@ from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_api import BlastOperator
@@ -36,11 +37,13 @@ from blast_api.ttypes import (
     Version,
 )
 from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
     PAGE,
     SAFE_TO_REPEAT,
     BrokenAtOnce,
+    ClientClosed,
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
@@ -48,6 +51,9 @@ from blast_client.calls import (
     filter_of,
     milliseconds,
 )
+from blast_client.errors import NotYet, as_answer, refuse_ended
+from blast_client.giving_back import AsyncGranted, abandon_async
+from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 _LENGTH = struct.Struct("!i")
@@ -71,7 +77,9 @@ class AsyncClient:
         token: str | None = None,
     ) -> None:
         self.address = parse_address(address)
+        check_seconds(timeout)
         self._timeout = timeout
+        self._over = False
         self._token = token
         self._tls = tls.context() if tls else None
         self._server_name = (tls.server_name if tls else None) or self.address.host
@@ -86,6 +94,7 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+        self._over = True
 
     async def close(self) -> None:
         """Close the connection and fail what is outstanding; the next call opens a new one."""
@@ -100,12 +109,38 @@ class AsyncClient:
         return await self._call("submit", request)
 
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
-        """Return the first event of a request above `after_sequence`; raises `NotYet` after `timeout` seconds."""
-        return await self._wait("awaitEvent", (key, after_sequence), timeout)
+        """Return the first event of a request above `after_sequence`.
+
+        Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        """
+        try:
+            return await self._wait("awaitEvent", (key, after_sequence), timeout)
+        except NotYet:
+            # A controller of before has no other word for the end.
+            refuse_ended(await self.status(key), after_sequence)
+            raise
 
     async def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`)."""
-        return await self._wait("request", (request,), timeout)
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
+
+        After `NotYet` it goes on waiting until this client is closed, or asks again. When the call is cancelled it is
+        withdrawn, within two seconds; where that fails, the exception has a note that says so, and the log a warning.
+        """
+        try:
+            return await self._wait("request", (request,), timeout)
+        except Exception:
+            raise
+        except BaseException as error:
+            if self._connection is not None:
+                await abandon_async(self, request, error)
+            raise
+
+    def granted(self, request: MulticastRequest, timeout: float = 60.0) -> AsyncGranted:
+        """`async with client.granted(request) as grant:` gives light back whatever happens in the block.
+
+        As `Client.granted`; a cancelled task counts as an exception, too.
+        """
+        return AsyncGranted(self, request, timeout)
 
     async def extend(self, key: str, extension: Extension) -> RequestStatus:
         """Change a request's members, time or size; refused whole or done whole."""
@@ -194,12 +229,17 @@ class AsyncClient:
     # ------------------------------------------------------------------ the connection
 
     async def _call(self, name: str, *arguments: Any) -> Any:
+        check_call(name, arguments)
         return await self._attempts(name, arguments, None)
 
     async def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+        check_seconds(seconds)
+        check_call(name, arguments)
         return await self._attempts(name, arguments, asyncio.get_running_loop().time() + seconds)
 
     async def _attempts(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
+        if self._over:
+            raise ClientClosed(self.address, "at the end of its `with`")
         was_open = self._connection is not None and self._connection.open
         try:
             return await self._once(name, arguments, end)
@@ -220,11 +260,11 @@ class AsyncClient:
             left = max(end - asyncio.get_running_loop().time(), 0.0)
             arguments, seconds = (*arguments, milliseconds(left)), left + self._timeout
         try:
-            return await asyncio.wait_for(connection.call(name, arguments), seconds)
+            return with_states(await asyncio.wait_for(connection.call(name, arguments), seconds))
         except TimeoutError as error:
             raise NoAnswerInTime(self.address, seconds) from error
         except _ClosedHere as error:
-            raise ControllerUnreachable(self.address, "closed by this client") from error
+            raise ClientClosed(self.address, "while the call was under way") from error
         except ssl.SSLError as error:
             # With TLS 1.3 a client learns only now that its certificate was refused.
             raise TlsFailed(self.address, tls_reason(error)) from error
@@ -232,6 +272,8 @@ class AsyncClient:
             raise ConnectionBroken(self.address, "the connection broke") from error
         except TProtocolException as error:
             raise ControllerUnreachable(self.address, NOT_BLAST) from error
+        except TException as answer:
+            raise as_answer(answer) from None
 
     async def _connected(self) -> _Pipelined:
         async with self._connecting:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from blast_api.ttypes import RequestFilter
 from blast_client.address import Address
+from blast_client.base_error import BlastError, WrongArgument
 
 SAFE_TO_REPEAT = frozenset(
     {
@@ -34,7 +35,7 @@ PAGE = 100
 """Requests asked for at a time: a page of wide groups still fits in a frame."""
 
 
-class ControllerUnreachable(Exception):
+class ControllerUnreachable(BlastError):
     """No answer from the controller; its text is a sentence that says what to do.
 
     Whether the call was carried out is unknown unless the connection was refused.
@@ -54,12 +55,22 @@ def milliseconds(seconds: float) -> int:
 
 
 def filter_of(states: Sequence[int]) -> RequestFilter:
-    """A filter on states; none means all."""
+    """A filter on states; none means all. Raises WrongArgument."""
+    if isinstance(states, str) or not isinstance(states, Iterable):
+        raise WrongArgument(f"states must be a list, as [PartState.PENDING], and not {states!r}")
     return RequestFilter(states=list(states) or None)
 
 
 class ConnectionBroken(ControllerUnreachable):
     """The connection ended under a call."""
+
+
+class ClientClosed(ControllerUnreachable):
+    """The call came after the end of the client's `with`, or the client was closed under it."""
+
+    def __init__(self, address: Address, when: str) -> None:
+        Exception.__init__(self, f"the client of {address} was closed {when}: make a new one")
+        self.address = address
 
 
 class NoAnswerInTime(ControllerUnreachable):

@@ -1,7 +1,7 @@
 """The synchronous client: a thin wrapper round the generated one.
 
-Times are in seconds. The interface's typed exceptions (`Rejected`, `NotYet`, …) come through as they are; whatever
-is wrong with the connection is a `ControllerUnreachable`.
+Times are in seconds. Whatever a call raises is a `BlastError`, whose text is a sentence: the controller's answers
+(`Rejected`, `NotYet`, …), a `ControllerUnreachable` where there is none, a `WrongArgument` before anything is asked.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TFramedTransport, TTransportException
 
 from blast_api import BlastOperator
 from blast_api.ttypes import (
-    Denied,
     DrainStatus,
     ElementStatus,
     Event,
@@ -34,15 +35,16 @@ from blast_api.ttypes import (
     ReconcileReport,
     RequestStatus,
     TransferReport,
-    Unsupported,
     Version,
 )
 from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
     PAGE,
     SAFE_TO_REPEAT,
     BrokenAtOnce,
+    ClientClosed,
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
@@ -50,6 +52,9 @@ from blast_client.calls import (
     filter_of,
     milliseconds,
 )
+from blast_client.errors import Denied, NotYet, Unsupported, as_answer, refuse_ended
+from blast_client.giving_back import Granted, abandon
+from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
 
@@ -70,7 +75,10 @@ class Client:
         token: str | None = None,
     ) -> None:
         self.address = parse_address(address)
+        check_seconds(timeout)
         self._timeout = timeout
+        self._hurry_until: float | None = None
+        self._asked = self._over = False
         self._token = token
         self._tls = tls.context() if tls else None
         self._server_name = (tls.server_name if tls else None) or self.address.host
@@ -86,6 +94,7 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        self._over = True
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""
@@ -101,12 +110,40 @@ class Client:
         return self._call("submit", request)
 
     def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
-        """Return the first event of a request above `after_sequence`; raises `NotYet` after `timeout` seconds."""
-        return self._wait("awaitEvent", (key, after_sequence), timeout)
+        """Return the first event of a request above `after_sequence`.
+
+        Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
+        """
+        try:
+            return self._wait("awaitEvent", (key, after_sequence), timeout)
+        except NotYet:
+            # A controller of before has no other word for the end.
+            refuse_ended(self.status(key), after_sequence)
+            raise
 
     def request(self, request: MulticastRequest, timeout: float = 60.0) -> Grant:
-        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`)."""
-        return self._wait("request", (request,), timeout)
+        """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
+
+        After `NotYet` it goes on waiting until this client is closed, or asks again. Interrupted by Ctrl-C (or whatever
+        is no Exception) it is withdrawn, within two seconds; where that fails the exception has a note that says so.
+        """
+        self._asked = False
+        try:
+            return self._wait("request", (request,), timeout)
+        except Exception:
+            raise
+        except BaseException as error:
+            abandon(self, request, error)
+            raise
+
+    def granted(self, request: MulticastRequest, timeout: float = 60.0) -> Granted:
+        """`with client.granted(request) as grant:` asks for light, and gives it back whatever happens in the block.
+
+        Entering raises what `request` raises, and then nothing is left waiting. After the block the transfer is
+        finished (raises `Ended` where the light had gone before); after an exception, Ctrl-C too, the request is
+        withdrawn, within two seconds: where that fails, the exception has a note that says so.
+        """
+        return Granted(self, request, timeout)
 
     def extend(self, key: str, extension: Extension) -> RequestStatus:
         """Change a request's members, time or size; refused whole or done whole."""
@@ -193,19 +230,40 @@ class Client:
 
     # ------------------------------------------------------------------ the connection
 
+    @contextmanager
+    def _hurrying(self, seconds: float) -> Iterator[None]:
+        """Let the calls in this block, all together, take no longer than that (then `NoAnswerInTime`)."""
+        self._hurry_until = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._hurry_until = None
+
+    @property
+    def _patience(self) -> float:
+        """How long the controller may take to answer, in seconds."""
+        if self._hurry_until is None:
+            return self._timeout
+        return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
+
     def _call(self, name: str, *arguments: Any) -> Any:
-        return self._attempts(name, lambda: self._once(name, arguments, self._timeout))
+        check_call(name, arguments)
+        return self._attempts(name, lambda: self._once(name, arguments, self._patience))
 
     def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+        check_seconds(seconds)
+        check_call(name, arguments)
         end = time.monotonic() + seconds
 
         def attempt() -> Any:
             left = max(end - time.monotonic(), 0.0)
-            return self._once(name, (*arguments, milliseconds(left)), left + self._timeout)
+            return self._once(name, (*arguments, milliseconds(left)), left + self._patience)
 
         return self._attempts(name, attempt)
 
     def _attempts(self, name: str, attempt: Callable[[], Any]) -> Any:
+        if self._over:
+            raise ClientClosed(self.address, "at the end of its `with`")
         was_open = self._socket.isOpen()
         try:
             return attempt()
@@ -223,8 +281,9 @@ class Client:
 
     def _carry_out(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
         self._socket.setTimeout(timeout * 1000)
+        self._asked = True
         try:
-            return getattr(self._thrift, name)(*arguments)
+            return with_states(getattr(self._thrift, name)(*arguments))
         except TTransportException as error:
             self.close()
             if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):
@@ -236,7 +295,9 @@ class Client:
         except (TProtocolException, EOFError) as error:
             self.close()
             raise ControllerUnreachable(self.address, NOT_BLAST) from error
-        except KeyboardInterrupt:
+        except TException as answer:
+            raise as_answer(answer) from None
+        except BaseException:
             # The reply is on its way; the next call would take it for its own.
             self.close()
             raise
@@ -246,7 +307,7 @@ class Client:
             return
         self.close()
         try:
-            connection = socket.create_connection(self.address, self._timeout)
+            connection = socket.create_connection(self.address, self._patience)
         except OSError as error:
             raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -265,7 +326,7 @@ class Client:
 
     def _log_in(self, token: str) -> None:
         try:
-            self._carry_out("login", (token,), self._timeout)
+            self._carry_out("login", (token,), self._patience)
         except (Denied, Unsupported):
             # Nothing else may be asked on a connection that is not who it should be.
             self.close()

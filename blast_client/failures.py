@@ -11,8 +11,9 @@ from thrift.Thrift import TApplicationException, TException
 
 from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, NotYet, Rejected, UnknownRequest, Unsupported
 from blast_client.address import BadAddress
-from blast_client.calls import ControllerUnreachable, NoAnswerInTime, TlsFailed
-from blast_client.json_form import state_name
+from blast_client.base_error import BlastError, WrongArgument
+from blast_client.calls import ClientClosed, ControllerUnreachable, NoAnswerInTime, TlsFailed
+from blast_client.errors import as_answer
 from blast_client.tls import BadCredentials
 
 DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
@@ -43,37 +44,25 @@ def explain_failure(error: Exception) -> tuple[int, str]:
     """The exit status and the sentence for an exception of a client call."""
     match error:
         case Rejected():
-            return FAILED if error.code in _NOT_NOW else WRONG_USE, _with_largest(error)
-        case NotYet():
-            return FAILED, f"not yet: {error.sentence}"
-        case Ended():
-            return FAILED, f"the request has ended ({state_name(error.state)}): {error.reason}"
+            return FAILED if error.code in _NOT_NOW else WRONG_USE, str(as_answer(error))
         case UnknownRequest():
             return WRONG_USE, f"the controller knows no request {error.key!r}: `blast status` lists those it knows"
         case KeyReused():
             return WRONG_USE, f"the key {error.key!r} is in use by a request with other content: choose another --key"
-        case Denied():
-            return WRONG_USE, f"denied: {error.sentence}"
-        case Unsupported():
-            return WRONG_USE, f"this controller does not serve {error.feature}: {error.sentence}"
+        case Denied() | Unsupported():
+            return WRONG_USE, str(as_answer(error))
         case NotLeader():
             other = f": try --controller {error.address}" if error.address else ""
             return FAILED, f"this controller is not the leader{other}"
-        case TlsFailed() | NoAnswerInTime():
+        case NotYet() | Ended() | TApplicationException():
+            return FAILED, str(as_answer(error))
+        case TlsFailed() | NoAnswerInTime() | ClientClosed():
             return FAILED, str(error)
         case ControllerUnreachable():
             return FAILED, f"{error} with --controller"
-        case TApplicationException():
-            return FAILED, f"the controller could not carry out the call: {error}"
-        case _:
-            return (WRONG_USE if isinstance(error, BadAddress | BadCredentials) else FAILED), str(error)
-
-
-def _with_largest(error: Rejected) -> str:
-    sentence: str = error.sentence
-    if error.largestPossible is None or str(error.largestPossible) in sentence:
-        return sentence
-    return f"{sentence.rstrip('.')} (at most {error.largestPossible} racks)"
+        case BadAddress() | BadCredentials() | WrongArgument():
+            return WRONG_USE, str(error)
+    return FAILED, str(error)
 
 
 def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
@@ -83,9 +72,9 @@ def telling_failures(run: Callable[[Namespace], int]) -> Callable[[Namespace], i
     def wrapped(arguments: Namespace) -> int:
         try:
             return run(arguments)
-        except (TException, ControllerUnreachable, BadAddress, BadCredentials) as error:
+        except (TException, BlastError) as error:
             status, sentence = explain_failure(error)
-            sys.stderr.write(f"blast: {sentence}\n")
+            sys.stderr.write(f"blast: {'; '.join([sentence, *getattr(error, '__notes__', ())])}\n")
             return status
 
     return wrapped

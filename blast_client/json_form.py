@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from blast_api.ttypes import EventKind, PartState
+from blast_client import states
 
 # The runtime description of a struct does not say which numbers are enumerated; by name they are few.
 _ENUMERATED: Mapping[str, Mapping[int, str]] = {
@@ -32,7 +33,7 @@ def to_json(value: Any) -> str:
 
 def state_name(state: int) -> str:
     """A `PartState` as it is written on screen; a number that this client does not know stays a number."""
-    return str(PartState._VALUES_TO_NAMES.get(state, state)).lower()
+    return str(states.PartState(state))
 
 
 def _field(name: str, value: Any) -> Any:

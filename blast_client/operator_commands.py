@@ -11,6 +11,7 @@ from typing import Any
 from blast_api.ttypes import Unsupported
 from blast_client.client import Client
 from blast_client.failures import DONE, FAILED, explain_failure, telling_failures
+from blast_client.interrupts import telling_when_interrupted
 from blast_client.json_form import to_json
 from blast_client.operator_views import (
     describe_drain,
@@ -26,6 +27,7 @@ from blast_client.units import parse_seconds
 _READING_DEVICES = 60.0
 _PROBING_FIBRES = 600.0
 _STATES = ("free", "reserved", "unusable", "away")
+_LISTED = "whether that was done is not known, `blast element list` tells"
 _SWITCH = {"on": True, "off": False, "status": None}
 """What `drain` is asked; a call that names neither on nor off only asks."""
 
@@ -113,7 +115,8 @@ def _telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Nam
 
 @_telling
 def _drain(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
+    unknown = "what the controller does now, `blast drain status` tells"
+    with connect(arguments) as client, telling_when_interrupted(unknown):
         status = client.drain(_SWITCH[arguments.what])
     return _print(arguments, status, describe_drain(status))
 
@@ -128,7 +131,10 @@ def _resume(arguments: argparse.Namespace) -> int:
 
 @_telling
 def _reconcile(arguments: argparse.Namespace) -> int:
-    with connect(arguments, arguments.timeout) as client:
+    goes_on = "the controller goes on comparing" + (
+        "" if arguments.dry_run else " and repairing, `blast journal show` tells what it does"
+    )
+    with connect(arguments, arguments.timeout) as client, telling_when_interrupted(goes_on):
         report = client.reconcile(arguments.dry_run)
     _print(arguments, report, describe_reconcile(report))
     return reconcile_status(report)
@@ -136,7 +142,8 @@ def _reconcile(arguments: argparse.Namespace) -> int:
 
 @_telling
 def _verify(arguments: argparse.Namespace) -> int:
-    with connect(arguments, arguments.timeout) as client:
+    goes_on = "the controller goes on probing, `blast fabric verify` shows what it finds"
+    with connect(arguments, arguments.timeout) as client, telling_when_interrupted(goes_on):
         report = client.verify_fabric()
     _print(arguments, report, describe_fibres(report))
     return fibres_status(report)
@@ -151,14 +158,14 @@ def _list(arguments: argparse.Namespace) -> int:
 
 @_telling
 def _quarantine(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
+    with connect(arguments) as client, telling_when_interrupted(_LISTED):
         client.quarantine(arguments.element, arguments.reason)
         return _show(arguments, client)
 
 
 @_telling
 def _release(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
+    with connect(arguments) as client, telling_when_interrupted(_LISTED):
         client.release_element(arguments.element)
         return _show(arguments, client)
 

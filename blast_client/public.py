@@ -5,35 +5,41 @@ from blast_client.thrift_guard import require_thrift
 require_thrift()
 
 from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported before the guard
-    Denied,
-    Ended,
     Event,
-    EventKind,
     Extension,
     Grant,
-    KeyReused,
     MulticastRequest,
-    NotLeader,
-    NotYet,
-    PartState,
-    Rejected,
     RequestFilter,
     RequestStatus,
     TransferReport,
-    UnknownRequest,
-    Unsupported,
 )
 from blast_client.address import BadAddress  # noqa: E402
 from blast_client.aio import AsyncClient  # noqa: E402
-from blast_client.calls import ControllerUnreachable  # noqa: E402
+from blast_client.base_error import BlastError, WrongArgument  # noqa: E402
+from blast_client.calls import ClientClosed, ControllerUnreachable  # noqa: E402
 from blast_client.client import Client  # noqa: E402
+from blast_client.errors import (  # noqa: E402
+    CallFailed,
+    Denied,
+    Ended,
+    KeyReused,
+    NotLeader,
+    NotYet,
+    Rejected,
+    UnknownRequest,
+    Unsupported,
+)
+from blast_client.states import EventKind, PartState  # noqa: E402
 from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
 
 __all__ = [
     "AsyncClient",
     "BadAddress",
     "BadCredentials",
+    "BlastError",
+    "CallFailed",
     "Client",
+    "ClientClosed",
     "ControllerUnreachable",
     "Denied",
     "Ended",
@@ -53,4 +59,5 @@ __all__ = [
     "TransferReport",
     "UnknownRequest",
     "Unsupported",
+    "WrongArgument",
 ]

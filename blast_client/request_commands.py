@@ -8,10 +8,14 @@ import time
 import uuid
 from typing import Any
 
-from blast_api.ttypes import Ended, Extension, Grant, MulticastRequest, NotYet, PartState, RequestStatus, TransferReport
-from blast_client.calls import milliseconds
+from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
+from blast_client.base_error import BlastError
+from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.client import Client
+from blast_client.errors import Ended, NotYet
 from blast_client.failures import DONE, FAILED, telling_failures
+from blast_client.giving_back import withdraw_abandoned
+from blast_client.interrupts import ended_by_signals, telling_when_interrupted
 from blast_client.json_form import plain, to_json
 from blast_client.options import add_command, checked, connect, names
 from blast_client.request_views import (
@@ -22,9 +26,9 @@ from blast_client.request_views import (
     top_screen,
     warned,
 )
+from blast_client.states import PartState
 from blast_client.units import parse_bytes, parse_seconds
 
-_FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
 _UNFINISHED = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
@@ -138,12 +142,10 @@ def _request(arguments: argparse.Namespace) -> int:
         mayPause=arguments.may_pause or None,
     )
     with connect(arguments) as client:
-        status = client.submit(request)
         if arguments.no_wait:
-            _print(arguments, status, describe_request(status))
-            return DONE
+            return _show(arguments, client.submit(request))
         try:
-            grant = _await_grant(client, status, arguments.timeout)
+            grant = _grant(client, request, arguments.timeout)
         except NotYet as error:
             sys.stderr.write(
                 f"blast: not yet: {error.sentence.rstrip('.')}; request {request.key} is still waiting "
@@ -154,6 +156,42 @@ def _request(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _grant(client: Client, request: MulticastRequest, seconds: float) -> Grant:
+    """Ask, and wait for the grant. Whoever ends the command meanwhile wants none any more."""
+    begun = time.monotonic()
+    status = None
+    try:
+        with ended_by_signals():
+            status = client.submit(request)
+            is_ours = status.ageMs <= (time.monotonic() - begun) * 1000 + 1
+            return _await_grant(client, status, seconds)
+    except (KeyboardInterrupt, SystemExit):
+        if status is None or is_ours:
+            sys.stderr.write(f"blast: interrupted: {_withdrawal(client, request)}\n")
+        else:
+            sys.stderr.write(
+                f"blast: interrupted: request {request.key} goes on, for it was there before (`blast withdraw "
+                f"{request.key}`)\n"
+            )
+        raise
+    except ControllerUnreachable as error:
+        if status is not None:
+            error.add_note(f"request {request.key} goes on where the controller does (`blast withdraw {request.key}`)")
+        raise
+
+
+def _withdrawal(client: Client, request: MulticastRequest) -> str:
+    """Withdraw a request that nobody waits for any more; what came of it."""
+    try:
+        withdraw_abandoned(client, request)
+        return f"request {request.key} is withdrawn"
+    except BlastError as failure:
+        reason = str(failure)
+    except KeyboardInterrupt:
+        reason = "interrupted again"
+    return f"request {request.key} could not be withdrawn, do so with `blast withdraw {request.key}`: {reason}"
+
+
 def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant:
     """The grant of a request's active part, as soon as there is one."""
     end = time.monotonic() + seconds
@@ -161,7 +199,7 @@ def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant
         for part in status.parts:
             if part.state == PartState.ACTIVE and part.grant is not None:
                 return part.grant
-        if status.state in _FINAL:
+        if status.state.final:
             raise Ended(status.state, next((part.reason for part in status.parts if part.reason), "no reason given"))
         client.await_event(status.key, status.latestSequence, max(end - time.monotonic(), 0.0))
         status = client.status(status.key)
@@ -177,21 +215,21 @@ def _extend(arguments: argparse.Namespace) -> int:
         addMs=None if arguments.time is None else milliseconds(arguments.time),
         addBytes=arguments.bytes,
     )
-    with connect(arguments) as client:
+    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "was changed")):
         return _show(arguments, client.extend(arguments.key, extension))
 
 
 @telling_failures
 def _finish(arguments: argparse.Namespace) -> int:
     duration = None if arguments.duration is None else milliseconds(arguments.duration)
-    with connect(arguments) as client:
+    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "has ended")):
         report = TransferReport(bytesSent=arguments.bytes_sent, durationMs=duration)
         return _show(arguments, client.finish(arguments.key, arguments.part, report))
 
 
 @telling_failures
 def _withdraw(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
+    with connect(arguments) as client, telling_when_interrupted(_unknown(arguments.key, "has ended")):
         return _show(arguments, client.withdraw(arguments.key))
 
 
@@ -234,6 +272,10 @@ def _top(arguments: argparse.Namespace) -> int:
             if arguments.once:
                 return DONE
             time.sleep(arguments.interval)
+
+
+def _unknown(key: str, what: str) -> str:
+    return f"whether request {key} {what} is not known, `blast status {key}` tells"
 
 
 def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:

@@ -9,9 +9,10 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from blast_client.address import Address
+from blast_client.base_error import BlastError
 
 
-class BadCredentials(ValueError):
+class BadCredentials(BlastError, ValueError):
     """The caller's fault: a certificate, key or token that cannot be used, or must not be sent. One sentence."""
 
 

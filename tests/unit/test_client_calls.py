@@ -319,7 +319,7 @@ async def test_outstanding_calls_end_when_the_connection_does(controller):
     wait = asyncio.create_task(client.await_event("k"))
     await eventually_async(lambda: wait.get_coro().cr_await is not None, "the call to be on its way")
     await client.close()
-    with pytest.raises(ControllerUnreachable, match="closed by this client"):
+    with pytest.raises(ControllerUnreachable, match="was closed while the call was under way"):
         await asyncio.wait_for(wait, 5)
 
 

@@ -1,0 +1,90 @@
+"""States and kinds of events as enumerations: what the generated code has as bare numbers.
+
+They are numbers still, so that they compare with, and travel like, those of `blast_api`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import singledispatch
+from typing import Any, Self
+
+from blast_api import ttypes
+
+_UNKNOWN = "UNKNOWN_"
+
+
+class _Growing(IntEnum):
+    """A number that this client does not know yet is a member without a name of its own."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, int):
+            return None
+        member = int.__new__(cls, value)
+        member._name_ = f"{_UNKNOWN}{value}"
+        member._value_ = value
+        return member
+
+    def __str__(self) -> str:
+        return str(self.value) if self.name.startswith(_UNKNOWN) else self.name.lower()
+
+
+class PartState(_Growing):
+    """The state of a part, or of a whole request."""
+
+    PENDING = ttypes.PartState.PENDING
+    CONFIGURING = ttypes.PartState.CONFIGURING
+    ACTIVE = ttypes.PartState.ACTIVE
+    DONE = ttypes.PartState.DONE
+    WITHDRAWN = ttypes.PartState.WITHDRAWN
+    EXPIRED = ttypes.PartState.EXPIRED
+    FAILED = ttypes.PartState.FAILED
+    REJECTED = ttypes.PartState.REJECTED
+
+    @property
+    def final(self) -> bool:
+        """Nothing will happen any more."""
+        return self in _FINAL
+
+
+class EventKind(_Growing):
+    """What happened to a part."""
+
+    GRANTED = ttypes.EventKind.GRANTED
+    PAUSED = ttypes.EventKind.PAUSED
+    CHANGED = ttypes.EventKind.CHANGED
+    REVOKED = ttypes.EventKind.REVOKED
+    ENDED = ttypes.EventKind.ENDED
+
+
+_FINAL = frozenset({PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED})
+
+
+@singledispatch
+def with_states(answer: Any) -> Any:
+    """An answer of the controller, with enumerations where it has states and kinds."""
+    return answer
+
+
+@with_states.register
+def _(answer: ttypes.RequestStatus) -> ttypes.RequestStatus:
+    answer.state = PartState(answer.state)
+    for part in answer.parts:
+        part.state = PartState(part.state)
+    return answer
+
+
+@with_states.register
+def _(answer: ttypes.RequestPage) -> ttypes.RequestPage:
+    for request in answer.requests:
+        with_states(request)
+    return answer
+
+
+@with_states.register
+def _(answer: ttypes.Event) -> ttypes.Event:
+    answer.kind = EventKind(answer.kind)
+    if answer.state is not None:
+        answer.state = PartState(answer.state)
+    return answer

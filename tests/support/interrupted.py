@@ -1,0 +1,55 @@
+"""The real `blast` in a process of its own, told to end as a terminal does it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.waiting import eventually
+
+PATIENCE = 60.0
+
+
+@contextmanager
+def started(*words: str, environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+    """`blast` with these arguments in a session of its own, which is killed at the end if it is still there."""
+    # Who runs the tests in the background may have told them to ignore SIGINT, which is inherited.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "blast_client.command", *words]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, **(environment or {})},
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str, str]:
+    """Send the signal to the whole group, as a terminal does; status, output and errors once all of it has gone."""
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=PATIENCE)
+    eventually(lambda: not members(process.pid), f"the children of {process.pid} to end")
+    return process.returncode, out, err
+
+
+def members(group: int) -> list[int]:
+    """The processes of a group that are not over."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[2]) == group and fields[0] not in "ZX":
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,274 @@
+"""What a program does wrong, and what it is told: a `BlastError` whose text is a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from blast_api import ttypes
+from blast_client import (
+    AsyncClient,
+    BlastError,
+    Client,
+    ClientClosed,
+    ControllerUnreachable,
+    Ended,
+    EventKind,
+    Extension,
+    MulticastRequest,
+    NotYet,
+    PartState,
+    Rejected,
+    RequestFilter,
+    TransferReport,
+    WrongArgument,
+)
+from blast_client.arguments import check_call
+from blast_client.errors import as_answer
+from blast_client.json_form import plain, to_json
+from blast_client.states import with_states
+from tests.support.memory_controller import MemoryController, serving
+from tests.unit.test_client_calls import request
+
+
+@pytest.fixture
+def controller():
+    handler = MemoryController(splitters=1)
+    with serving(handler) as (_, host, port):
+        handler.address = f"{host}:{port}"
+        yield handler
+
+
+@pytest.fixture
+def client(controller):
+    with Client(controller.address) as client:
+        yield client
+
+
+# ---------------------------------------------------------------------- before anything is sent
+
+WRONG = [
+    (lambda c: c.submit(request(key=None)), "a MulticastRequest needs a key: write MulticastRequest("),
+    (lambda c: c.submit(request(key="")), "a MulticastRequest needs a key"),
+    (lambda c: c.submit(request(sender=None)), "a MulticastRequest needs a sender"),
+    (lambda c: c.submit(request(receivers="r2h1")), "must be a list of names, not the text 'r2h1': write ['r2h1']"),
+    (lambda c: c.submit(request(receivers={"r2h1"})), "receivers of request must be a list, not {'r2h1'} (set)"),
+    (lambda c: c.submit(request(receivers=["h21", 7])), "each of receivers of request must be a text, not 7 (int)"),
+    (lambda c: c.submit(request(receivers=["h21", None])), "must not have None in it"),
+    (lambda c: c.submit(request(bytes="300MB")), "bytes of request must be a whole number, not '300MB' (str)"),
+    (lambda c: c.submit(request(bytes=3e8)), "must be a whole number, not 300000000.0 (float)"),
+    (lambda c: c.submit(request(bytes=1 << 63)), "bytes of request must be between -2^63 and 2^63 - 1"),
+    (lambda c: c.submit(request(priority=1 << 31)), "priority of request must be between -2^31 and 2^31 - 1"),
+    (lambda c: c.submit(request(maySplit=1)), "maySplit of request must be True or False, not 1 (int)"),
+    (lambda c: c.submit(request(key=17)), "key of request must be a text, not 17 (int)"),
+    (lambda c: c.submit(request(key="\udcff")), "can be written as UTF-8"),
+    (lambda c: c.submit(request(receivers=["h" * 1000] * 1200)), "bytes of names do not fit into one call"),
+    (lambda c: c.submit({"key": "k"}), "request must be a MulticastRequest, not {'key': 'k'} (dict): write"),
+    (lambda c: c.submit(None), "submit needs request, and got None"),
+    (lambda c: c.request(request(), timeout="60"), "must be a number of seconds, not negative, and not '60'"),
+    (lambda c: c.request(request(), timeout=-1), "must be a number of seconds, not negative, and not -1"),
+    (lambda c: c.await_event("k", after_sequence="0"), "after_sequence must be a whole number"),
+    (lambda c: c.status(None), "status needs key, and got None"),
+    (lambda c: c.status(b"k"), "key must be a text, not b'k' (bytes)"),
+    (lambda c: c.finish("k", part="0"), "part must be a whole number"),
+    (lambda c: c.finish("k", report=TransferReport(failedReceivers="h21")), "not the text 'h21': write ['h21']"),
+    (lambda c: c.extend("k", Extension(addReceivers="h41")), "not the text 'h41': write ['h41']"),
+    (lambda c: c.extend("k", ["h41"]), "extension must be a Extension"),
+    (lambda c: list(c.list_requests("pending")), "states must be a list, as [PartState.PENDING], and not 'pending'"),
+    (lambda c: list(c.list_requests(["pending"])), "must be a whole number, not 'pending' (str)"),
+    (lambda c: c.quarantine("splitter:s1", None), "quarantine needs reason, and got None"),
+    (lambda c: c.journal(limit=None), "journal needs limit, and got None"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
+def test_a_wrong_argument_is_told_in_a_sentence_and_nothing_is_asked(client, controller, call, sentence):
+    with pytest.raises(WrongArgument) as refusal:
+        call(client)
+    assert sentence in str(refusal.value) and isinstance(refusal.value, BlastError | ValueError)
+    assert controller.calls == [] and controller.requests == {}
+    client.ping()
+
+
+async def test_wrong_arguments_with_asyncio(controller):
+    async with AsyncClient(controller.address) as client:
+        with pytest.raises(WrongArgument, match="not the text"):
+            await client.submit(request(receivers="r2h1"))
+        with pytest.raises(WrongArgument, match="number of seconds"):
+            await client.request(request(), timeout=None)
+        with pytest.raises(WrongArgument, match="number of seconds"):
+            AsyncClient(controller.address, timeout="1")
+    assert controller.requests == {}
+
+
+def test_a_tuple_will_do(client):
+    assert client.submit(request(receivers=("h21", "h31"))).receivers == ["h21", "h31"]
+
+
+def test_drain_may_be_asked_without_saying_anything():
+    check_call("drain", (None,))
+
+
+# ---------------------------------------------------------------------- answers
+
+
+def test_what_the_controller_refuses_is_told_in_its_sentence(client):
+    with pytest.raises(Rejected) as refusal:
+        client.submit(request(bytes=-5))
+    assert str(refusal.value) == "bytes must be positive"
+    client.submit(request())
+    client.submit(request("waits"))
+    for call, sentence in (
+        (lambda: client.submit(request(bytes=1)), "the key 'k' is in use by a request with other content: "),
+        (lambda: client.status("other"), "the controller knows no request 'other', or not any more: "),
+        (lambda: client.request(request("waits"), timeout=0.01), "not yet: no splitter is free"),
+        (lambda: client.submit(request("d", deadlineMs=5)), "this controller does not serve deadlines: this server"),
+    ):
+        with pytest.raises(BlastError, match=f"^{sentence}"):
+            call()
+    client.withdraw("k")
+    with pytest.raises(Ended) as ended:
+        client.withdraw("k")
+    assert str(ended.value) == "the request has ended (withdrawn): withdrawn"
+    assert ended.value.state is PartState.WITHDRAWN
+
+
+def test_a_controller_that_fails_at_a_call_is_told(client, controller, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(controller, "fabric", broken)
+    with pytest.raises(BlastError, match=r"^the controller could not carry out the call: "):
+        client.fabric()
+
+
+GENERATED = [
+    ttypes.Rejected("group_too_wide", "Too wide.", 5),
+    ttypes.NotYet("busy"),
+    ttypes.Ended(ttypes.PartState.DONE, "done"),
+    ttypes.UnknownRequest("k"),
+    ttypes.KeyReused("k"),
+    ttypes.Denied("no"),
+    ttypes.Unsupported("x", "not here"),
+    ttypes.NotLeader("other:9090"),
+]
+
+
+@pytest.mark.parametrize("error", GENERATED, ids=lambda error: type(error).__name__)
+def test_each_answer_is_a_blast_error_and_still_what_the_interface_calls_so(error):
+    told = as_answer(error)
+    assert isinstance(told, BlastError) and isinstance(told, type(error)) and type(told) is not type(error)
+    assert all(getattr(told, spec[2]) == getattr(error, spec[2]) for spec in error.thrift_spec if spec)
+    assert "(" not in str(told).split(" ")[0], "a sentence, not a repr"
+    assert as_answer(told) is told
+
+
+def test_an_answer_can_pass_through_a_context_manager():
+    """The generated exceptions refuse the attributes that Python sets on them, and so hide themselves."""
+
+    @contextlib.contextmanager
+    def anything():
+        yield
+
+    with pytest.raises(NotYet), anything():
+        raise as_answer(ttypes.NotYet("x"))
+    error = as_answer(ttypes.NotYet("x"))
+    error.add_note("more")
+    assert error.__notes__ == ["more"]
+
+
+# ---------------------------------------------------------------------- connections
+
+
+def test_nobody_there_is_told():
+    with pytest.raises(ControllerUnreachable, match="start one with `blast controller run`") as away:
+        Client("127.0.0.1:1").ping()
+    assert isinstance(away.value, BlastError)
+
+
+def test_a_client_is_closed_by_the_end_of_its_with(controller):
+    with Client(controller.address) as client:
+        client.ping()
+    with pytest.raises(ClientClosed, match="was closed at the end of its `with`: make a new one"):
+        client.ping()
+    client = Client(controller.address)
+    client.ping()
+    client.close()
+    client.ping()
+    client.close()
+
+
+async def test_an_asyncio_client_is_closed_by_the_end_of_its_with(controller):
+    async with AsyncClient(controller.address) as client:
+        await client.ping()
+    with pytest.raises(ClientClosed):
+        await client.ping()
+
+
+# ---------------------------------------------------------------------- states
+
+
+def test_states_and_kinds_are_enumerations_and_look_in_json_as_before(client):
+    status = client.submit(request())
+    assert status.state is PartState.ACTIVE and status.parts[0].state is PartState.ACTIVE
+    event = client.await_event("k")
+    assert event.kind is EventKind.GRANTED and event.state is None
+    assert [one.state for one in client.list_requests([PartState.ACTIVE])] == [PartState.ACTIVE]
+    assert client.finish("k").state is PartState.DONE
+    ended = client.await_event("k", 1)
+    assert (ended.kind, ended.state) == (EventKind.ENDED, PartState.DONE) and ended.state.final
+    assert (plain(status)["state"], plain(event)["kind"]) == ("ACTIVE", "GRANTED")
+    assert PartState.ACTIVE == ttypes.PartState.ACTIVE and not PartState.ACTIVE.final
+    assert str(PartState.ACTIVE) == f"{PartState.ACTIVE}" == "active"
+    assert {member.name: member.value for member in PartState} == ttypes.PartState._NAMES_TO_VALUES
+    assert {member.name: member.value for member in EventKind} == ttypes.EventKind._NAMES_TO_VALUES
+
+
+def test_a_state_of_a_newer_controller_is_no_fault():
+    event = with_states(ttypes.Event(1, 99, 0, state=98))
+    assert (event.kind, event.state, str(event.kind), event.state.final) == (99, 98, "99", False)
+    assert '"kind": 99' in to_json(event)
+
+
+# ---------------------------------------------------------------------- after the end
+
+
+class EndingController(MemoryController):
+    """One that says `Ended` where an older one says `NotYet` for ever; `says_ended` chooses."""
+
+    says_ended = True
+
+    def awaitEvent(self, connection, key, after, timeout):  # noqa: N802 - the interface's name
+        request = self._find(key)
+        if request.state in (PartState.DONE, PartState.WITHDRAWN) and len(request.events) <= after:
+            raise ttypes.Ended(request.state, request.reason) if self.says_ended else ttypes.NotYet("nothing happened")
+        return super().awaitEvent(connection, key, after, timeout)
+
+
+@pytest.mark.parametrize("says_ended", [True, False])
+async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch, says_ended):
+    handler = EndingController()
+    handler.says_ended = says_ended
+    with serving(handler) as (_, host, port), Client(f"{host}:{port}") as client:
+        client.submit(request())
+        client.finish("k")
+        last = client.await_event("k", 1)
+        assert last.kind is EventKind.ENDED
+        with pytest.raises(Ended) as over:
+            client.await_event("k", last.sequence, timeout=5)
+        assert over.value.state is PartState.DONE and over.value.reason == "finished"
+        async with AsyncClient(f"{host}:{port}") as other:
+            with pytest.raises(Ended):
+                await other.await_event("k", last.sequence, timeout=5)
+
+
+def test_to_wait_for_events_of_what_goes_on_is_not_over(client):
+    client.submit(request())
+    with pytest.raises(NotYet):
+        client.await_event("k", 1, timeout=0.01)
+
+
+def test_filters_are_still_structs():
+    assert RequestFilter(states=[PartState.PENDING]).states == [1]
+    assert MulticastRequest("k", "a", ["b"], 1).key == "k"

@@ -1,0 +1,170 @@
+"""Ctrl-C of commands that talk to a controller: real processes, and what the controller has left of their requests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from blast_api import ttypes
+from blast_client import Client, MulticastRequest, PartState
+from tests.support.interrupted import PATIENCE, ended, started
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.waiting import eventually
+
+REQUEST = ("request", "--from", "h11", "--to", "h21,h31", "--bytes", "300MB", "--key", "k")
+
+
+class WaitingController(MemoryController):
+    """One splitter; its operator's calls, and `extend`, never come to an end."""
+
+    def __init__(self) -> None:
+        super().__init__(splitters=1)
+        self.released = threading.Event()
+        self._asked_at: dict[str, float] = {}
+
+    def submit(self, connection, request):
+        asked_at = self._asked_at.setdefault(request.key, time.monotonic())
+        status = super().submit(connection, request)
+        status.ageMs = int((time.monotonic() - asked_at) * 1000)
+        return status
+
+    def _hang(self, name):
+        self.calls.append(name)
+        self.released.wait(PATIENCE)
+        raise ttypes.Denied("too late")
+
+    def extend(self, connection, key, extension):
+        self._hang("extend")
+
+    def drain(self, connection, on):
+        self._hang("drain")
+
+    def reconcile(self, connection, dryRun):  # noqa: N803 - the interface's name
+        self._hang("reconcile")
+
+    def verifyFabric(self, connection):  # noqa: N802 - the interface's name
+        self._hang("verifyFabric")
+
+    def quarantine(self, connection, element, reason):
+        self._hang("quarantine")
+
+
+@pytest.fixture
+def controller(monkeypatch):
+    handler = WaitingController()
+    with serving(handler) as (server, host, port):
+        handler.server, handler.address = server, f"{host}:{port}"
+        monkeypatch.setenv("BLAST_CONTROLLER", handler.address)
+        with Client(handler.address) as client:
+            client.submit(MulticastRequest("first", "h11", ["h21"], 1))
+            yield handler
+        handler.released.set()
+
+
+def waits(controller, key="k"):
+    """The request is there, and somebody waits for its light."""
+    return eventually(lambda: key in controller.requests and controller.requests[key].waits, f"{key} to be waited for")
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_request_that_is_interrupted_is_withdrawn(controller, number, status):
+    with started(*REQUEST) as process:
+        waits(controller)
+        assert ended(process, number) == (status, "", "blast: interrupted: request k is withdrawn\n")
+    assert controller.requests["k"].state == PartState.WITHDRAWN
+    assert controller.requests["first"].state == PartState.ACTIVE
+
+
+def test_a_request_that_was_there_before_goes_on(controller):
+    with Client(controller.address) as client:
+        client.submit(MulticastRequest("k", "h11", ["h21", "h31"], 300_000_000))
+        # Long ago: older than any call of the command takes.
+        controller._asked_at["k"] -= 3600
+    with started(*REQUEST) as process:
+        waits(controller)
+        status, _, err = ended(process)
+    assert (status, err) == (
+        130,
+        "blast: interrupted: request k goes on, for it was there before (`blast withdraw k`)\n",
+    )
+    assert controller.requests["k"].state == PartState.PENDING
+
+
+def test_a_request_that_could_not_be_withdrawn_is_told(controller):
+    with started(*REQUEST) as process:
+        waits(controller)
+        # Frozen, it does not notice that its controller goes before it is interrupted.
+        os.kill(process.pid, signal.SIGSTOP)
+        controller.server.stop()
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("blast: interrupted: request k could not be withdrawn, do so with `blast withdraw k`: ")
+    assert err.count("\n") == 1
+
+
+def test_who_loses_the_controller_is_told_that_the_request_goes_on(controller):
+    with started(*REQUEST) as process:
+        waits(controller)
+        controller.server.stop()
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert err.endswith("; request k goes on where the controller does (`blast withdraw k`)\n")
+
+
+GOING_ON = {
+    ("extend", "first", "--add", "h41"): ("extend", "whether request first was changed is not known"),
+    ("drain", "on"): ("drain", "what the controller does now, `blast drain status` tells"),
+    ("reconcile",): ("reconcile", "the controller goes on comparing and repairing"),
+    ("reconcile", "--dry-run"): ("reconcile", "the controller goes on comparing\n"),
+    ("fabric", "verify"): ("verifyFabric", "the controller goes on probing"),
+    ("quarantine", "splitter:s1", "--reason", "x"): ("quarantine", "whether that was done is not known"),
+}
+
+
+@pytest.mark.parametrize("words", GOING_ON, ids=" ".join)
+def test_a_command_that_is_interrupted_says_what_goes_on(controller, words):
+    call, sentence = GOING_ON[words]
+    with started(*words) as process:
+        eventually(lambda: call in controller.calls, f"{call} to be asked")
+        status, out, err = ended(process)
+    assert (status, out) == (130, "")
+    assert err.startswith(f"blast: interrupted: {sentence}") and err.count("\n") == 1
+
+
+def test_top_ends_without_a_word(controller):
+    with started("top", "--interval", "1h") as process:
+        assert process.stdout is not None
+        eventually(lambda: "first" in process.stdout.readline(), "the first view")
+        status, _, err = ended(process)
+    assert (status, err) == (130, "")
+
+
+def test_a_controller_that_does_not_answer_does_not_hold_up_the_end(controller):
+    def silent(*_):
+        controller._hang("status")
+
+    controller.status = silent
+    with started(*REQUEST) as process:
+        waits(controller)
+        status, _, err = ended(process)
+    assert status == 130 and "request k could not be withdrawn" in err and "nothing came within" in err
+
+
+def test_a_second_interrupt_ends_the_withdrawal(controller):
+    def silent(*_):
+        controller._hang("status")
+
+    controller.status = silent
+    with started(*REQUEST) as process:
+        waits(controller)
+        process.send_signal(signal.SIGINT)
+        eventually(lambda: "status" in controller.calls, "the withdrawal to begin")
+        status, out, err = ended(process)
+    assert (status, out) == (130, "")
+    assert err.endswith("could not be withdrawn, do so with `blast withdraw k`: interrupted again\n")
