@@ -14,6 +14,7 @@ from typing import Any
 
 from blast_sim import sim_command
 from blast_sim.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
+from blast_sim.stoppable import stoppable
 
 _PLAN = """\
 Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
@@ -175,7 +176,8 @@ def _plan(arguments: argparse.Namespace) -> int:
     from algorithms.b_matching.exact import SolverFailed
     from blast_sim.plan_command import run
 
-    return _run(run, arguments, (SolverFailed,), ": try --optimize 1000 instead")
+    advice = ": try --optimize 1000 instead"
+    return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverFailed,), advice)
 
 
 @telling
@@ -184,7 +186,8 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
     from blast_sim.fabric_plan_command import run
     from blast_sim.pool_programme import SolverFault as NoPool
 
-    return _run(run, arguments, (NoTree, NoPool), ": try fewer --groups or --samples")
+    advice = ": try fewer --groups or --samples"
+    return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)
 
 
 @telling
@@ -200,8 +203,9 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.flow.figures import NoResult, run
     from blast_sim.measurements import MeasurementFailed
+    from blast_sim.worker_processes import WorkerDied
 
-    return _run(run, arguments, (MeasurementFailed, NoResult))
+    return _run(run, arguments, (MeasurementFailed, NoResult, WorkerDied))
 
 
 @telling

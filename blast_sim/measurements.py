@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -84,12 +87,13 @@ def measure(benchmark: Benchmark, scripts: Path, quick: bool, folder: Path, repo
     try:
         with (
             unfinished.open("wb") as result,
-            subprocess.Popen(command, stdout=result, stderr=subprocess.PIPE) as running,
+            _running(command, result) as running,
         ):
             assert running.stderr is not None, "it was asked for"
             said = ""
             for said in _lines(running.stderr):
                 report(said)
+            running.wait()
         if running.returncode not in {0, MISSED_A_BAR}:
             raise MeasurementFailed(f"{script} ended with status {running.returncode}: {said}")
         try:
@@ -99,6 +103,19 @@ def measure(benchmark: Benchmark, scripts: Path, quick: bool, folder: Path, repo
         unfinished.rename(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _running(command: Sequence[str], result: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with whatever it starts, all of which is gone after the block."""
+    # In a session of its own a terminal's Ctrl-C does not reach it: it is for us to end it.
+    with subprocess.Popen(command, stdout=result, stderr=subprocess.PIPE, start_new_session=True) as running:
+        try:
+            yield running
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
 
 
 def _has(row: object, columns: Sequence[str]) -> bool:

@@ -90,9 +90,10 @@ def _names(text: str) -> tuple[str, ...]:
 def _flow(arguments: argparse.Namespace) -> int:
     from blast_sim.flow.command import run
     from blast_sim.flow.sweep import NoScheduler
+    from blast_sim.worker_processes import WorkerDied
 
     try:
         return run(arguments)
-    except NoScheduler as error:
+    except (NoScheduler, WorkerDied) as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED

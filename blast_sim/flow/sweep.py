@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from blast_sim.flow.cell import Cell, Row
 from blast_sim.flow.run import run_cell
+from blast_sim.worker_processes import computed
 from blast_sim.wrong_input import WrongInput
 from blast_transport.extras import how_to_install
 
@@ -81,9 +81,9 @@ class Kept:
 def run_cells(
     cells: Sequence[Cell], workers: Workers, kept: Kept, progress: Callable[[float], object] = lambda done: None
 ) -> list[Result]:
-    """The result of every cell, in order; those that are kept are not run again. Raises NoScheduler, WrongInput.
+    """The result of every cell, in order; those that are kept are not run again.
 
-    `progress` hears how many more are done.
+    Raises NoScheduler, WrongInput, WorkerDied. `progress` hears how many more are done.
     """
     results: dict[int, Result] = {}
     for place, cell in enumerate(cells):
@@ -93,11 +93,12 @@ def run_cells(
     progress(len(results))
     # The longest first, so that no core is left with a long one at the end.
     missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -_load(cells[n]))
-    for place, result in _results([(place, cells[place]) for place in missing], workers):
-        results[place] = result
-        if not isinstance(result, Failure):
-            kept.put(cells[place], result)
-        progress(1)
+    with closing(_results([(place, cells[place]) for place in missing], workers)) as coming:
+        for place, result in coming:
+            results[place] = result
+            if not isinstance(result, Failure):
+                kept.put(cells[place], result)
+            progress(1)
     return [results[place] for place in range(len(cells))]
 
 
@@ -113,35 +114,35 @@ def _load(cell: Cell) -> int:
     return cell.scenario.background.racks_each_way[cell.background]
 
 
-def _results(cells: Sequence[tuple[int, Cell]], workers: Workers) -> Iterator[tuple[int, Result]]:
+def _results(cells: Sequence[tuple[int, Cell]], workers: Workers) -> Generator[tuple[int, Result], None, None]:
     if workers.scheduler is None and (workers.processes == 1 or len(cells) < 2):
         for place, cell in cells:
             yield place, try_cell(cell)
         return
-    with ExitStack() as stack:
-        pool = stack.enter_context(_pool(workers, len(cells)))
-        futures: dict[Future[Result], int] = {pool.submit(try_cell, cell): place for place, cell in cells}
-        # Who gives up must not wait for all that has not begun.
-        stack.callback(lambda: [future.cancel() for future in futures])
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+    if workers.scheduler is None:
+        for number, result in computed(try_cell, [cell for _, cell in cells], workers.processes):
+            yield cells[number][0], result
+        return
+    with _cluster(workers.scheduler) as cluster:
+        futures: dict[Future[Result], int] = {cluster.submit(try_cell, cell): place for place, cell in cells}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            # Who gives up must not wait for all that has not begun.
+            for future in futures:
+                future.cancel()
 
 
 @contextmanager
-def _pool(workers: Workers, most: int) -> Iterator[Executor]:
-    if workers.scheduler is None:
-        # Forked children of a process with threads may hang.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(workers.processes, most), context) as pool:
-            yield pool
-        return
+def _cluster(scheduler: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
         raise NoScheduler(f"--scheduler needs Dask: {how_to_install('cluster')}") from None
     try:
-        client = Client(workers.scheduler, timeout=CONNECT_SECONDS)
+        client = Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise NoScheduler(f"no Dask scheduler answers at {workers.scheduler}: {error}") from error
+        raise NoScheduler(f"no Dask scheduler answers at {scheduler}: {error}") from error
     with client, client.get_executor(pure=False) as pool:
         yield pool

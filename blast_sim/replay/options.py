@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
-from blast_sim.options import new_parser, positive, telling, whole_number
+from blast_sim.options import FAILED, new_parser, positive, telling, whole_number
 
 _REPLAY = """\
 Replay a trace at full size on the simulated network, with the project's own controller core and its policies.
@@ -111,5 +112,10 @@ def _register_light(light: Any) -> None:
 @telling
 def _replay(arguments: argparse.Namespace) -> int:
     from blast_sim.replay.command import run
+    from blast_sim.worker_processes import WorkerDied
 
-    return run(arguments)
+    try:
+        return run(arguments)
+    except WorkerDied as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return FAILED

@@ -5,19 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 
 from blast_sim.replay.player import Player
 from blast_sim.replay.result import Row, policy_row
 from blast_sim.replay.setting import Setting
 from blast_sim.traces.workload import Workload
-
-LOOK_SECONDS = 0.2
-
-_ended: Synchronized[int] | None = None
-"""In a worker process: how many multicasts and shuffles have ended in all of them."""
+from blast_sim.worker_processes import computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +43,35 @@ def play(run: Run, heard: Callable[[], None] = lambda: None) -> Ran:
 
 
 def play_all(runs: Sequence[Run], processes: int, progress: Callable[[int], object]) -> list[Ran]:
-    """All runs, in order; `progress` hears how many more multicasts and shuffles have ended. Raises Stalled."""
+    """All runs, in order; `progress` hears how many more multicasts and shuffles have ended.
+
+    Raises Stalled, WorkerDied.
+    """
     if processes == 1 or len(runs) == 1:
         return [play(run, lambda: _one_more(progress)) for run in runs]
-    # Forked children of a process with threads may hang.
-    context = multiprocessing.get_context("spawn")
-    ended = context.Value("q", 0)
+    ended = multiprocessing.get_context("spawn").Value("q", 0)
     shown = 0
-    with ProcessPoolExecutor(min(processes, len(runs)), context, _begin, (ended,)) as pool:
-        futures = [pool.submit(_play_in_worker, run) for run in runs]
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
-            now = ended.value
-            progress(now - shown)
-            shown = now
-            for future in done:
-                # A run that failed ends all the others.
-                future.result()
-        return [future.result() for future in futures]
+
+    def look() -> None:
+        nonlocal shown
+        now = ended.value
+        progress(now - shown)
+        shown = now
+
+    # A run that failed ends all the others.
+    with closing(computed(partial(_play_in_worker, ended), runs, processes, look)) as coming:
+        ran = dict(coming)
+    look()
+    return [ran[place] for place in range(len(runs))]
 
 
 def _one_more(progress: Callable[[int], object]) -> None:
     progress(1)
 
 
-def _begin(ended: Synchronized[int]) -> None:
-    global _ended  # noqa: PLW0603 - what a pool's initialiser is for
-    _ended = ended
-
-
-def _play_in_worker(run: Run) -> Ran:
-    assert _ended is not None, "the pool has begun"
-    counter = _ended
-
+def _play_in_worker(ended: Synchronized[int], run: Run) -> Ran:
     def heard() -> None:
-        with counter.get_lock():
-            counter.value += 1
+        with ended.get_lock():
+            ended.value += 1
 
     return play(run, heard)

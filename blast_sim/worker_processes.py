@@ -1,0 +1,114 @@
+"""Work on several cores: processes that calculate for this one, and are gone as soon as it does not want them any more.
+
+A terminal sends Ctrl-C to every process of a command. These do not hear it, not even while they start: whoever has
+started them does, and ends them at once, whatever they are at. One that dies by itself is an error and not a wait for
+ever, and they end by themselves when whoever has started them is gone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+LOOK_SECONDS = 0.2
+
+
+class WorkerDied(Exception):
+    """A process ended in the middle of its work; the text is a sentence."""
+
+
+def computed(
+    work: Callable[[Item], Result], items: Sequence[Item], processes: int, waiting: Callable[[], object] = lambda: None
+) -> Generator[tuple[int, Result], None, None]:
+    """Yield the place of each item and what `work` makes of it, as it comes; the first items are begun first.
+
+    `work` and the items must be importable and picklable. `waiting` is called five times a second. Raises what `work`
+    raises, and WorkerDied; the processes end with the generator.
+    """
+    with _workers(work, min(processes, len(items))) as workers:
+        at: dict[Connection, int] = {}
+        places = iter(range(len(items)))
+        for connection, place in zip(workers, places, strict=False):
+            connection.send(items[place])
+            at[connection] = place
+        while at:
+            ready: list[Any] = wait(list(at), LOOK_SECONDS)
+            for connection in ready:
+                result = _received(connection, workers[connection])
+                place = at.pop(connection)
+                following = next(places, None)
+                if following is not None:
+                    connection.send(items[following])
+                    at[connection] = following
+                yield place, result
+            waiting()
+
+
+def _received(connection: Connection, process: BaseProcess) -> Any:
+    try:
+        result, error = connection.recv()
+    except (EOFError, OSError):
+        process.join()
+        raise WorkerDied(
+            f"a process that calculates ended with status {process.exitcode}, perhaps for want of memory: "
+            "try fewer --processes"
+        ) from None
+    if error is not None:
+        raise error
+    return result
+
+
+@contextmanager
+def _workers(work: Callable[[Any], Any], count: int) -> Iterator[dict[Connection, BaseProcess]]:
+    # Forked children of a process with threads may hang.
+    context = multiprocessing.get_context("spawn")
+    # It is started with the first process, and lets signals through when it is.
+    resource_tracker.ensure_running()
+    workers: dict[Connection, BaseProcess] = {}
+    try:
+        with _interrupts_held_back():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
+                process.start()
+                theirs.close()
+                workers[ours] = process
+        yield workers
+    finally:
+        for process in workers.values():
+            process.kill()
+        for connection, process in workers.items():
+            process.join()
+            connection.close()
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let SIGINT wait until the end of the block; processes that are started in it inherit that for ever."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
+    # Whoever wants the results may be gone by now.
+    with suppress(EOFError, OSError):
+        while True:
+            item = connection.recv()
+            answer: tuple[Any, Exception | None]
+            try:
+                answer = work(item), None
+            except Exception as error:  # noqa: BLE001 - it is raised where the result is waited for
+                answer = None, error
+            connection.send(answer)
