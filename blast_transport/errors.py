@@ -55,6 +55,10 @@ class UnsafeNameError(RemoteError):
     """The file name from the wire is not a plain base name."""
 
 
+class BrokenDigestError(RemoteError):
+    """The sender would prove its blocks by digests that anybody can forge."""
+
+
 class SealError(RemoteError):
     """A sealed block was changed on its way, or was sealed by somebody else."""
 

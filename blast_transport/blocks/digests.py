@@ -1,8 +1,9 @@
-"""What proves that bytes are the right ones: a digest for each block, and one for the whole over the table of those.
+"""What proves that bytes are the sender's: a digest for each block, and one for the whole over the table of those.
 
-The digest of a block guards against what breaks by itself (a network card, a disk, an address mixed up), so a fast one
-that is not cryptographic will do: xxh3-128, or SHA-256 cut to its length where `xxhash` is not installed. The digest of
-the whole, BLAKE3 or SHA-256 of the table, names the content in reports.
+Both are cryptographic: light can be forged, and a neighbour in a chain can lie; only the table, which comes over the
+control connection, tells their blocks from the sender's. BLAKE3, or SHA-256 where `blake3` is not installed, cut to 16
+bytes for a block: to pass off another block somebody has to find a second preimage (2^128 trials, 2^101 against the
+largest table). Two blocks with one digest (2^64) are of use only to whoever makes the file that the sender sends.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blast_transport.errors import WrongInputError
+from blast_transport.errors import BrokenDigestError, WrongInputError
 
 try:
     import blake3
-    import xxhash
 except ImportError:  # A bare host has the standard library alone.
-    xxhash = None  # type: ignore[assignment]
+    blake3 = None  # type: ignore[assignment]
 
 DIGEST_BYTES = 16
 WHOLE_BYTES = 32
@@ -45,20 +45,30 @@ def _sha256_whole(table: Buffer) -> bytes:
 SUITES: dict[str, Suite] = {"sha256": Suite("sha256", _sha256_block, _sha256_whole)}
 """What this host can compute, by name."""
 
-if xxhash is not None:
-    SUITES["xxh3"] = Suite("xxh3", xxhash.xxh3_128_digest, lambda table: blake3.blake3(table).digest())
+if blake3 is not None:
+    SUITES["blake3"] = Suite(
+        "blake3",
+        # Without the interpreter's lock, in one thread: others have blocks of their own.
+        lambda data: blake3.blake3(data).digest(length=DIGEST_BYTES),
+        lambda table: blake3.blake3(table).digest(),
+    )
 
-BEST = "xxh3" if "xxh3" in SUITES else "sha256"
+BEST = "blake3" if "blake3" in SUITES else "sha256"
 """The fastest suite of this host."""
+
+_BROKEN = frozenset({"xxh3"})
+"""Suites of earlier versions that prove nothing."""
 
 
 def suite_named(name: str) -> Suite:
-    """The suite with this name. Raises WrongInputError if this host cannot compute it."""
+    """The suite with this name. Raises BrokenDigestError if it proves nothing, WrongInputError if it is not here."""
+    if name in _BROKEN:
+        raise BrokenDigestError(f"digests of {name} can be forged and are not accepted; update the sender")
     try:
         return SUITES[name]
     except KeyError:
         raise WrongInputError(
-            f"the digests {name!r} cannot be computed here; install xxhash and blake3, or choose sha256"
+            f"the digests {name!r} cannot be computed here; install blake3, or choose sha256"
         ) from None
 
 

@@ -88,11 +88,9 @@ class BlockIntake:
     def settle(self) -> None:
         """A part of a block waits for the rest."""
 
-    def complete(self, stop: int, final: bool) -> None:
-        """Nothing comes after byte `stop`; `final`: that is the size."""
-        if final:
-            self._store.finish_size(stop)
-        if self._filled:
+    def complete(self, final: bool) -> None:
+        """Nothing more comes; `final`: the last block may be a short one."""
+        if final and self._filled:
             self._put()
 
     @property

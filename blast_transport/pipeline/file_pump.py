@@ -1,5 +1,8 @@
 """Data between sockets and a file: through memory that is still warm when it is digested, and out by sendfile.
 
+Only whole blocks go into the file, by way of the store, which knows those that it must not write: another carrier may
+have brought and proven them before.
+
 Taking it by `splice` copies no less, because a block has to be read again for its digest, and to map it for that costs
 more than the copy does. What goes on to the successor is lent to its socket from the file's pages, as `tee` would lend
 it from a pipe's: so the store does not wait for the successor, and what has to be sent again, or to somebody who lags
@@ -29,8 +32,7 @@ class FileIntake:
         self._size = store.layout.block_size
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
-        self._pieces = [self._buffer[index * self._size : (index + 1) * self._size] for index in range(_BLOCKS)]
-        self._filled = self._written = self._adopted = 0
+        self._filled = self._stored = 0
 
     def take(self, sock: socket.socket, limit: int) -> int:
         """As `Intake.take`."""
@@ -47,22 +49,19 @@ class FileIntake:
         return count
 
     def settle(self) -> None:
-        """Write what came, for one write is cheaper than many. Raises StoreError."""
-        self._store.target.write(self.servable, self._buffer[self._written : self._filled])
-        self._written = self._filled
-        self._adopt(self._filled // self._size)
+        """Store the blocks that came, for one write is cheaper than many. Raises StoreError."""
+        whole = self.position == self._store.layout.size
+        self._put(self._filled if whole else self._filled - self._filled % self._size)
 
-    def complete(self, stop: int, final: bool) -> None:
-        """Nothing comes after byte `stop`; `final`: that is the size. Raises StoreError."""
+    def complete(self, final: bool) -> None:
+        """Nothing more comes; `final`: the last block may be a short one. Raises StoreError."""
         if final:
-            self._store.finish_size(stop)
-            if rest := self._filled - self._adopted * self._size:
-                self._store.adopt(self._block, [self._pieces[self._adopted][:rest]])
+            self._put(self._filled)
 
     @property
     def servable(self) -> int:
         """All before this offset can be sent on."""
-        return self.position - (self._filled - self._written)
+        return self.position - (self._filled - self._stored)
 
     @property
     def ready(self) -> bool:
@@ -71,20 +70,20 @@ class FileIntake:
 
     @property
     def drained(self) -> bool:
-        """All that came is in the store."""
+        """All blocks that came are in the store."""
         return True
 
     def close(self) -> None:
         """There is nothing to give back."""
 
-    def _adopt(self, stop: int) -> None:
-        """The first `stop` blocks of the buffer are whole."""
-        if stop > self._adopted:
-            self._store.adopt(self._block, self._pieces[self._adopted : stop])
-            self._block += stop - self._adopted
-            self._adopted = stop
-        if stop == _BLOCKS:
-            self._filled = self._written = self._adopted = 0
+    def _put(self, stop: int) -> None:
+        """The first `stop` bytes of the buffer are whole blocks."""
+        if stop > self._stored:
+            self._store.put_row(self._block, self._buffer[self._stored : stop])
+            self._block += (stop - self._stored) // self._size
+            self._stored = stop
+        if stop == len(self._buffer):
+            self._filled = self._stored = 0
 
 
 class FileOutlet:

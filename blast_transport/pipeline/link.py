@@ -54,8 +54,11 @@ class Intake(Protocol):
     def settle(self) -> None:
         """Nothing more comes for now. Raises StoreError."""
 
-    def complete(self, stop: int, final: bool) -> None:
-        """Nothing comes after byte `stop`; `final`: that is the size of the whole. Raises StoreError."""
+    def complete(self, final: bool) -> None:
+        """Nothing more comes; `final`: what is left is the last block of the whole. Raises StoreError.
+
+        How long the whole is says the sender alone.
+        """
 
     @property
     def drained(self) -> bool:

@@ -125,7 +125,7 @@ class PipelineNode(Runner):
         size = self._store.layout.size
         if final and size is not None and size != stop:
             raise RemoteProtocolError(f"the data ended at byte {stop}, but {size} bytes were announced")
-        self._intake.complete(stop, final)
+        self._intake.complete(final)
         self._storing = True
         self._see_stored()
 

@@ -1,15 +1,17 @@
 """What a receiver holds of a session: the target, the map of its blocks, and the digests that prove them.
 
-All carriers fill the same store, several of them at the same time, so every method may be called from any thread. A
-block whose digest is not the sender's is not held: it is asked for again. A target that must be fed in order gets a
-block only when all before it are there and the sender's digest of it has come, for it cannot be taken back.
+All carriers fill the same store, several of them at the same time, so every method may be called from any thread, and
+nobody else writes to the target. A block that is held is never written again, whoever brings it; a block is written
+whole, with its digest taken from the bytes that are written. One whose digest is not the sender's is not held: it is
+asked for again. A target that must be fed in order gets a block only when all before it are there and the sender's
+digest of it has come, for it cannot be taken back.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
@@ -66,13 +68,10 @@ class Store:
         """Take a whole block; False if it was held, comes too early, or is not what was sent. Raises StoreError."""
         digest = self._suite.block(data)
         with self._lock:
-            if block in self.held or block >= self.reach:
+            if block in self.held or block >= self.reach or self._is_wrong(block, digest):
                 return False
-            if block in self._sent and self._sent[block] != digest:
-                self._refuse(block)
-                return False
-            self._own.set(block, digest)
             if self.target.in_order:
+                self._own.set(block, digest)
                 self._early[block] = bytes(data)
                 self._feed()
                 return True
@@ -80,18 +79,22 @@ class Store:
             self._hold(block, digest)
             return True
 
-    def adopt(self, first: int, pieces: Sequence[Buffer]) -> None:
-        """Blocks from `first` on that somebody wrote to `target` already. Raises StoreError."""
-        digests = [self._suite.block(piece) for piece in pieces]
-        stop = first + len(digests)
+    def put_row(self, first: int, data: memoryview) -> None:
+        """Take whole blocks from `first` on, one after the other in `data`, as a chain brings them. Raises StoreError.
+
+        For a target that takes them in any order. A wrong one is written as well, where nothing is held: whoever comes
+        after us in the chain is served from the target, and judges for itself.
+        """
+        size = self.layout.block_size
+        digests = [self._suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
         with self._lock:
-            self._own.set_all(first, b"".join(digests))
-            self.held.add_range(first, len(digests))
-            if first <= self.position:
-                self.position = self.held.first_missing(self.position)
-            if isinstance(self.target, FileTarget):
-                self.target.note(first, digests)
-            self._refuse_wrong(first, stop)
+            stop = min(first + len(digests), self.layout.blocks)
+            for block, count in list(self.held.missing(first, stop)):
+                begin, end = block - first, block - first + count
+                self.target.write(self.layout.offset(block), data[begin * size : end * size])
+                for number in range(begin, end):
+                    if not self._is_wrong(first + number, digests[number]):
+                        self._hold(first + number, digests[number])
 
     def expect(self, first: int, digests: bytes) -> None:
         """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
@@ -173,7 +176,15 @@ class Store:
             self.held.add(block)
         self.position = self.held.first_missing()
 
+    def _is_wrong(self, block: int, digest: bytes) -> bool:
+        """What came with this digest is not what was sent, as far as that is known; it is asked for again."""
+        if block not in self._sent or self._sent[block] == digest:
+            return False
+        self._refuse(block)
+        return True
+
     def _hold(self, block: int, digest: bytes) -> None:
+        self._own.set(block, digest)
         self.held.add(block)
         if block == self.position:
             self.position = self.held.first_missing(block)
@@ -184,7 +195,7 @@ class Store:
         while (data := self._early.get(self.position)) is not None and self.position in self._sent:
             self.target.write(self.layout.offset(self.position), data)
             del self._early[self.position]
-            self._hold(self.position, b"")
+            self._hold(self.position, self._sent[self.position])
 
     def _refuse_wrong(self, first: int, stop: int) -> None:
         """What came as these blocks is held only if it is what was sent."""

@@ -34,7 +34,7 @@ from blast_transport.wire.messages import (
     Repair,
 )
 
-VERSION = 4
+VERSION = 5
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
 PIECES_PER_REPAIR = 2 * MOST_SEGMENTS
@@ -214,8 +214,10 @@ class FrameDecoder(Generic[M]):
             return None
         length, number, version = FRAME.unpack_from(self._buffer)
         form = self._forms.get(number)
-        if version != VERSION or form is None:
-            raise RemoteProtocolError(f"unknown message type {number}, version {version}")
+        if version != VERSION:
+            raise RemoteProtocolError(f"version {version} of the protocol, where {VERSION} is spoken; update the older")
+        if form is None:
+            raise RemoteProtocolError(f"unknown message type {number}")
         if length > form.largest:
             raise RemoteProtocolError(f"{form.message.__name__} of {length} bytes; the most is {form.largest}")
         end = FRAME.size + length

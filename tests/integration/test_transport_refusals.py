@@ -20,7 +20,7 @@ from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.session.timings import SenderTimings
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
 from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
 from tests.support.transport_hosts import (
     LOOPBACK,
@@ -67,8 +67,26 @@ def hear(control: socket.socket) -> Message:
 
 
 def hello(**more: object) -> Hello:
-    fields = {"session": 5, "size": 1000, "segment_size": 100, "block_segments": 4, "suite": "xxh3"}
+    fields = {"session": 5, "size": 1000, "segment_size": 100, "block_segments": 4, "suite": "blake3"}
     return Hello(**{**fields, "kind": "file", "name": "half", **more})  # type: ignore[arg-type]
+
+
+def test_a_sender_that_would_prove_its_blocks_by_xxh3_is_refused(tmp_path: Path) -> None:
+    """A downgrade: what earlier versions believed can be forged."""
+    with agent(tmp_path / "r") as there:
+        control, answer = talk(there.address, hello(suite="xxh3"))
+        assert isinstance(answer, Quit) and "xxh3 can be forged" in answer.reason
+        control.close()
+        assert there.files() == {}
+
+
+def test_a_sender_of_another_version_hears_nothing_and_is_counted(tmp_path: Path) -> None:
+    with agent(tmp_path / "r") as there, socket.create_connection(there.address[1:], PATIENCE) as control:
+        old = bytearray(encode(hello()))
+        old[FRAME.size - 2 : FRAME.size] = (VERSION - 1).to_bytes(2, "little")
+        control.sendall(old)
+        assert control.recv(1) == b""
+        assert there.server.refusals.totals.total() == 1
 
 
 def test_two_senders_with_one_session_id(tmp_path: Path) -> None:

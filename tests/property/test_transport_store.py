@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import struct
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from tests.support.transport_data import SUITE, Data, InOrder, data_of
+from tests.support.xxh3_preimage import second_preimage
 
 MOST = 1 << 20
 
@@ -267,6 +269,22 @@ def test_a_disk_that_lost_or_changed_something_is_not_believed(draw: st.DataObje
     in_directory(check)
 
 
+def test_remains_for_which_only_an_xxh3_vouches_are_not_believed(tmp_path: Path) -> None:
+    """An earlier version's, in which somebody has put a block of his own with the same digest."""
+    data = Data(random.Random(0).randbytes(3 * 2912), Layout(3 * 2912, 1456, 2))
+    foreign = second_preimage(data.block(1), random.Random(1).randbytes(2912))
+    xxh3_of_block_1 = bytes.fromhex("acdc8571491a97c9ebe783653c8e17f7")
+    (tmp_path / ".blast-id-file").write_bytes(data.block(0) + foreign + data.block(2))
+    (tmp_path / ".blast-id-file.blocks").write_bytes(struct.pack("<Q16s", 1, xxh3_of_block_1))
+    store = file_store(data, tmp_path)
+    store.expect(0, data.digests())
+    assert not store.has(1)
+    for block in range(data.blocks):
+        store.put(block, data.block(block))
+    store.commit(data.whole)
+    assert (tmp_path / "file").read_bytes() == data.content
+
+
 def test_resumed_twice_after_a_torn_record(tmp_path: Path) -> None:
     """What is noted after a torn record can be read."""
     data = data_of(1000)
@@ -312,13 +330,11 @@ def test_records_of_a_killed_process_reach_the_disk_as_it_goes(tmp_path: Path) -
     assert len(go_on(tmp_path, data)) == 128
 
 
-def test_adopting_what_a_pipeline_has_written(tmp_path: Path) -> None:
+def test_a_row_that_a_chain_brings_is_held_but_for_the_wrong_block(tmp_path: Path) -> None:
     data = data_of(1000)
     store = file_store(data, tmp_path)
-    wrong = data.content[80:85] + b"x" + data.content[86:120]
-    store.target.write(0, data.content[:80] + wrong + data.content[120:400])
     store.expect(0, data.digests())
-    store.adopt(0, [wrong if block == 2 else data.block(block) for block in range(10)])
+    store.put_row(0, memoryview(data.content[:80] + wrong(data.block(2)) + data.content[120:400]))
     assert asked_again(store) == [2]
     assert list(store.held.ranges()) == [(0, 2), (3, 7)]
     assert store.position == 2

@@ -52,8 +52,8 @@ def test_an_agent_is_ready_when_it_says_so():
 def test_the_digests_are_those_of_all_agents():
     book = started("a", "b", "c")
     assert not book.suites
-    book.said("a", READY.replace(b'["sha256"', b'["sha256", "xxh3"'))
-    assert book.suites == {"sha256", "xxh3"}
+    book.said("a", READY.replace(b'["sha256"', b'["sha256", "blake3"'))
+    assert book.suites == {"sha256", "blake3"}
     book.closed("b", 1)
     book.said("c", READY)
     assert book.suites == {"sha256"}

@@ -24,7 +24,7 @@ from blast_transport.wire.messages import (
 )
 from tests.support.transport_messages import SAMPLES
 
-HELLO = Hello(1, 5, 4, 1, "xxh3", "file", "f")
+HELLO = Hello(1, 5, 4, 1, "blake3", "file", "f")
 
 
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
@@ -40,22 +40,22 @@ def test_whole_and_byte_by_byte_are_the_same() -> None:
 
 
 def test_golden_frames() -> None:
-    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0400" + "01000000" + "0200000000000000"
+    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0500" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
-        "14000000" + "0700" + "0400" + "01000000" + "0200000000000000" + "0300000000000000"
+        "14000000" + "0700" + "0500" + "01000000" + "0200000000000000" + "0300000000000000"
     )
-    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0400" + "01000000" + "".join(
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0500" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
     assert encode(Repair(1, ((2, b"abcd"), (9, b"e")))).hex() == (
-        "23000000" + "0800" + "0400" + "01000000" + "0200"
+        "23000000" + "0800" + "0500" + "01000000" + "0200"
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
 
 
 def test_a_hello_says_how_the_data_is_cut() -> None:
-    sealed = Hello(1, 1000, 100, 2, "xxh3", "file", "f", key=bytes(32))
+    sealed = Hello(1, 1000, 100, 2, "blake3", "file", "f", key=bytes(32))
     assert (HELLO.layout.overhead, sealed.layout.overhead, sealed.layout.block_size) == (0, 16, 184)
 
 
@@ -72,7 +72,7 @@ HELLO_FIELDS: dict[str, object] = {
     "size": 5,
     "segment_size": 4,
     "block_segments": 1,
-    "suite": "xxh3",
+    "suite": "blake3",
     "kind": "file",
     "name": "f",
 }
@@ -173,4 +173,7 @@ def test_what_does_not_fit_is_our_fault(message: Message) -> None:
 def test_legs_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
     with pytest.raises(RemoteProtocolError):
         Leg(1, 1, OPTICAL, -1).check()
+    for source, port, window in (("", 5, 1), ("light.example", 5, 1), ("10.0.0.1", 0, 1), ("10.0.0.1", 5, 0)):
+        with pytest.raises(RemoteProtocolError, match="from which address the light comes"):
+            Leg(1, 1, OPTICAL, 0, "239.0.0.1", 80, source=source, source_port=port, window=window).check()
     assert OnLeg(1, 1).reason == ""

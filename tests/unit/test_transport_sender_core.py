@@ -27,8 +27,8 @@ from blast_transport.wire.messages import (
     Repair,
 )
 
-HELLO = Hello(7, 395, 10, 4, "xxh3", "memory", "m")
-STREAM = Hello(7, None, 10, 4, "xxh3", "memory", "m")
+HELLO = Hello(7, 395, 10, 4, "blake3", "memory", "m")
+STREAM = Hello(7, None, 10, 4, "blake3", "memory", "m")
 BLOCKS = 10
 DIGEST = bytes(range(32))
 TIMINGS = SenderTimings(connect=2.0, ready=3.0, stall=5.0, heartbeat=1.0, freeze=1.0, hold_up=0.2)

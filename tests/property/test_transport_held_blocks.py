@@ -1,0 +1,137 @@
+"""A block that is held is never written again, whichever carriers bring what in whatever order, right or wrong."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from blast_transport.pipeline.file_pump import FileIntake
+from blast_transport.store.file_target import FileTarget, open_directory
+from blast_transport.store.store import Store
+from tests.support.transport_data import SUITE, Data, data_of
+
+SEED, FORGERS_SEED = 1, 2
+MOST_BLOCKS = 40
+
+
+class Leg:
+    """A chain's leg at one node: bytes from `position` on, of which some may be somebody else's."""
+
+    def __init__(self, store: Store, position: int, undo: ExitStack) -> None:
+        self.intake = FileIntake(store, position)
+        self._ours, self._theirs = socket.socketpair()
+        for end in (self._ours, self._theirs):
+            undo.callback(end.close)
+            end.setblocking(False)
+
+    def take(self, data: bytes) -> None:
+        while data:
+            sent = self._theirs.send(data)
+            taken = 0
+            while taken < sent:
+                taken += self.intake.take(self._ours, sent - taken)
+            data = data[sent:]
+
+
+class HeldBlocks(RuleBasedStateMachine):
+    """One file at one receiver. `seen` is each held block as it was on disk when it was first seen held."""
+
+    @initialize(size=st.integers(1, 40 * MOST_BLOCKS))
+    def begin(self, size: int) -> None:
+        self.data: Data = data_of(size, seed=SEED)
+        self.forged: Data = data_of(size, seed=FORGERS_SEED)
+        self.undo = ExitStack()
+        self.directory = Path(self.undo.enter_context(tempfile.TemporaryDirectory()))
+        self.open()
+
+    def open(self) -> None:
+        target = FileTarget(open_directory(self.directory), self.directory, "file", len(self.data.content), "id")
+        self.store = Store(self.data.layout, SUITE, target)
+        self.legs: list[Leg] = []
+        self.seen: dict[int, bytes] = {}
+        self.told = 0
+
+    @rule(number=st.integers(0, MOST_BLOCKS), right=st.booleans())
+    def a_block_by_light_or_as_a_repair(self, number: int, right: bool) -> None:
+        block = number % self.data.blocks
+        self.store.put(block, (self.data if right else self.forged).block(block))
+
+    @rule(count=st.integers(1, MOST_BLOCKS))
+    def digests_come(self, count: int) -> None:
+        stop = min(self.data.blocks, self.told + count)
+        if stop > self.told:
+            self.store.expect(self.told, self.data.digests(self.told, stop))
+            self.told = stop
+
+    @rule(number=st.integers(0, MOST_BLOCKS))
+    def a_leg_begins(self, number: int) -> None:
+        """The one before it ends where it is, in the middle of a block or not."""
+        self.legs.append(Leg(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))
+
+    @precondition(lambda self: self.legs)
+    @rule(which=st.integers(0, 3), length=st.integers(1, 300), right=st.booleans(), settles=st.booleans())
+    def a_leg_brings(self, which: int, length: int, right: bool, settles: bool) -> None:
+        leg = self.legs[which % len(self.legs)]
+        position = leg.intake.position
+        leg.take((self.data if right else self.forged).content[position : position + length])
+        if settles:
+            leg.intake.settle()
+
+    @rule()
+    def another_session_goes_on(self) -> None:
+        self.store.discard(resumable=True)
+        self.open()
+
+    @invariant()
+    def what_is_held_stays_as_it_is(self) -> None:
+        held = {block for first, count in self.store.held.ranges() for block in range(first, first + count)}
+        self.seen = {block: self.seen.get(block) or self.on_disk(block) for block in held}
+        for block, bytes_then in self.seen.items():
+            assert self.on_disk(block) == bytes_then
+            assert block >= self.told or bytes_then == self.data.block(block)
+
+    def on_disk(self, block: int) -> bytes:
+        assert self.store.descriptor is not None
+        return os.pread(self.store.descriptor, self.data.layout.length(block), self.data.layout.offset(block))
+
+    def teardown(self) -> None:
+        """In the end every block that is missing is repaired; then the file is the sender's."""
+        if not hasattr(self, "undo"):
+            return
+        with self.undo:
+            if self.told < self.data.blocks:
+                self.store.expect(self.told, self.data.digests(self.told))
+            for block in range(self.data.blocks):
+                self.store.put(block, self.data.block(block))
+            assert self.store.complete
+            self.store.commit(self.data.whole)
+            assert (self.directory / "file").read_bytes() == self.data.content
+
+
+HeldBlocks.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestHeldBlocks = HeldBlocks.TestCase
+
+
+@given(st.integers(1, 15), st.integers(0, 38))
+def test_a_leg_that_ends_in_the_middle_of_a_proven_block_leaves_it_alone(blocks: int, rest: int) -> None:
+    data, forged = data_of(640, seed=SEED), data_of(640, seed=FORGERS_SEED)
+    with ExitStack() as undo:
+        directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
+        store = Store(data.layout, SUITE, FileTarget(open_directory(directory), directory, "file", 640, "id"))
+        store.expect(0, data.digests())
+        for block in range(1, data.blocks):
+            store.put(block, data.block(block))
+        leg = Leg(store, 0, undo)
+        leg.take(forged.content[: blocks * 40 + rest])
+        leg.intake.settle()
+        store.put(0, data.block(0))
+        assert store.complete
+        store.commit(data.whole)
+        assert (directory / "file").read_bytes() == data.content
