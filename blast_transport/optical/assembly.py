@@ -13,7 +13,7 @@ from blast_transport.errors import SealError
 from blast_transport.store.store import Store
 
 MOST_OPEN_BYTES = 64 << 20
-"""Beyond this much of unfinished blocks, what would open another one is dropped and asked for again later."""
+"""Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""
 
 _MOST_SPARE = 64
 """Buffers of blocks that were finished, for the next ones."""
@@ -33,8 +33,8 @@ class _Open:
 class Assembly:
     """Fills `store` with blocks out of segments, whatever carried them.
 
-    `duplicates` counts segments that were held, `refused` what cannot be part of the session, or came so early that
-    there was no room for it. A block that was not sealed so is refused by the store.
+    `duplicates` counts segments that were held, `refused` what cannot be part of the session, or had to make room for
+    what comes earlier in the file. A block that was not sealed so is refused by the store.
     """
 
     def __init__(self, store: Store, sealer: Sealer | None = None) -> None:
@@ -131,7 +131,7 @@ class Assembly:
             return 0
         part = self._open.get(block)
         if part is None:
-            if len(self._open) >= self._most_open:
+            if len(self._open) >= self._most_open and not self._make_room(block):
                 self.refused += count
                 return 0
             # Memory that was used is there already, and in the cache.
@@ -149,6 +149,16 @@ class Assembly:
         if part.mask == self._full or block >= self._last:
             self._close_if_whole(block, part)
         return new
+
+    def _make_room(self, block: int) -> bool:
+        """Drop the farthest block that is open, if it is farther than this one."""
+        farthest = max(self._open)
+        if farthest <= block:
+            return False
+        part = self._open.pop(farthest)
+        self.refused += part.mask.bit_count()
+        self._spare.append(part.buffer)
+        return True
 
     def _fits(self, block: int, index: int, length: int) -> bool:
         """Segments with so many bytes can be there: all are full but the last of the block."""

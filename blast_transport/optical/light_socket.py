@@ -9,11 +9,15 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 
 from blast_transport.blocks.layout import Layout
 from blast_transport.optical.offload import take_super_packets
 from blast_transport.wire.datagram import HEADER
+
+Address = tuple[str, int]
+"""(IPv4 address, UDP port)."""
 
 Run = Callable[[int, int, memoryview], None]
 """(first segment, number of segments, their payload in one piece)."""
@@ -23,10 +27,14 @@ _TRUNCATED = int(socket.MSG_TRUNC)
 
 
 class LightSocket:
-    """A joined group socket that hears one session."""
+    """A joined group socket that hears one session of the sender at `source`, and nobody else."""
 
-    def __init__(self, sock: socket.socket, session: int, layout: Layout) -> None:
+    def __init__(self, sock: socket.socket, source: Address, session: int, layout: Layout) -> None:
         self.socket = sock
+        self._source = source
+        # The kernel drops what others send at once. It wants a route for that, which light alone does not need.
+        with suppress(OSError):
+            sock.connect(source)
         self.offload = take_super_packets(sock)
         self._refused = 0
         self.receive_buffer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
@@ -58,12 +66,15 @@ class LightSocket:
         receive, parts, size = self.socket.recvmsg_into, self._parts, 0
         for _ in range(_READS_PER_WAKE):
             try:
-                length, _, flags, _ = receive(parts)
+                length, _, flags, source = receive(parts)
             except BlockingIOError:
                 return size
             except ConnectionError:
                 continue
             count = -(-length // self._datagram)
+            if source != self._source:
+                self._refused += count
+                continue
             if flags & _TRUNCATED or length - (count - 1) * self._datagram <= HEADER.size or count == 0:
                 self._refused += 1
                 continue

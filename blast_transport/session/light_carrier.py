@@ -46,8 +46,10 @@ class LightCarrier:
         self, interface_address: str, light: Light, leg: Leg, reader: BlockReader, reached: Callable[[int], None]
     ) -> None:
         self.datagrams = 0
-        self._light, self._leg, self._reader, self._reached = light, leg, reader, reached
+        self._light, self._reader, self._reached = light, reader, reached
         self._socket = open_sender_socket(interface_address, light.group, light.port)
+        source, port = self._socket.getsockname()
+        self._leg = replace(leg, source=source, source_port=port)
         self._burst: Burst | None = None
         self._repair: Burst | None = None
         self._sender: DatagramSender | None = None

@@ -108,6 +108,10 @@ class ReceiverCore:
         self._tail, self._tail_at, self._all_asked = 0, now, False
         # What the sender says that it has sent.
         self._told = 0
+        # The sender waits for our credits, of which this is the farthest.
+        self._waited_for = True
+        self._farthest = self._store.position
+        self._light_end = 0
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
@@ -146,9 +150,24 @@ class ReceiverCore:
             self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
         self._ask_gaps(now)
         self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
+        self._told = max(self._told, first) if leg.carrier == OPTICAL else self._told
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
         # What lies before the new light keeps nobody waiting.
         self._credit(now)
+
+    def demoted(self, now: float) -> None:
+        """The sender does not wait for our credits any more."""
+        self._waited_for = False
+        self.heard(0, now)
+
+    def promoted(self, now: float) -> None:
+        """The sender waits for our credits again."""
+        self._waited_for = True
+        self.heard(0, now)
+
+    def cut_off(self) -> None:
+        """The connection to the sender is lost, which goes on without our credits until it comes again."""
+        self._light_end = self._most_segments()
 
     def come_again(self, now: float) -> None:
         """The sender has come again, and waits to hear how far we are."""
@@ -158,6 +177,9 @@ class ReceiverCore:
     def arrived(self, segment: int, count: int, payload: memoryview, now: float) -> None:
         """Segments came by light. Raises StoreError."""
         if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
+            return
+        if segment + count > self._light_end:
+            self.assembly.refused += count
             return
         if self.first_datagram is None:
             self.first_datagram = now
@@ -208,6 +230,7 @@ class ReceiverCore:
         self._heard = now
         tail = sent * self.hello.block_segments
         self._told = max(self._told, tail)
+        self._renew_light_end()
         if self._lit and tail > max(self._tail, self._passed[-1][1]):
             # Light may be slower than the word of it.
             self._tail, self._tail_at = tail, now
@@ -340,6 +363,18 @@ class ReceiverCore:
             self._nack(missing)
             self._repeat = min(2 * self._repeat, _MOST_REPEATS * self._timings.repeat)
 
+    def _renew_light_end(self) -> None:
+        """No segment from there on can have been sent by light: the sender keeps within a window of whom it waits for.
+
+        What it has said that it sent may be more: it waited for nobody then.
+        """
+        if self._waited_for:
+            window = 1 if self._leg is None else self._leg.window
+            count = self.hello.block_segments
+            self._light_end = max(self._farthest * count, self._told) + window * count
+        else:
+            self._light_end = self._most_segments()
+
     def _most_segments(self) -> int:
         return self._store.layout.blocks * self.hello.block_segments
 
@@ -365,6 +400,8 @@ class ReceiverCore:
             self._ask_gaps(now)
         self._alive_at = now + self._timings.report
         self._credited, store = self._handled, self._store
+        self._farthest = max(self._farthest, self._credited)
+        self._renew_light_end()
         self.outbox.append(Credit(self.hello.session, self._credited, store.position, store.held.held))
 
     def _give_up_at(self) -> float:

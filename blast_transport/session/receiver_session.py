@@ -199,8 +199,10 @@ class ReceiverSession:
                 core.stored(now)
             case Alive():
                 core.heard(message.sent, now)
-            case Demoted() | Promoted():
-                core.heard(0, now)
+            case Demoted():
+                core.demoted(now)
+            case Promoted():
+                core.promoted(now)
             case EndOfData():
                 if self.hello.owner and message.digest == core.digest:
                     core.heard(0, now)
@@ -256,7 +258,7 @@ class ReceiverSession:
         if address is None:
             raise WrongInputError("this host has no interface on a light path")
         sock = self._around.open_group(address, leg.group, leg.port)
-        self._light = LightSocket(sock, leg.session, self._store.layout)
+        self._light = LightSocket(sock, (leg.source, leg.source_port), leg.session, self._store.layout)
         moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
         self._selector.register(sock, selectors.EVENT_READ, partial(self._gather_light, self._light, moderation))
 
@@ -385,6 +387,8 @@ class ReceiverSession:
         if core.state is ReceiverState.COMMITTING and not self._completing:
             self._completing = True
             Thread(target=self._complete, name="completing", daemon=True).start()
-        if not self._link.awaited:
+        if self._link.awaited:
+            core.cut_off()
+        else:
             self._link.send(core.outbox)
             core.outbox.clear()

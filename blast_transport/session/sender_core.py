@@ -407,6 +407,9 @@ class SenderCore:
                 return
             peer.held.add_range(first, count)
         peer.move(PeerEvent.ANSWERED)
+        if peer.demoted:
+            # It may have heard nothing of it, and takes light only from a sender that waits for it.
+            self.outbox.append((name, Demoted(self.hello.session)))
         peer.handled = peer.position = peer.held.first_missing()
         peer.written = peer.held.held
         self._limit = 0

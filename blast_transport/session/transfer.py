@@ -222,7 +222,16 @@ class Transfer:
         window = min([queue_bytes(light), *(size for size in buffers if size)])
         core.window = max(1, window // (core.layout.segment_size * core.layout.block_segments))
         credit = max(1, core.window // _CREDITS_PER_WINDOW)
-        leg = Leg(core.hello.session, self._legs, OPTICAL, core.next_block, light.group, light.port, credit=credit)
+        leg = Leg(
+            session=core.hello.session,
+            number=self._legs,
+            carrier=OPTICAL,
+            first=core.next_block,
+            group=light.group,
+            port=light.port,
+            credit=credit,
+            window=core.window,
+        )
         if self._settings.interface_address is None:
             raise WrongInputError("sending by light needs the address of our interface on the light path")
         self._carrier = LightCarrier(self._settings.interface_address, light, leg, self._reader, self._reach)

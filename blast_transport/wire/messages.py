@@ -9,6 +9,7 @@ Fin is the receiver's verdict. Quit ends a session because somebody wanted so.
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 
 from blast_transport.blocks.block_map import Range
@@ -81,9 +82,10 @@ class Ready:
 class Leg:
     """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
 
-    Optical: by light to `group`:`port`, with a Credit due every `credit` blocks. Pipeline: along `chain`, the (name,
-    host, port) of every node in order, the sender first; `token` lets its members in; a node that takes fewer than
-    `slowest_rate` bytes/s is excluded.
+    Optical: by light to `group`:`port` from the sender's `source`:`source_port`, with a Credit due every `credit`
+    blocks; no block leaves before it is less than `window` ahead of the Credits of those it waits for.
+    Pipeline: along `chain`, the (name, host, port) of every node in order, the sender first; `token` lets its members
+    in; a node that takes fewer than `slowest_rate` bytes/s is excluded.
     Packets: as repairs over this connection.
     """
 
@@ -98,13 +100,18 @@ class Leg:
     position: int = 0
     token: bytes = b""
     slowest_rate: float = 0.0
+    source: str = ""
+    source_port: int = 0
+    window: int = 1
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no sender may say this."""
         if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1) < 0:
             raise RemoteProtocolError("Leg has a carrier, a block or a number out of range")
-        if any(not 0 <= port < 1 << 16 for port in (self.port, *(port for _, _, port in self.chain))):
+        if any(not 0 <= port < 1 << 16 for port in (self.port, self.source_port, *(port for _, _, port in self.chain))):
             raise RemoteProtocolError("Leg has a port out of range")
+        if self.carrier == OPTICAL and not (_is_address(self.source) and self.source_port and self.window > 0):
+            raise RemoteProtocolError("Leg does not say from which address the light comes, or how far ahead it may be")
         if self.carrier == PIPELINE and not 0 < self.position < len(self.chain):
             raise RemoteProtocolError("Leg names a chain without a place for us")
 
@@ -211,6 +218,14 @@ class Quit:
 
     session: int
     reason: str
+
+
+def _is_address(text: str) -> bool:
+    try:
+        socket.inet_pton(socket.AF_INET, text)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 Message = (

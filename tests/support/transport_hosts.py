@@ -86,19 +86,36 @@ class FaultyLight:
 class _FaultySocket(socket.socket):
     faulty: FaultyLight
     again: list[bytes] | None = None
+    source: object = None
 
     def recvmsg_into(self, buffers: Sequence[memoryview], *_: int) -> tuple[int, list[object], int, object]:  # type: ignore[override]
         size = len(buffers[0]) + len(buffers[1])
         if self.again is not None:
             kept, self.again = self.again, None
-            return _scatter(kept, buffers), [], 0, None
+            return _scatter(kept, buffers), [], 0, self.source
         while True:
-            length, _ancillary, flags, address = super().recvmsg_into(buffers)
+            length, _ancillary, flags, self.source = super().recvmsg_into(buffers)
             whole = b"".join(buffers)[:length]
             kept, twice = self.faulty.pass_on([whole[begin : begin + size] for begin in range(0, length, size)])
             self.again = kept if twice and kept else None
             if kept:
-                return _scatter(kept, buffers), [], flags, address
+                return _scatter(kept, buffers), [], flags, self.source
+
+
+def deceived(interface_address: str, group: str, port: int) -> socket.socket:
+    """Opens group sockets to which everything seems to come from the sender: others forge its address, and its port."""
+    return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port).detach())
+
+
+class _DeceivedSocket(socket.socket):
+    source: object = None
+
+    def connect(self, address: object) -> None:  # type: ignore[override]
+        self.source = address
+
+    def recvmsg_into(self, buffers: Sequence[memoryview], *_: int) -> tuple[int, list[object], int, object]:  # type: ignore[override]
+        length, _ancillary, flags, _source = super().recvmsg_into(buffers)
+        return length, [], flags, self.source
 
 
 class BreakingLight:

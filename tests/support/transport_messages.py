@@ -28,11 +28,11 @@ from blast_transport.wire.messages import (
 )
 
 SAMPLES: list[Message] = [
-    Hello(1, 10_000_000_000, 8956, 7, "xxh3", "file", "naïve name.bin", "in", "c0ffee", bytes(range(32))),
+    Hello(1, 10_000_000_000, 8956, 7, "blake3", "file", "naïve name.bin", "in", "c0ffee", bytes(range(32))),
     Hello(2, None, 1456, 44, "sha256", "command", "unpack"),
     Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
     Ready(4),
-    Leg(5, 1, OPTICAL, 0, "239.1.2.3", 5000, credit=4),
+    Leg(5, 1, OPTICAL, 0, "239.1.2.3", 5000, credit=4, source="10.0.0.9", source_port=40000, window=12),
     Leg(6, 2, PIPELINE, 7, chain=(("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10)), position=1, token=b"t" * 16),
     Leg(7, 3, PACKETS, 9),
     OnLeg(8, 1, "no interface"),
@@ -93,6 +93,9 @@ legs = st.builds(
     st.just(1),
     st.binary(max_size=20),
     floats,
+    st.ip_addresses(v=4).map(str),
+    st.integers(1, 65535),
+    st.integers(1, 1 << 30),
 )
 nacks = st.builds(
     Nack,

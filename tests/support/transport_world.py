@@ -27,6 +27,7 @@ from blast_transport.wire.messages import (
     PACKETS,
     PIPELINE,
     Alive,
+    Demoted,
     Digests,
     EndOfData,
     Fin,
@@ -34,6 +35,7 @@ from blast_transport.wire.messages import (
     Leg,
     Message,
     Nack,
+    Promoted,
     Quit,
     Ready,
     Repair,
@@ -212,7 +214,9 @@ class World:
             chain.stop = min(max(sender.next_block, chain.brought) + UNDER_WAY, self.data.blocks)
             sender.next_block = chain.stop
         self._carrier = carrier
-        leg = Leg(9, number, carrier, sender.next_block, "g", 1, credit=max(1, sender.window // 4))
+        leg = Leg(
+            9, number, carrier, sender.next_block, "g", 1, credit=max(1, sender.window // 4), window=sender.window
+        )
         self.legs.append(leg)
         if carrier != PIPELINE:
             sender.begin_leg(leg, lambda name: leg, self.now)
@@ -437,6 +441,10 @@ class World:
                 core.stored(self.now)
             case Alive():
                 core.heard(message.sent, self.now)
+            case Demoted():
+                core.demoted(self.now)
+            case Promoted():
+                core.promoted(self.now)
             case EndOfData():
                 assert core.state is ReceiverState.RECEIVING, "EndOfData a second time"
                 core.end_of_data(message, self.now)

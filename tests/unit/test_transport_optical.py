@@ -24,6 +24,7 @@ from blast_transport.wire.datagram import HEADER, wire_bytes
 from tests.support.transport_data import SUITE, Data, data_of
 
 SESSION = 0xB1A57
+SOURCE = ("10.0.0.9", 40000)
 MOST = 1 << 20
 
 
@@ -33,6 +34,9 @@ class Kernel:
     def __init__(self, arrivals: Sequence[bytes] = ()) -> None:
         self.arrivals = list(arrivals)
         self.closed = False
+
+    def connect(self, address: object) -> None:
+        assert address == SOURCE
 
     def setsockopt(self, *_: object) -> None:
         """Takes super-packets."""
@@ -55,7 +59,7 @@ class Kernel:
             piece = data[begin : begin + len(buffer)]
             buffer[: len(piece)] = piece
             begin += len(piece)
-        return min(len(data), room), [], flags, None
+        return min(len(data), room), [], flags, SOURCE
 
 
 class Wire:
@@ -84,7 +88,7 @@ class Wire:
 
 
 def light_socket(kernel: Kernel, layout: Layout) -> LightSocket:
-    return LightSocket(cast(socket.socket, kernel), SESSION, layout)
+    return LightSocket(cast(socket.socket, kernel), SOURCE, SESSION, layout)
 
 
 def taken(kernel: Kernel, layout: Layout) -> tuple[dict[int, bytes], int]:
@@ -313,6 +317,21 @@ def test_unfinished_blocks_do_not_fill_the_memory() -> None:
         assembly.add(block * 44, 1, bytes(1456))
     assert assembly.refused > 1500
     assert (3000 - assembly.refused) * 44 * 1456 <= 64 << 20
+
+
+def test_what_comes_earlier_in_the_file_takes_the_place_of_what_is_farthest() -> None:
+    layout = Layout(1 << 40, 1456, 44)
+    assembly = Assembly(Store(layout, SUITE, MemoryTarget("m", 1 << 50)))
+    most = (64 << 20) // (44 * 1456)
+    for block in range(1000, 1000 + most):
+        assembly.add(block * 44, 1, bytes(1456))
+    assert assembly.refused == 0
+    for block in range(10):
+        assert assembly.add(block * 44, 1, bytes(1456)) == 1
+    assert assembly.refused == 10
+    farthest = (1000 + most - 1) * 44
+    assert assembly.missing(farthest, farthest + 1) == [(farthest, 1)]
+    assert assembly.missing(1000 * 44, 1000 * 44 + 1) == [] == assembly.missing(0, 1)
 
 
 def test_a_sealed_block_that_was_changed_is_asked_for_again() -> None:

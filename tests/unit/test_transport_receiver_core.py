@@ -31,13 +31,13 @@ TIMINGS = ReceiverTimings(quiet=0.02, repeat=0.5, silence=10.0, report=1.0)
 HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
 
 
-def begun(*, carrier: str = OPTICAL, credit: int = 4, told: bool = True) -> ReceiverCore:
+def begun(*, carrier: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told: bool = True) -> ReceiverCore:
     store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     if told:
         store.expect(0, DATA.digests())
     chain = (("", "h", 1), ("a", "h", 2)) if carrier == PIPELINE else ()
-    core.leg(Leg(7, 1, carrier, 0, "239.0.0.1", 80, credit, chain, 1), 0.0)
+    core.leg(Leg(7, 1, carrier, 0, "239.0.0.1", 80, credit, chain, 1, window=window), 0.0)
     assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 0)]
     return core
 
@@ -169,7 +169,7 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
     core = begun()
     light(core, 0, 1)
     said(core)
-    core.leg(Leg(7, 2, OPTICAL, 2, "239.0.0.2", 80), 1.0)
+    core.leg(Leg(7, 2, OPTICAL, 2, "239.0.0.2", 80, window=BLOCKS), 1.0)
     assert said(core, OnLeg) == [OnLeg(7, 2)]
     light(core, *range(8, 24), now=1.015)
     core.tick(1.02)
@@ -179,7 +179,7 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
 def test_light_after_light_on_the_same_block() -> None:
     core = begun()
     for number in (2, 3, 4):
-        core.leg(Leg(7, number, OPTICAL, 0, "239.0.0.2", 80), 1.0)
+        core.leg(Leg(7, number, OPTICAL, 0, "239.0.0.2", 80, window=BLOCKS), 1.0)
     core.tick(5.0)
     assert said(core, Nack) == []
 
@@ -345,3 +345,50 @@ def test_many_gaps_are_split_over_several_questions() -> None:
     nacks = [message for message in said(core, Nack) if isinstance(message, Nack)]
     assert max(len(nack.ranges) for nack in nacks) <= 1024
     assert sorted({asked for nack in nacks for asked in nack.ranges}) == [(s, 1) for s in range(1, 5000, 2)]
+
+
+def opened(core: ReceiverCore) -> set[int]:
+    """Blocks of which something is here."""
+    missing = {s for first, number in core.assembly.missing(0, LAST + 1) for s in range(first, first + number)}
+    return {segment // COUNT for segment in set(range(LAST + 1)) - missing}
+
+
+def test_light_that_cannot_have_been_sent_yet_opens_nothing() -> None:
+    core = begun(credit=1, window=2)
+    light(core, 2 * COUNT, 9 * COUNT)
+    assert opened(core) == set() and core.assembly.refused == 2
+    light(core, COUNT)
+    assert said(core, Credit) == [Credit(7, 1, 0, 0)]
+    light(core, 3 * COUNT)
+    assert opened(core) == {1} and core.assembly.refused == 3
+    light(core, 2 * COUNT)
+    assert opened(core) == {1, 2}
+
+
+def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
+    core = begun(credit=1, window=2)
+    core.heard(5, 0.0)
+    light(core, 7 * COUNT)
+    assert opened(core) == set()
+    light(core, 6 * COUNT)
+    assert opened(core) == {6}
+
+
+def test_a_sender_that_waits_for_us_no_more_may_be_anywhere() -> None:
+    core = begun(credit=1, window=1)
+    core.demoted(0.0)
+    light(core, 8 * COUNT)
+    assert opened(core) == {8}
+    core.promoted(0.0)
+    light(core, 9 * COUNT)
+    assert opened(core) == {8}
+
+
+def test_a_sender_that_is_lost_goes_on_without_us_until_it_comes_again() -> None:
+    core = begun(credit=1, window=1)
+    core.cut_off()
+    light(core, 8 * COUNT)
+    assert opened(core) == {8}
+    core.come_again(0.0)
+    light(core, 9 * COUNT)
+    assert opened(core) == {8}
