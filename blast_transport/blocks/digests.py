@@ -91,25 +91,38 @@ class DigestTable:
 
     def set(self, block: int, digest: bytes) -> None:
         """Note the digest of one block."""
-        self.set_all(block, digest)
+        if block >= len(self._known):
+            self._grow(block + 1)
+        self._table[block * DIGEST_BYTES : (block + 1) * DIGEST_BYTES] = digest
+        self._known[block] = 1
 
     def set_all(self, first: int, digests: bytes) -> None:
         """Note the digests of several blocks, one after the other in `digests`."""
         count = len(digests) // DIGEST_BYTES
         stop = first + count
         if stop > len(self._known):
-            more = max(stop, 2 * len(self._known)) - len(self._known)
-            self._known += bytes(more)
-            self._table += bytes(more * DIGEST_BYTES)
+            self._grow(stop)
         self._table[first * DIGEST_BYTES : stop * DIGEST_BYTES] = digests
         self._known[first:stop] = b"\x01" * count
 
     def differing(self, other: DigestTable, first: int, stop: int) -> list[int]:
         """The blocks from `first` to before `stop` of which both know a digest, and not the same."""
-        if self.slice(first, stop) == other.slice(first, stop):
-            return []
-        both = (block for block in range(first, stop) if block in self and block in other)
-        return [block for block in both if self[block] != other[block]]
+        found, stop = list[int](), min(stop, len(self._known))
+        begin = self._known.find(1, first, stop)
+        while begin >= 0:
+            end = self._known.find(0, begin, stop)
+            end = stop if end < 0 else end
+            # Mostly they are the same, which one comparison shows.
+            if self.slice(begin, end) != other.slice(begin, end):
+                both = (block for block in range(begin, end) if block in other)
+                found += [block for block in both if self[block] != other[block]]
+            begin = self._known.find(1, end, stop)
+        return found
+
+    def _grow(self, size: int) -> None:
+        more = max(size, 2 * len(self._known)) - len(self._known)
+        self._known += bytes(more)
+        self._table += bytes(more * DIGEST_BYTES)
 
     def complete(self, blocks: int) -> bool:
         """The first `blocks` digests are all known."""

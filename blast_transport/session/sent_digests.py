@@ -13,18 +13,14 @@ class SentDigests:
     """The digests of the first `count` blocks, of which those before `told` were sent to everybody who listens."""
 
     def __init__(self, session: int) -> None:
-        self.told = 0
+        self.told = self.count = 0
         self._session = session
         self._table = bytearray()
-
-    @property
-    def count(self) -> int:
-        """Number of blocks whose digests are known."""
-        return len(self._table) // DIGEST_BYTES
 
     def add(self, digest: bytes) -> None:
         """The digest of the next block."""
         self._table += digest
+        self.count += 1
 
     def table(self) -> bytes:
         """All of them, one after the other."""

@@ -12,7 +12,7 @@ from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
 from blast_transport.blocks.layout import MOST_BLOCKS, Layout
 from blast_transport.blocks.masks import mask_of, runs
-from blast_transport.errors import RemoteProtocolError, WrongInputError
+from blast_transport.errors import BrokenDigestError, RemoteProtocolError, WrongInputError
 from blast_transport.session.owed import WHOLE, Owed
 from blast_transport.session.peer import Peer
 from blast_transport.session.repairs import Repairs
@@ -134,6 +134,23 @@ def test_a_digest_table_is_a_dictionary(rows: list[tuple[int, list[bytes]]], blo
         assert table.slice(0, blocks) == b"".join(model[block] for block in range(blocks))
 
 
+table_rows = st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=30)
+
+
+@given(table_rows, table_rows, st.integers(0, 20), st.integers(0, 20))
+def test_tables_differ_where_both_know_a_digest(
+    one: list[tuple[int, bool]], other: list[tuple[int, bool]], first: int, count: int
+) -> None:
+    tables, models = (DigestTable(), DigestTable()), (dict[int, bytes](), dict[int, bytes]())
+    for table, model, rows in zip(tables, models, (one, other), strict=True):
+        for block, kind in rows:
+            model[block] = bytes([kind]) * DIGEST_BYTES
+            table.set(block, model[block])
+    both = [block for block in range(first, first + count) if block in models[0] and block in models[1]]
+    expected = [block for block in both if models[0][block] != models[1][block]]
+    assert tables[0].differing(tables[1], first, first + count) == expected
+
+
 @given(st.sampled_from(sorted(SUITES)), st.binary(), st.binary())
 def test_digests_tell_blocks_apart_and_are_as_long_as_they_say(name: str, one: bytes, other: bytes) -> None:
     assume(one != other)
@@ -146,6 +163,11 @@ def test_digests_tell_blocks_apart_and_are_as_long_as_they_say(name: str, one: b
 def test_digests_that_cannot_be_computed_here_are_named() -> None:
     with pytest.raises(WrongInputError, match="md5"):
         suite_named("md5")
+
+
+def test_digests_that_can_be_forged_are_refused_wherever_they_could_be_computed() -> None:
+    with pytest.raises(BrokenDigestError, match="xxh3 can be forged"):
+        suite_named("xxh3")
 
 
 @given(st.integers(0, 2**70))
