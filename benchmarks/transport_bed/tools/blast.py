@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.bed import SENDER
@@ -26,8 +25,6 @@ class Blast(Tool):
     carrier: str
 
     def __init__(self) -> None:
-        self.transport: Sequence[str] = TRANSPORT
-        """How it is started: that of another checkout, to compare with."""
         self.receivers: dict[int, Program] = {}
         self.environments: dict[int, dict[str, str]] = {}
         """What a receiver has in its environment more than others: a library that makes faults."""
@@ -48,7 +45,7 @@ class Blast(Tool):
 
     def start_receiver(self, run: Run, receiver: int) -> Program:
         """One of them."""
-        command = [*self.transport, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
+        command = [*TRANSPORT, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
         command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
         return run.start(receiver, self.name, command, self.environments.get(receiver, {}))
 
@@ -61,7 +58,7 @@ class Blast(Tool):
 
     def start_sender(self, run: Run) -> Program:
         """Start it."""
-        command = [*self.transport, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
+        command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
         return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
 
     def addresses(self, run: Run) -> str:
