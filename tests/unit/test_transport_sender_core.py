@@ -166,6 +166,17 @@ def test_digests_are_told_once_each_and_all_of_them_to_who_comes_late() -> None:
     assert repairs(core, "a") == [(1, [(0, 4)]), (2, [(0, 4)]), (3, [(0, 4)])]
 
 
+def test_who_comes_again_hears_that_nobody_waits_for_it() -> None:
+    """It takes light beyond the window only from a sender that does not wait for its credits."""
+    core = on_leg("a", "b")
+    core.demote("a", "too slow")
+    core.gone("a", "lost", 0.4, patience=3.0)
+    said(core)
+    core.connected("a", 0.5)
+    core.receive("a", Ready(7, leg=1), 0.6)
+    assert said(core, Demoted) == [("a", Demoted(7))]
+
+
 def test_no_block_leaves_beyond_the_window_of_the_slowest() -> None:
     core = on_leg("a", "b", window=4)
     send(core, 4)
