@@ -31,6 +31,10 @@ class StoreError(LocalError):
     """The receiver's target takes no more: no room, a command that ended, a file system that fails."""
 
 
+class NoThreadError(LocalError):
+    """The system gives this process no more threads."""
+
+
 class ForgottenError(LocalError):
     """Bytes are asked for that are not held any more; `lowest` is the smallest offset that still is."""
 

@@ -19,7 +19,7 @@ class Received:
     """What was sent is in place. `seconds` from its first datagram, or from the invitation if it saw none, to the end.
 
     `file` is where it is, `repaired_bytes` came as repairs, `resumed_blocks` were there from an earlier session,
-    `refused` counts what came and was not right.
+    `refused` counts what came and was not right. `durable`: it is on disk, or not yet; None where nobody can know.
     """
 
     session: int
@@ -33,6 +33,7 @@ class Received:
     first_datagram: float | None
     resumed_blocks: int = 0
     refused: int = 0
+    durable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ class ReceiverOutcome:
     """One receiver's end. `reason` is empty when what was sent is in place there, verified.
 
     `demoted` says why it was served apart from the others, empty if it was not. `first_datagram` is that receiver's own
-    time.monotonic() at its first datagram, None if it saw none or did not say.
+    time.monotonic() at its first datagram, None if it saw none or did not say. `durable`: what is complete there is on
+    disk, or not yet and would be lost with its power; None where it cannot know (a command) or does not say.
     """
 
     name: str
@@ -82,6 +84,7 @@ class ReceiverOutcome:
     first_datagram: float | None
     demoted: str = ""
     refused: int = 0
+    durable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ place. Thread-safe; decides only, and holds no connection.
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections import Counter
 
@@ -33,7 +34,7 @@ class Door:
 
     def enter(self, host: str) -> str:
         """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
-        limits = self._limits
+        limits, host = self._limits, _neighbourhood(host)
         with self._lock:
             if self._strangers.total() + self._guests >= limits.connections:
                 return f"this agent has {limits.connections} connections, as many as it takes; try again later"
@@ -58,7 +59,19 @@ class Door:
             else:
                 self._remove(host)
 
-    def _remove(self, host: str) -> None:
+    def _remove(self, address: str) -> None:
+        host = _neighbourhood(address)
         self._strangers[host] -= 1
         if not self._strangers[host]:
             del self._strangers[host]
+
+
+def _neighbourhood(host: str) -> str:
+    """What counts as one host: of IPv6 a network of 64 bits, of which everybody has more addresses than we places."""
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(address) >> 64 << 64))

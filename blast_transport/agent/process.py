@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -19,18 +20,24 @@ from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.blocks.digests import SUITES
 from blast_transport.report import Failed, Received, ReceiverEvent
 from blast_transport.session.receiver_session import Surroundings
+from blast_transport.store.command_target import kill_commands
+from blast_transport.store.file_target import FileRules
 
 _ALIVE_SECONDS = 1.0
+_KILLED = 128
+"""The exit status of what a signal ended, less the signal's number (as shells count)."""
 
 
 def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -> ServerParts:
     """What of an agent follows from its configuration and may change while it runs. Raises SettingsError."""
     access, rate = settings.access, settings.limits.highest_rate_mbps
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
+    rules = FileRules(settings.limits.file_bytes, int(settings.agent.file_mode, 8))
     surroundings = Surroundings(
-        target_of=Targets(Permissions(settings), settings.limits.file_bytes),
+        target_of=Targets(Permissions(settings), rules),
         emit=lambda event: _tell(reporter, event),
         interface_address=settings.agent.light_address,
+        fsync=settings.agent.durable,
         highest_rate=None if rate is None else rate * 1e6,
         connect=node_dialer(credentials, admission),
     )
@@ -49,10 +56,20 @@ def serve(
     tick: Callable[[], None] = lambda: None,
     reload: Callable[[], None] | None = None,
 ) -> None:
-    """Run the server in the main thread until a signal, or somebody, ends it. SIGHUP reloads, where there is a way."""
+    """Run the server in the main thread until a signal, or somebody, ends it. SIGHUP reloads, where there is a way.
+
+    A second signal does not wait for sessions to say goodbye.
+    """
     hangups: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        if server.reason:
+            kill_commands()
+            os._exit(_KILLED + number)
+        server.stop(f"the agent is ending ({signal.Signals(number).name})")
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _: server.stop(f"the agent is ending ({signal.Signals(number).name})"))
+        signal.signal(number, end)
     if reload is not None:
         signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))
     notifier = Notifier()
@@ -71,6 +88,7 @@ def serve(
         tick()
 
     server.run(on_tick)
+    kill_commands()
     notifier.send(STOPPING)
     refused = {why.value: count for why, count in server.refusals.totals.items()}
     reporter.tell("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)

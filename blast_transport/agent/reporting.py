@@ -38,6 +38,10 @@ class Why(Enum):
     """Too many sessions."""
     TARGET = "target"
     """What is to be written or run is not allowed, or cannot be."""
+    RESOURCES = "resources"
+    """The system gives the agent no more threads, descriptors or memory."""
+    FAULT = "fault"
+    """An error of the program; the log has it."""
     JOIN = "join"
     """A neighbour does not belong to a session that runs."""
 
@@ -69,14 +73,14 @@ class Refusals:
         self._lock = threading.Lock()
         self._told: dict[Why, tuple[float, int]] = {}
 
-    def add(self, why: Why, peer: str, reason: str) -> None:
-        """`peer` was refused for this reason."""
+    def add(self, why: Why, peer: str, reason: str) -> bool:
+        """`peer` was refused for this reason; whether that was told now."""
         with self._lock:
             self.totals[why] += 1
             now, total = self._clock(), self.totals[why]
             told_at, told = self._told.get(why, (-_QUIET_SECONDS, 0))
             if now - told_at < _QUIET_SECONDS:
-                return
+                return False
             self._told[why] = now, total
         others = total - told - 1
         self._reporter.tell(
@@ -88,6 +92,7 @@ class Refusals:
             reason=reason,
             total=total,
         )
+        return True
 
 
 # -------------------------------------------------------------------------------------------------------- the log

@@ -106,6 +106,17 @@ def one_of(*known: str) -> Reader:
     return text(check)
 
 
+def flag() -> Reader:
+    """True or false."""
+
+    def read(value: Any, _: str) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        return value
+
+    return read
+
+
 def whole(least: int, most: int) -> Reader:
     """A whole number within bounds."""
 

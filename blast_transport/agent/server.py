@@ -27,10 +27,11 @@ from blast_transport.agent.first_message import read_first
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import SENDER, Settings
-from blast_transport.errors import RemoteProtocolError, TransportError, sentence
+from blast_transport.errors import NoThreadError, RemoteProtocolError, TransportError, sentence
 from blast_transport.pipeline.messages import Join
 from blast_transport.session.dialling import Dialer, dial
 from blast_transport.session.leader import Leader
+from blast_transport.threads import start_thread
 from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Hello, Quit
 from blast_transport.wire.relaying import Relay
@@ -70,6 +71,8 @@ class AgentServer:
     ) -> None:
         self._parts = ServerParts(admission, factory, dialer)
         self._leaders: set[Leader] = set()
+        # Each dials as many hosts as its Relay names.
+        self._places_of_leaders = threading.Semaphore(settings.limits.sessions)
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
         self._stop_seconds = settings.agent.stop_ms / 1000
         self.refusals = Refusals(reporter)
@@ -128,35 +131,42 @@ class AgentServer:
         except OSError as error:
             # What went wrong with one client is over with it; without files or memory a pause may help.
             if error.errno in _NO_ROOM:
-                log.error("no connection can be accepted: %s", error.strerror)
+                self.refusals.add(Why.RESOURCES, "somebody", f"no connection can be accepted: {sentence(error)}")
                 time.sleep(_SECONDS_WITHOUT_ROOM)
             return
         host, peer = address[0], str(Endpoint(address[0], address[1]))
-        why = self._door.enter(host)
-        if why:
-            self.refusals.add(Why.CROWD, peer, why)
-            self._parts.admission.turn_away(sock, why)
+        if why := self._door.enter(host):
+            self._turn_away(sock, peer, Why.CROWD, why)
             return
-        threading.Thread(target=self._serve, args=(sock, host, peer), name=f"connection {peer}", daemon=True).start()
+        try:
+            start_thread(f"connection {peer}", self._serve, sock, host, peer)
+        except NoThreadError as error:
+            self._door.leave(host, guest=False)
+            self._turn_away(sock, peer, Why.RESOURCES, str(error))
+
+    def _turn_away(self, sock: socket.socket, peer: str, why: Why, reason: str) -> None:
+        self.refusals.add(why, peer, reason)
+        self._parts.admission.turn_away(sock, reason)
 
     def _serve(self, sock: socket.socket, host: str, peer: str) -> None:
+        # Whatever goes wrong, the socket is closed and the place at the door is given back.
+        connection, guest = Connection(sock, peer), False
         try:
             connection = self._parts.admission.admit(sock, peer)
-        except AuthenticationError as error:
-            self.refusals.add(Why.AUTHENTICATION, peer, str(error))
-            sock.close()
-            self._door.leave(host, guest=False)
-            return
-        self._door.welcome(host)
-        try:
+            self._door.welcome(host)
+            guest = True
             while self._attend(connection):
                 pass
-        except Exception:
-            # The top of the thread: other connections and sessions go on.
-            log.critical("the connection of %s failed", peer, exc_info=True)
+        except AuthenticationError as error:
+            self.refusals.add(Why.AUTHENTICATION, peer, str(error))
+            connection.close()
+        except Exception as error:
+            # The top of the thread: other connections and sessions go on. A traceback for each would fill the disk.
+            if self.refusals.add(Why.FAULT, peer, f"{type(error).__name__}: {error}"):
+                log.critical("the connection of %s failed", peer, exc_info=True)
             connection.close()
         finally:
-            self._door.leave(host, guest=True)
+            self._door.leave(host, guest=guest)
 
     # ---------------------------------------------------------------------------------------------------- inside
 
@@ -193,8 +203,20 @@ class AgentServer:
     def _lead(self, connection: Connection, relay: Relay) -> None:
         if connection.role != SENDER:
             self.refusals.add(Why.ROLE, connection.peer, "you may hand on data here, but make nobody a leader")
+        elif not self._places_of_leaders.acquire(blocking=False):
+            self.refusals.add(Why.FULL, connection.peer, "this agent leads as many racks as it runs sessions")
+        else:
+            try:
+                self._run_leader(connection, relay)
+            finally:
+                self._places_of_leaders.release()
+
+    def _run_leader(self, connection: Connection, relay: Relay) -> None:
+        try:
+            leader = Leader(connection.sock, relay, self._parts.dialer)
+        except OSError as error:
+            self.refusals.add(Why.RESOURCES, connection.peer, f"no rack can be led: {sentence(error)}")
             return
-        leader = Leader(connection.sock, relay, self._parts.dialer)
         self._leaders.add(leader)
         try:
             leader.run()
@@ -217,6 +239,11 @@ class AgentServer:
             return session.run()
         except TransportError as error:
             return self._refuse(Why.TARGET, connection, hello, str(error))
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            reason = f"this agent has no room for a session: {sentence(error)}; try later"
+            return self._refuse(Why.RESOURCES, connection, hello, reason)
         finally:
             self._sessions.remove(hello.session)
 

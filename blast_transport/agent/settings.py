@@ -14,6 +14,7 @@ from typing import Annotated
 from blast_transport.agent.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
 from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.schema import (
+    flag,
     one_of,
     positive,
     read_section,
@@ -31,6 +32,8 @@ FORMATS = ("text", "json")
 SENDER, NEIGHBOUR = "sender", "neighbour"
 """Who starts sessions and may do all; who may only hand on the data of a session that runs already."""
 
+_MODE = re.compile(r"0?[0-7]{3}")
+_OWNERS = 0o600
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MOST_BYTES = 1 << 60
 _MOST_MILLISECONDS = 3_600_000
@@ -56,6 +59,12 @@ def _ipv4(written: str) -> str:
         raise ValueError("must be an IPv4 address") from None
 
 
+def _mode(written: str) -> str:
+    if not _MODE.fullmatch(written) or int(written, 8) & _OWNERS != _OWNERS:
+        raise ValueError('must be permission bits like "0640", of which the owner has 6')
+    return written
+
+
 def _endpoint(value: object, place: str) -> Endpoint:
     return endpoint(text()(value, place))
 
@@ -79,12 +88,15 @@ class AgentSection:
     """Where the agent listens, and how it ends.
 
     `light_address` is this host's address on the light path, None where no light reaches it. Sessions get `stop_ms`
-    to say goodbye when the agent is told to end.
+    to say goodbye when the agent is told to end. `durable`: a file is on disk before its sender hears that it is
+    complete. `file_mode`: the permission bits of files, in octal, whatever the umask is.
     """
 
     listen: Annotated[Endpoint, _endpoint] = DEFAULT_ENDPOINT
     light_address: Annotated[str | None, text(_ipv4)] = None
     stop_ms: Annotated[float, positive(_MOST_MILLISECONDS)] = 5_000.0
+    durable: Annotated[bool, flag()] = True
+    file_mode: Annotated[str, text(_mode)] = "0600"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,30 +7,31 @@ import hashlib
 from blast_transport.agent.connection import Connection
 from blast_transport.agent.permissions import AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.sessions import SessionFactory
-from blast_transport.errors import StoreError
+from blast_transport.errors import StoreError, UnsafeNameError
 from blast_transport.session.receiver_session import ReceiverSession, Surroundings
 from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.file_target import FileTarget
+from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import Hello
 
 
 class Targets:
-    """Makes targets, within what `permissions` allow and at most `most_bytes` large (None: any)."""
+    """Makes targets, within what `permissions` allow; files by these `rules`."""
 
-    def __init__(self, permissions: Permissions, most_bytes: int | None = None) -> None:
-        self._permissions = permissions
-        self._most_bytes = most_bytes
+    def __init__(self, permissions: Permissions, rules: FileRules = ANY_PRIVATE) -> None:
+        self._permissions, self._rules = permissions, rules
 
     def __call__(self, hello: Hello) -> Target:
         """The target of this session. Raises StoreError, NotAllowedError, UnsafeNameError."""
         allowed = self._permissions.allow(hello.kind, hello.name, hello.folder, hello.file)
         if isinstance(allowed, AllowedFile):
-            if self._most_bytes is not None and (hello.size or 0) > self._most_bytes:
+            name, content = allowed.name, _identity(hello)
+            try:
+                return FileTarget(allowed.directory, allowed.folder, name, hello.size, content, self._rules)
+            except UnsafeNameError:
                 allowed.close()
-                raise StoreError(f"{hello.size} bytes are more than the {self._most_bytes} that this agent takes")
-            return FileTarget(allowed.directory, allowed.folder, allowed.name, hello.size, _identity(hello))
+                raise
         if isinstance(allowed, AllowedCommand):
             return CommandTarget(allowed)
         if (hello.size or 0) > allowed.most_bytes:

@@ -17,6 +17,7 @@ from blast_transport.pipeline.leg import (
     PipelineTimings,
     Progress,
     Reported,
+    StoreFailed,
 )
 from blast_transport.pipeline.messages import JOIN_TYPE, Join
 from blast_transport.pipeline.node import PipelineNode
@@ -37,4 +38,5 @@ __all__ = [
     "PipelineTimings",
     "Progress",
     "Reported",
+    "StoreFailed",
 ]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from blast_transport.errors import ForgottenError, LocalError, StoreError
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
+from blast_transport.threads import start_thread
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20
@@ -164,8 +165,7 @@ class _Writer:
         self._failure: LocalError | None = None
         self._closing = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="pipeline store", daemon=True)
-        self._thread.start()
+        self._started = False
 
     def ready(self) -> bool:
         """More may be put. Raises StoreError if the store took no more."""
@@ -174,7 +174,10 @@ class _Writer:
             return self._waiting < _MOST_WAITING
 
     def put(self, block: int, piece: bytes) -> None:
-        """Put it when the store takes it."""
+        """Put it when the store takes it. Raises NoThreadError."""
+        if not self._started:
+            start_thread("pipeline store", self._run)
+            self._started = True
         with self._changed:
             self._blocks.append((block, piece))
             self._waiting += len(piece)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable
 
-from blast_transport.errors import TransportError, sentence
+from blast_transport.errors import NoThreadError, TransportError, sentence
 from blast_transport.pipeline.leg import Member, PipelineLeg
 from blast_transport.pipeline.link import Link
 from blast_transport.pipeline.messages import Join
 from blast_transport.pipeline.waker import Waker
+from blast_transport.threads import start_thread
 
 Connector = Callable[[Member, float], socket.socket]
 """(whom, seconds at most) -> a connected socket, TLS or not. Raises OSError, TransportError."""
@@ -57,7 +57,11 @@ class Dialler:
                 return
             self._waker.post(lambda: self._hand_over(sock, number, connected))
 
-        threading.Thread(target=attempt, name=f"connect {member.name}", daemon=True).start()
+        try:
+            start_thread(f"connect {member.name}", attempt)
+        except NoThreadError as error:
+            reason = f"cannot connect to {member.name}: {error}"
+            self._waker.post(lambda: failed(reason, False) if number == self._number else None)
 
     def cancel(self) -> None:
         """Whatever is being connected is not wanted any more."""

@@ -123,4 +123,11 @@ class Ended:
     reason: str = ""
 
 
-PipelineEvent = Progress | Lost | Drained | Reported | Ended
+@dataclass(frozen=True, slots=True)
+class StoreFailed:
+    """Our own store takes no more, by whatever carrier; said before any other node hears that we leave."""
+
+    reason: str
+
+
+PipelineEvent = Progress | Lost | Drained | Reported | StoreFailed | Ended

@@ -9,13 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from blast_transport.errors import TransportError, sentence
+from blast_transport.errors import NoThreadError, StoreError, TransportError, sentence
 from blast_transport.pipeline.dialling import Connector, Dialler, Scouts
 from blast_transport.pipeline.events import Command, Event, Started, Tell
 from blast_transport.pipeline.farewells import Farewells
-from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg
+from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
 from blast_transport.pipeline.successor import Connections
 from blast_transport.pipeline.waker import Waker
+from blast_transport.threads import start
 
 
 class Core(Protocol):
@@ -52,8 +53,14 @@ class Runner(ABC):
         self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+        """Begin. Raises NoThreadError, and has then given everything back."""
+        try:
+            start(self._thread)
+        except NoThreadError as error:
+            self._ended = Ended(Outcome.FAILED, str(error))
+            self._close()
+            self._waker.close()
+            raise
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end, `timeout` seconds at most; True: it has come."""
@@ -109,6 +116,8 @@ class Runner(ABC):
             while self._ended is None:
                 self._turn()
         except (TransportError, OSError) as error:
+            if isinstance(error, StoreError):
+                self._events(StoreFailed(str(error)))
             self._obey(self._decide.leave(Outcome.FAILED, sentence(error)))
             self._ended = Ended(Outcome.FAILED, sentence(error))
         finally:

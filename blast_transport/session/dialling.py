@@ -1,15 +1,17 @@
-"""Connections that are opened side by side, each in a thread of its own, for somebody who waits in a loop."""
+"""Connections that are opened side by side, in a bounded number of threads, for somebody who waits in a loop."""
 
 from __future__ import annotations
 
 import queue
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from blast_transport.errors import TransportError, sentence
+from blast_transport.errors import NoThreadError, TransportError, sentence
 from blast_transport.session.precedence import BEST_EFFORT, open_connection, set_precedence
+from blast_transport.threads import start_thread
 
 Address = tuple[str, str, int]
 """(name, host, port) of a receiver's control address."""
@@ -22,7 +24,8 @@ Dialer = Callable[[Address, float], socket.socket]
 
 Key = TypeVar("Key", bound=Hashable)
 
-_MOST_DIALS = 64
+MOST_DIALS = 64
+"""Connections that one who dials is opening at once; more of them wait for their turn."""
 
 
 def dial(address: Address, timeout: float) -> socket.socket:
@@ -39,7 +42,9 @@ class Dialling(Generic[Key]):
         self._dialer, self._wake = dialer, wake
         self._under_way: set[Key] = set()
         self._outcomes: queue.SimpleQueue[tuple[Key, socket.socket | str]] = queue.SimpleQueue()
-        self._slots = threading.Semaphore(_MOST_DIALS)
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Key, Address, float]] = deque()
+        self._working = 0
         self._closed = False
 
     def __bool__(self) -> bool:
@@ -51,8 +56,15 @@ class Dialling(Generic[Key]):
     def begin(self, key: Key, address: Address, timeout: float) -> None:
         """Open a connection in the background, known by its `key`."""
         self._under_way.add(key)
-        name = f"dial {address[0]}"
-        threading.Thread(target=self._dial, args=(key, address, timeout), name=name, daemon=True).start()
+        with self._lock:
+            self._waiting.append((key, address, timeout))
+            if self._working >= MOST_DIALS:
+                return
+            self._working += 1
+        try:
+            start_thread(f"dial {address[0]}", self._work)
+        except NoThreadError as error:
+            self._do_without_thread(str(error))
 
     def take(self) -> list[tuple[Key, socket.socket | str]]:
         """What has come about: sockets, or sentences that say why not."""
@@ -65,21 +77,42 @@ class Dialling(Generic[Key]):
 
     def close(self) -> None:
         """Keep nothing that still comes about."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
         for _, outcome in self.take():
             if not isinstance(outcome, str):
                 outcome.close()
 
+    def _do_without_thread(self, reason: str) -> None:
+        """Those that wait are left to the threads that there are; without any they have failed."""
+        with self._lock:
+            self._working -= 1
+            failed = [] if self._working else list(self._waiting)
+            for key, (_, host, port), _ in failed:
+                self._waiting.popleft()
+                self._outcomes.put((key, f"cannot connect to {host}:{port}: {reason}"))
+        if failed:
+            self._wake()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._working -= 1
+                    return
+                order = self._waiting.popleft()
+            self._dial(*order)
+
     def _dial(self, key: Key, address: Address, timeout: float) -> None:
         _, host, port = address
         outcome: socket.socket | str
-        with self._slots:
-            try:
-                outcome = self._dialer(address, timeout)
-            except TimeoutError:
-                outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
-            except (OSError, TransportError) as error:
-                outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
+        try:
+            outcome = self._dialer(address, timeout)
+        except TimeoutError:
+            outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
+        except (OSError, TransportError) as error:
+            outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
         if self._closed and not isinstance(outcome, str):
             outcome.close()
             return

@@ -292,7 +292,8 @@ class ControlLinks:
             try:
                 pieces = [(first, segments(first, count)) for first, count in runs]
             except ForgottenError as error:
-                core.lose(name, f"it was too far behind the stream: {error}")
+                demoted = core.peers[name].demoted
+                core.lose(name, f"it was too far behind the stream: {error}" + (f" ({demoted})" if demoted else ""))
                 return False
             if pieces := [piece for piece in pieces if piece[1]]:
                 line.send(name, Repair(core.hello.session, tuple(pieces)))

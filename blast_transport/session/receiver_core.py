@@ -424,6 +424,7 @@ class ReceiverCore:
                 repaired=self.repaired,
                 duplicates=self.assembly.duplicates,
                 refused=self.assembly.refused + self._store.corrupt,
+                durable=None if self.reason else self._store.durable,
             )
         )
 

@@ -12,17 +12,17 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING
 
 from blast_transport.agent.sessions import Verdict
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.errors import RemoteProtocolError, TransportError, WrongInputError, sentence
+from blast_transport.errors import RemoteProtocolError, StoreError, TransportError, WrongInputError, sentence
 from blast_transport.moderation import Moderation
 from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
@@ -33,6 +33,7 @@ from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, R
 from blast_transport.session.sender_link import SenderLink
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
+from blast_transport.threads import start_thread
 from blast_transport.wire.messages import (
     OPTICAL,
     PIPELINE,
@@ -82,7 +83,7 @@ class Surroundings:
     target_of: Callable[[Hello], Target]
     emit: Callable[[ReceiverEvent], None]
     interface_address: str | None
-    fsync: bool = False
+    fsync: bool = True
     highest_rate: float | None = None
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
@@ -100,27 +101,32 @@ class ReceiverSession:
         self._around = surroundings
         now = time.monotonic()
         suite = suite_named(hello.suite)
-        self._selector = selectors.DefaultSelector()
         self._first = sock
-        self._link = SenderLink(sock, self._selector, self._hear, _PATIENCE_SECONDS if hello.owner else 0.0)
-        key = self._link.connection.hidden(hello.session, hello.key)
-        sealer = Sealer(key) if key else None
         self._alive_at = now + _ALIVE_SECONDS
-        self._store = Store(hello.layout, suite, surroundings.target_of(hello), self._sign_of_life)
-        self._assembly = Assembly(self._store, sealer)
-        self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
-        self._started, self._resumed = now, self._store.held.held
         self._light: LightSocket | None = None
         # One that light has followed may still bring what was under way.
         self._nodes: dict[int, PipelineNode] = {}
         self._completing = False
         self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._wake_reader, self._wake_writer = socket.socketpair()
-        for end in (self._wake_reader, self._wake_writer):
-            end.setblocking(False)
         self._good = False
         self._done = Event()
-        self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+        # Who is refused must cost no descriptor: refusals are what a stranger can have as many of as he likes.
+        with ExitStack() as undo:
+            self._selector = undo.enter_context(selectors.DefaultSelector())
+            self._wake_reader, self._wake_writer = map(undo.enter_context, socket.socketpair())
+            for end in (self._wake_reader, self._wake_writer):
+                end.setblocking(False)
+            self._selector.register(self._wake_reader, selectors.EVENT_READ, self._woken)
+            self._link = SenderLink(sock, self._selector, self._hear, _PATIENCE_SECONDS if hello.owner else 0.0)
+            key = self._link.connection.hidden(hello.session, hello.key)
+            sealer = Sealer(key) if key else None
+            target = surroundings.target_of(hello)
+            undo.callback(target.discard, resumable=_resumable(hello))
+            self._store = Store(hello.layout, suite, target, self._sign_of_life)
+            self._assembly = Assembly(self._store, sealer)
+            self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
+            undo.pop_all()
+        self._started, self._resumed = now, self._store.held.held
 
     def _sign_of_life(self) -> None:
         """To check what an earlier session has left may take longer than an invitation may wait."""
@@ -145,11 +151,13 @@ class ReceiverSession:
             lost = True
         finally:
             self._core.fail("the receiver failed")
-            self._end()
-            self._good = self._farewell() and not lost
-            if lost:
-                self._linger()
-            self._done.set()
+            try:
+                self._end()
+            finally:
+                self._good = self._farewell() and not lost
+                if lost:
+                    self._linger()
+                self._done.set()
         return self._good and self._link.connection.socket is self._first
 
     def rejoin(self, connection: Connection) -> bool:
@@ -268,11 +276,18 @@ class ReceiverSession:
         node = chain_node(leg, self._store, self._around.connect, self._heard_of_chain)
         for earlier in self._nodes.values():
             earlier.stop("another chain takes over")
-        self._nodes[leg.number] = node
         node.start()
+        self._nodes[leg.number] = node
 
-    def _heard_of_chain(self, _: PipelineEvent) -> None:
-        self._say(lambda: self._core.progressed(time.monotonic()))
+    def _heard_of_chain(self, event: PipelineEvent) -> None:
+        self._say(lambda: self._take_from_chain(event))
+
+    def _take_from_chain(self, event: PipelineEvent) -> None:
+        from blast_transport.pipeline import StoreFailed
+
+        if isinstance(event, StoreFailed):
+            raise StoreError(event.reason)
+        self._core.progressed(time.monotonic())
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -297,7 +312,7 @@ class ReceiverSession:
         for node in self._nodes.values():
             node.stop("the session has ended")
         complete = core.state is ReceiverState.COMPLETE
-        store.discard(resumable=bool(hello.content) and not complete and not self._completing)
+        store.discard(resumable=_resumable(hello) and not complete and not self._completing)
         if not complete:
             self._around.emit(Failed(hello.session, self.peer, hello.name, core.reason))
             return
@@ -315,6 +330,7 @@ class ReceiverSession:
                 first_datagram=core.first_datagram,
                 resumed_blocks=self._resumed,
                 refused=self._assembly.refused + store.corrupt,
+                durable=store.durable,
             )
         )
 
@@ -385,10 +401,15 @@ class ReceiverSession:
         """After anything happened: complete the target if it can be, send what is to be sent."""
         core = self._core
         if core.state is ReceiverState.COMMITTING and not self._completing:
+            start_thread("completing", self._complete)
             self._completing = True
-            Thread(target=self._complete, name="completing", daemon=True).start()
         if self._link.awaited:
             core.cut_off()
         else:
             self._link.send(core.outbox)
             core.outbox.clear()
+
+
+def _resumable(hello: Hello) -> bool:
+    """Whether somebody may go on with it later: a stream comes once only."""
+    return bool(hello.content) and hello.size is not None

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hmac
 import socket
-import threading
+import time
 from contextlib import suppress
 
 from blast_transport.agent.chain_source import SourceAdmission
+from blast_transport.agent.door import Door
 from blast_transport.agent.first_message import read_first
-from blast_transport.errors import TransportError
+from blast_transport.agent.settings import LimitsSection
+from blast_transport.errors import NoThreadError, TransportError
 from blast_transport.pipeline import Join, PipelineLeg, PipelineSource
+from blast_transport.threads import start_thread
 
 _PATIENCE_SECONDS = 5.0
+_SECONDS_WITHOUT_ROOM = 0.2
+_LIMITS = LimitsSection()
+"""Whoever comes is a stranger until its Join has come, and then the source's own."""
 
 
 class Reception:
@@ -22,23 +28,40 @@ class Reception:
         self, listener: socket.socket, admission: SourceAdmission, leg: PipelineLeg, source: PipelineSource
     ) -> None:
         self._listener, self._admission, self._leg, self._source = listener, admission, leg, source
-        threading.Thread(target=self._run, name="reception", daemon=True).start()
+        self._door = Door(_LIMITS)
+        self._closed = False
+        start_thread("reception", self._run)
 
     def close(self) -> None:
         """Accept no more."""
+        self._closed = True
         # Closing alone would not end an accept that waits.
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
     def _run(self) -> None:
-        while True:
+        while not self._closed:
             try:
-                sock, address = self._listener.accept()
+                sock, (host, port, *_) = self._listener.accept()
             except OSError:
-                return
-            arguments = (sock, f"{address[0]}:{address[1]}")
-            threading.Thread(target=self._admit, args=arguments, name="reception", daemon=True).start()
+                # Somebody who has gone again, or no descriptor left: both pass.
+                time.sleep(_SECONDS_WITHOUT_ROOM)
+                continue
+            if self._door.enter(host):
+                sock.close()
+                continue
+            try:
+                start_thread("reception", self._attend, sock, host, port)
+            except NoThreadError:
+                sock.close()
+                self._door.leave(host, guest=False)
+
+    def _attend(self, sock: socket.socket, host: str, port: int) -> None:
+        try:
+            self._admit(sock, f"{host}:{port}")
+        finally:
+            self._door.leave(host, guest=False)
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         try:

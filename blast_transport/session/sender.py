@@ -194,4 +194,5 @@ def _outcome(name: str, peer: Peer) -> ReceiverOutcome:
         first_datagram=peer.fin.first_datagram if peer.fin else None,
         demoted=peer.demoted,
         refused=peer.fin.refused if peer.fin else 0,
+        durable=peer.fin.durable if peer.fin else None,
     )

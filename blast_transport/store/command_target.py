@@ -45,6 +45,16 @@ class Command(Protocol):
         """Where it runs."""
 
 
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def kill_commands() -> None:
+    """Kill what still runs: a command that outlived us would take the part that it was given for the whole."""
+    for process in list(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 class CommandTarget:
     """Runs `command`, without a shell. Raises StoreError if it cannot be started."""
 
@@ -68,6 +78,7 @@ class CommandTarget:
             )
         except OSError as error:
             raise StoreError(f"cannot run the command {command.name}: {sentence(error)}") from error
+        _running.add(self._process)
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)
@@ -97,12 +108,16 @@ class CommandTarget:
         return filled
 
     def commit(self, size: int, *, fsync: bool) -> None:
-        """End the command's input and wait for its end. Raises StoreError unless it succeeded."""
+        """End the command's input and wait for its end. Raises StoreError unless it succeeded.
+
+        What it has made of its input, and whether that lasts, is its own affair.
+        """
         try:
             self._input.close()
             self._process.wait(_END_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise StoreError(f"the command {self.place} did not end: {error}") from error
+        _running.discard(self._process)
         if self._process.returncode != 0:
             raise StoreError(f"the command {self.place} failed ({self._status()})")
 
@@ -115,6 +130,7 @@ class CommandTarget:
             except subprocess.TimeoutExpired:
                 self._signal(signal.SIGKILL)
                 self._process.wait()
+        _running.discard(self._process)
         with suppress(OSError):
             self._input.close()
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import struct
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -30,20 +32,45 @@ STALE_SECONDS = 86_400.0
 
 _RECORD = struct.Struct(f"<Q{DIGEST_BYTES}s")
 _RECORDS_PER_WRITE = 64
+PRIVATE = 0o600
+"""What is not complete is its owner's alone, whatever it becomes."""
 _TO_LOCK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """What a host says of the files that it takes: bytes at most (None: as many as fit), and their permission bits.
+
+    The bits hold whatever the umask of the process is.
+    """
+
+    most_bytes: int | None = None
+    mode: int = PRIVATE
+
+
+ANY_PRIVATE = FileRules()
 
 
 class FileTarget:
     """One file on its way into the directory open as `directory` (closed with the target).
 
     `identity` tells what comes: remains of a session with the same one are gone on with (`blocks_on_disk`). Raises
-    UnsafeNameError, and StoreError where there is no room, no permission, or another session that writes the same.
+    UnsafeNameError, and then the directory stays the caller's; and StoreError where there is no room, no permission, or
+    another session that writes the same.
     """
 
     in_order = False
 
-    def __init__(self, directory: int, path: Path, name: str, size: int | None, identity: str) -> None:
-        self._directory, self._name = directory, plain_name(name)
+    def __init__(  # noqa: PLR0913, PLR0917 - where, what, and the host's rules
+        self,
+        directory: int,
+        path: Path,
+        name: str,
+        size: int | None,
+        identity: str,
+        rules: FileRules = ANY_PRIVATE,
+    ) -> None:
+        self._directory, self._name, self._rules = directory, plain_name(name), rules
         self._partial = f"{PARTIAL_PREFIX}{identity}-{name}"
         self._records = f"{self._partial}{RECORDS_SUFFIX}"
         self._pending: list[bytes] = []
@@ -51,6 +78,8 @@ class FileTarget:
         self.place = str(path / name)
         self._fd = self._records_fd = -1
         try:
+            if rules.most_bytes is not None and (size or 0) > rules.most_bytes:
+                raise StoreError(f"{size} bytes are more than the {rules.most_bytes} that this agent takes")
             self._remove_stale()
             self._fd = self._open_alone()
             self._records_fd = self._open(self._records)
@@ -59,7 +88,7 @@ class FileTarget:
         except OSError as error:
             self._leave_as_found()
             raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
-        except StoreError:
+        except BaseException:
             self._close()
             raise
         self.descriptor: int | None = self._fd
@@ -81,6 +110,10 @@ class FileTarget:
 
     def write(self, offset: int, data: Buffer) -> None:
         """Write at `offset`. Raises StoreError."""
+        most = self._rules.most_bytes
+        # A stream announces no size, and a sender may lie about one.
+        if most is not None and offset + len(data) > most:
+            raise StoreError(f"more bytes came than the {most} that this agent takes")
         try:
             written = os.pwrite(self._fd, data, offset)
             while written < len(data):
@@ -104,7 +137,7 @@ class FileTarget:
         except OSError as error:
             raise StoreError(f"cannot read {self.place}: {sentence(error)}") from error
 
-    def commit(self, size: int, *, fsync: bool) -> None:
+    def commit(self, size: int, *, fsync: bool) -> bool:
         """Give the file its name. Raises StoreError."""
         with self._ending:
             if self._fd < 0:
@@ -114,6 +147,7 @@ class FileTarget:
             except OSError as error:
                 raise StoreError(f"cannot complete {self.place}: {sentence(error)}") from error
             self._close()
+            return fsync
 
     def discard(self, *, resumable: bool) -> None:
         """Remove what was written, or keep it for a session that goes on."""
@@ -133,6 +167,7 @@ class FileTarget:
 
     def _put_in_place(self, size: int, fsync: bool) -> None:
         os.ftruncate(self._fd, size)
+        os.fchmod(self._fd, self._rules.mode)
         if fsync:
             os.fsync(self._fd)
         os.replace(self._partial, self._name, src_dir_fd=self._directory, dst_dir_fd=self._directory)
@@ -142,7 +177,15 @@ class FileTarget:
 
     def _open(self, name: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        return os.open(name, flags, 0o666, dir_fd=self._directory)
+        descriptor = os.open(name, flags, PRIVATE, dir_fd=self._directory)
+        try:
+            # Remains may be those of a version that was less careful.
+            if stat.S_IMODE(os.fstat(descriptor).st_mode) != PRIVATE:
+                os.fchmod(descriptor, PRIVATE)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
     def _open_alone(self) -> int:
         """The partial file, locked. Raises StoreError if another session has it."""
@@ -153,8 +196,10 @@ class FileTarget:
                 # Whoever had the lock may have put the file in place, or removed it, since we opened it.
                 if self._is_partial(descriptor):
                     return descriptor
-            except BlockingIOError:
+            except OSError as error:
                 os.close(descriptor)
+                if not isinstance(error, BlockingIOError):
+                    raise
                 raise StoreError(f"another session is writing {self.place}; wait for its end") from None
             os.close(descriptor)
 

@@ -32,10 +32,11 @@ class MemoryTarget:
         view[: len(piece)] = piece
         return len(piece)
 
-    def commit(self, size: int, *, fsync: bool) -> None:
-        """The data is whole."""
+    def commit(self, size: int, *, fsync: bool) -> bool:
+        """The data is whole, as long as there is power."""
         del self.data[size:]
         self.complete = True
+        return False
 
     def discard(self, *, resumable: bool) -> None:
         """Forget it."""

@@ -28,8 +28,9 @@ class Store:
     """One session's data at one receiver.
 
     Attributes to read: `layout`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that came
-    with a wrong digest). `take_wrong` gives the blocks that have to be asked for again because of that. `checked` is
-    called for every block that an earlier session has left.
+    with a wrong digest), `durable` (what the target says of it after `commit`). `take_wrong` gives the blocks that have
+    to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session has
+    left.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Store:
         self.held = BlockMap()
         self.position = 0
         self.corrupt = 0
+        self.durable: bool | None = None
         self._suite = suite
         self._own = DigestTable()
         self._sent = DigestTable()
@@ -162,7 +164,7 @@ class Store:
         assert self.layout.size is not None
         if self._sent.whole(self._suite, self.layout.blocks) != digest:
             raise DigestMismatchError("all bytes arrived, but their digest is not the sender's; send the file again")
-        self.target.commit(self.layout.size, fsync=fsync)
+        self.durable = self.target.commit(self.layout.size, fsync=fsync)
 
     def discard(self, *, resumable: bool = False) -> None:
         """Leave nothing behind, but what a later session may go on from. No effect after `commit`."""

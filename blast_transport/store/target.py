@@ -23,8 +23,11 @@ class Target(Protocol):
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` with what was written at `offset`. Raises ForgottenError for what is not kept."""
 
-    def commit(self, size: int, *, fsync: bool) -> None:
-        """All `size` bytes were written and are right: make the whole good. May wait."""
+    def commit(self, size: int, *, fsync: bool) -> bool | None:
+        """All `size` bytes were written and are right: make the whole good. May wait.
+
+        Whether it now outlives a loss of power, as it does with `fsync`; None where nobody here can know.
+        """
 
     def discard(self, *, resumable: bool) -> None:
         """Leave nothing behind, but what a later session may go on from. No effect after `commit`."""

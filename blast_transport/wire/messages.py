@@ -179,6 +179,7 @@ class Fin:
 
     `first_datagram` is its time.monotonic() at its first datagram, None if it saw none. `repaired` counts bytes that
     came as repairs, `duplicates` segments that came again, `refused` datagrams and blocks that were not right.
+    `durable`: whether it outlives a loss of power there, None where the receiver cannot know, or does not say.
     """
 
     session: int
@@ -188,6 +189,7 @@ class Fin:
     repaired: int = 0
     duplicates: int = 0
     refused: int = 0
+    durable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import random
 import socket
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from blast_transport.session.links import dial
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import SenderSettings
+from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.timings import SenderTimings
+from blast_transport.store.source import StreamSource
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
 from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair
 from tests.support.transport_hosts import (
@@ -267,3 +269,31 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
             assert sender.send_file(file, Route(light())).complete == 1
             thread.join(PATIENCE)
     assert left_open == [used]
+
+
+@pytest.mark.parametrize("way", ways(), ids=["light", "chain", "packets"])
+def test_a_stream_is_cut_off_where_the_agent_takes_no_more(tmp_path: Path, content: bytes, way: Way) -> None:
+    """Without an end it would fill the disk: nobody knows its size before it has ended."""
+    reader, writer = os.pipe()
+    fed = threading.Thread(target=feed_for_ever, args=(writer, content), daemon=True)
+    with (
+        agent(tmp_path / "small", file_bytes=SIZE) as there,
+        StreamSource(reader) as stream,
+        sender_to([there]) as sender,
+    ):
+        fed.start()
+        result = sender.transmit(stream, Route(way), Destination("endless"))
+        (outcome,) = result.receivers
+        assert not outcome.complete and f"more bytes came than the {SIZE} that this agent takes" in outcome.reason
+        there.failed()
+        assert there.files() == {}
+    os.close(reader)
+    fed.join(PATIENCE)
+    assert not fed.is_alive()
+
+
+def feed_for_ever(writer: int, content: bytes) -> None:
+    """Until nobody reads any more."""
+    with suppress(BrokenPipeError), os.fdopen(writer, "wb", buffering=0) as pipe:
+        while True:
+            pipe.write(content)

@@ -43,6 +43,7 @@ from blast_transport.session.receiver_session import GroupOpener, Surroundings
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.store.file_target import FileRules
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
@@ -192,6 +193,7 @@ def agent(
     timings: ReceiverTimings | None = None,
     commands: dict[str, tuple[str, ...]] | None = None,
     memory_bytes: int = 1 << 30,
+    file_bytes: int | None = None,
     credentials: Credentials = None,
     clients: Sequence[ClientSection] = (),
     highest_rate: float | None = None,
@@ -204,7 +206,7 @@ def agent(
         command=tuple(CommandSection(name, run, directory) for name, run in (commands or {}).items()),
         limits=LimitsSection(memory_bytes=memory_bytes),
     )
-    targets_of = Targets(Permissions(settings))
+    targets_of = Targets(Permissions(settings), FileRules(file_bytes))
     events: queue.Queue[ReceiverEvent] = queue.Queue()
 
     def target_of(hello: Hello) -> Target:

@@ -146,3 +146,22 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     broken.write_text("[agnt]")
     with pytest.raises(SettingsError, match=r"latin\.toml: unknown key agnt"):
         load(broken)
+
+
+@pytest.mark.parametrize("mode", ["640", "0640", "0600", "0666"])
+def test_modes_of_files_that_can_be(mode):
+    assert parse(f'{FOLDER}[agent]\nfile_mode = "{mode}"\n').agent.file_mode == mode
+
+
+@pytest.mark.parametrize("mode", ['"0400"', '"0888"', '"rw-r--r--"', '""', '"17777"', "0o640", "640"])
+def test_modes_of_files_that_cannot(mode):
+    with pytest.raises(SettingsError, match=r"agent\.file_mode: must be "):
+        parse(f"{FOLDER}[agent]\nfile_mode = {mode}\n")
+
+
+def test_what_is_received_is_durable_and_private_unless_the_file_says_otherwise():
+    agent = parse(FOLDER).agent
+    assert agent.durable and agent.file_mode == "0600"
+    assert not parse(f"{FOLDER}[agent]\ndurable = false\n").agent.durable
+    with pytest.raises(SettingsError, match=r"agent\.durable: must be true or false"):
+        parse(f'{FOLDER}[agent]\ndurable = "yes"\n')

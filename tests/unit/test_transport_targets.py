@@ -17,7 +17,7 @@ import pytest
 from blast_transport.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_names import plain_name
-from blast_transport.store.file_target import STALE_SECONDS, FileTarget, open_directory
+from blast_transport.store.file_target import STALE_SECONDS, FileRules, FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from tests.support.waiting import HANGING, eventually
 
@@ -79,12 +79,77 @@ def test_what_is_given_up_leaves_nothing_and_harms_nothing(tmp_path: Path) -> No
         target.commit(4, fsync=False)
 
 
-def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+@pytest.fixture(params=[0o000, 0o022, 0o077, 0o177], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(directory: Path) -> dict[str, int]:
+    return {entry.name: stat.S_IMODE(entry.stat().st_mode) for entry in directory.iterdir()}
+
+
+@pytest.mark.parametrize("rules", [FileRules(), FileRules(mode=0o640), FileRules(mode=0o666)], ids=str)
+def test_a_file_gets_the_rights_that_the_host_says_whatever_the_umask_is(
+    tmp_path: Path, umask: int, rules: FileRules
+) -> None:
+    target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 4, "id", rules)
+    target.write(0, b"data")
+    target.note(0, [bytes(16)])
+    assert set(modes(tmp_path).values()) == {0o600}, "what is not complete is nobody else's, nor are its records"
+    target.commit(4, fsync=False)
+    assert modes(tmp_path) == {"file.bin": rules.mode}
+
+
+def test_received_files_are_their_owners_alone(tmp_path: Path, umask: int) -> None:
+    file_target(tmp_path).commit(0, fsync=False)
+    assert modes(tmp_path) == {"file.bin": 0o600}
+
+
+def test_remains_of_a_less_careful_version_are_closed_to_others(tmp_path: Path) -> None:
+    for name in (".blast-id-file.bin", ".blast-id-file.bin.blocks"):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o666)
     target = file_target(tmp_path)
-    target.commit(0, fsync=False)
-    umask = os.umask(0)
-    os.umask(umask)
-    assert stat.S_IMODE((tmp_path / "file.bin").stat().st_mode) == 0o666 & ~umask
+    assert set(modes(tmp_path).values()) == {0o600}
+    target.discard(resumable=False)
+
+
+def test_a_stream_ends_where_the_host_takes_no_more(tmp_path: Path) -> None:
+    target = FileTarget(open_directory(tmp_path), tmp_path, "file.bin", None, "id", FileRules(most_bytes=100))
+    target.write(0, CONTENT[:60])
+    target.write(60, CONTENT[60:100])
+    with pytest.raises(StoreError, match="more bytes came than the 100 that this agent takes"):
+        target.write(100, b"x")
+    with pytest.raises(StoreError, match="more bytes came"):
+        target.write(90, CONTENT[:11])
+    target.discard(resumable=False)
+    assert names(tmp_path) == []
+
+
+def test_what_is_announced_too_large_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="101 bytes are more than the 100 that this agent takes"):
+        FileTarget(open_directory(tmp_path), tmp_path, "file.bin", 101, "id", FileRules(most_bytes=100))
+    assert names(tmp_path) == []
+
+
+def test_what_is_durable_is_synced_before_it_has_its_name_and_its_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, list[str]]] = []
+
+    def fsync(descriptor: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file"
+        synced.append((kind, names(tmp_path)))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    target = file_target(tmp_path)
+    target.write(0, CONTENT)
+    assert target.commit(len(CONTENT), fsync=True) is True
+    assert synced == [("file", [".blast-id-file.bin", ".blast-id-file.bin.blocks"]), ("folder", ["file.bin"])]
+    assert file_target(tmp_path, "other.bin").commit(0, fsync=False) is False
+    assert len(synced) == 2
 
 
 def test_no_room_is_said_before_any_data(tmp_path: Path) -> None:

@@ -1,0 +1,398 @@
+"""What strangers cannot use up at an agent: descriptors, threads, places, leaders, its log."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.connection import Admission, dialer
+from blast_transport.agent.credentials import Credentials, SharedSecret
+from blast_transport.agent.door import Door
+from blast_transport.agent.endpoint import Endpoint
+from blast_transport.agent.errors import AuthenticationError
+from blast_transport.agent.permissions import Permissions
+from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import (
+    NEIGHBOUR,
+    AgentSection,
+    ClientSection,
+    CommandSection,
+    FolderSection,
+    LimitsSection,
+    Settings,
+)
+from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.agent.tls import TlsFiles
+from blast_transport.pipeline.messages import TOKEN_BYTES, Join
+from blast_transport.pipeline.messages import encode as encode_join
+from blast_transport.session.dialling import MOST_DIALS, Dialling
+from blast_transport.session.receiver_session import Surroundings
+from blast_transport.store.file_target import FileRules
+from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.messages import Fin, Hello, Quit, Ready
+from blast_transport.wire.relaying import Relay, encode_relay
+from tests.support.certificates import Authority
+from tests.support.waiting import eventually
+
+SECRET = SharedSecret(b"s" * 32)
+REFUSED = 200
+"""Connections of each kind: a leak of one descriptor for each could not be overlooked."""
+
+
+def hello(session: int, **more: object) -> Hello:
+    fields = {"size": 10, "segment_size": 1456, "block_segments": 44, "suite": "sha256", "kind": "file", "name": "f"}
+    return Hello(session=session, **{**fields, **more})  # type: ignore[arg-type]
+
+
+@dataclass
+class Host:
+    """An agent in this process that writes below `folder`."""
+
+    folder: Path
+    server: AgentServer
+    credentials: Credentials
+
+    def connect(self, credentials: Credentials | str = "") -> socket.socket:
+        used = self.credentials if isinstance(credentials, str) else credentials
+        sock = dialer(used)(("localhost", *self.server.endpoint), 10.0)
+        sock.settimeout(10)
+        return sock
+
+    def ask(self, said: bytes, credentials: Credentials | str = "") -> bytes:
+        """Say this on a connection of its own; all that the agent answers before it closes."""
+        with self.connect(credentials) as sock:
+            sock.sendall(said)
+            return everything(sock)
+
+    def refusal(self, message: Hello) -> str:
+        (answer,) = Decoder().feed(self.ask(encode(message)))
+        assert isinstance(answer, Quit), answer
+        return answer.reason
+
+    def invite(self, message: Hello) -> socket.socket:
+        """A sender whose session runs."""
+        sock = self.connect()
+        sock.sendall(encode(message))
+        decoder = Decoder()
+        answer = decoder.feed(sock.recv(4096))
+        assert isinstance(answer[0], Ready), answer
+        return sock
+
+
+def everything(sock: socket.socket) -> bytes:
+    said = b""
+    with suppress(ConnectionResetError):
+        while piece := sock.recv(4096):
+            said += piece
+    return said
+
+
+@contextmanager
+def hosting(
+    folder: Path, credentials: Credentials = SECRET, clients: tuple[ClientSection, ...] = (), **limits: int
+) -> Iterator[Host]:
+    settings = Settings(
+        AgentSection(Endpoint("127.0.0.1", 0)),
+        folder=(FolderSection("in", folder),),
+        command=(CommandSection("gone", ("/nonexistent/program",)),),
+        limits=LimitsSection(**limits),
+    )
+    surroundings = Surroundings(
+        Targets(Permissions(settings), FileRules(settings.limits.file_bytes)), lambda _: None, None
+    )
+    admission = Admission(credentials, clients)
+    server = AgentServer(settings, admission, session_factory(surroundings), Reporter())
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    host = Host(folder, server, credentials)
+    try:
+        if credentials is SECRET:
+            # From now on it has all the descriptors that it needs for itself.
+            host.connect().close()
+            eventually(lambda: not server.busy, "an agent that serves")
+        yield host
+    finally:
+        server.stop("the test is over")
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@contextmanager
+def flat() -> Iterator[None]:
+    """As many descriptors are open at the end as at the beginning, and not because rubbish was collected."""
+    gc.collect()
+    before = descriptors()
+    gc.disable()
+    try:
+        yield
+        eventually(lambda: descriptors() <= before, f"{before} open descriptors again")
+    finally:
+        gc.enable()
+
+
+TARGETS = {
+    "backslash": (hello(1, name="a\\b"), "not a plain file name"),
+    "dots": (hello(1, name="../up"), "names no file"),
+    "link": (hello(1, name="link"), "symbolic link"),
+    "below a link": (hello(1, name="link/f"), "symbolic link"),
+    "folder": (hello(1, folder="other"), "no folder"),
+    "too large": (hello(1, size=10_001), "more than the 10000"),
+    "no program": (hello(1, kind="command", name="gone"), "No such file"),
+    "no command": (hello(1, kind="command", name="other"), "does not run"),
+    "memory": (hello(1, kind="memory"), "keeps nothing in memory"),
+    "kind of digests": (hello(1, suite="md4"), "md4"),
+}
+
+
+@pytest.mark.parametrize(("message", "reason"), TARGETS.values(), ids=TARGETS)
+def test_a_target_that_is_refused_costs_no_descriptor(tmp_path: Path, message: Hello, reason: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with hosting(tmp_path, file_bytes=10_000) as host:
+        assert reason in host.refusal(message)
+        with flat():
+            for _ in range(REFUSED):
+                host.refusal(message)
+        assert host.server.refusals.totals == {Why.TARGET: REFUSED + 1}
+        host.invite(hello(2)).close()
+
+
+def test_a_file_that_another_session_writes_costs_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, host.invite(hello(1, content="same")), flat():
+        for _ in range(REFUSED):
+            assert "another session is writing" in host.refusal(hello(2, content="same"))
+
+
+def test_no_room_for_a_file_costs_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, flat():
+        for _ in range(REFUSED):
+            assert "do not fit" in host.refusal(hello(1, size=1 << 42))
+
+
+def test_a_number_that_is_taken_costs_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, host.invite(hello(1)), flat():
+        for _ in range(REFUSED):
+            assert "runs here already" in host.refusal(hello(1))
+
+
+def test_too_many_sessions_cost_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path, sessions=1) as host, host.invite(hello(1)), flat():
+        for _ in range(REFUSED):
+            assert "as many as it takes" in host.refusal(hello(2))
+
+
+def test_strangers_cost_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, flat():
+        for _ in range(REFUSED):
+            with pytest.raises(AuthenticationError):
+                host.connect(SharedSecret(b"t" * 32))
+    assert host.server.refusals.totals == {Why.AUTHENTICATION: REFUSED}
+
+
+def test_a_crowd_costs_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path, connections=1) as host, host.invite(hello(1)), flat():
+        for _ in range(REFUSED):
+            with pytest.raises(AuthenticationError, match="as many as it takes"):
+                host.connect()
+    assert host.server.refusals.totals == {Why.CROWD: REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", Why.PROTOCOL),
+        (encode(Fin(1)), Why.PROTOCOL),
+        (encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2")), Why.JOIN),
+    ],
+    ids=["no message", "no first message", "a join of nothing"],
+)
+def test_what_belongs_nowhere_costs_no_descriptor(tmp_path: Path, said: bytes, why: Why) -> None:
+    with hosting(tmp_path) as host:
+        with flat():
+            for _ in range(REFUSED):
+                assert host.ask(said) == b""
+        assert host.server.refusals.totals == {why: REFUSED}
+
+
+def test_a_join_of_a_leg_that_is_not_at_work_costs_no_descriptor(tmp_path: Path) -> None:
+    with hosting(tmp_path) as host, host.invite(hello(7)), flat():
+        for _ in range(REFUSED):
+            assert host.ask(encode_join(Join(7, 1, b"t" * TOKEN_BYTES, "h2"))) == b""
+
+
+def test_a_neighbour_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca")
+    host_pair, pair = authority.issue("/CN=h1", "DNS:localhost"), authority.issue("/CN=h2")
+    files = TlsFiles(host_pair.cert, host_pair.key, authority.cert)
+    neighbour = TlsFiles(pair.cert, pair.key, authority.cert)
+    clients = (ClientSection(common_name="h2", role=NEIGHBOUR),)
+    relay = encode_relay(Relay((("h3", "127.0.0.1", 9),)))
+    with hosting(tmp_path, files, clients) as host:
+        host.connect(neighbour).close()
+        with flat():
+            for _ in range(REFUSED // 4):
+                assert b"start no sessions" in host.ask(encode(hello(1)), neighbour)
+                assert host.ask(relay, neighbour) == b""
+    assert host.server.refusals.totals == {Why.ROLE: 2 * (REFUSED // 4)}
+
+
+# ------------------------------------------------------------------------------------------------------ threads
+
+
+@contextmanager
+def without_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
+    """The system gives no more threads to those that are called like this."""
+
+    class Refusing(threading.Thread):
+        def start(self) -> None:
+            if self.name.startswith(names):
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Thread", Refusing)
+        yield
+
+
+def test_an_agent_survives_the_limit_of_threads_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hosting(tmp_path) as host:
+        with without_threads(monkeypatch, "connection"), flat():
+            for _ in range(REFUSED):
+                with pytest.raises(AuthenticationError, match="no more threads"):
+                    host.connect()
+        assert host.server.refusals.totals == {Why.RESOURCES: REFUSED}
+        host.invite(hello(1)).close()
+
+
+def test_a_session_that_cannot_complete_for_want_of_a_thread_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file is complete at once; nothing else of the session needs a thread."""
+    from blast_transport.blocks.digests import suite_named
+    from blast_transport.wire.messages import EndOfData
+
+    digest = suite_named("sha256").whole(b"")
+    with hosting(tmp_path) as host, without_threads(monkeypatch, "completing"), host.invite(hello(1, size=0)) as sock:
+        sock.sendall(encode(EndOfData(1, 0, digest)))
+        decoder, fins = Decoder(), list[Fin]()
+        while not fins:
+            fins += [message for message in decoder.feed(sock.recv(4096)) if isinstance(message, Fin)]
+    assert "no more threads" in fins[0].reason
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_whoever_dials_many_uses_few_threads() -> None:
+    running, most, go = 0, 0, threading.Event()
+    counting = threading.Lock()
+
+    def dial(address: object, seconds: float) -> socket.socket:
+        nonlocal running, most
+        with counting:
+            running += 1
+            most = max(most, running)
+        go.wait(30)
+        with counting:
+            running -= 1
+        raise OSError(errno.ECONNREFUSED, "refused")
+
+    before = threading.active_count()
+    dialling: Dialling[int] = Dialling(dial, lambda: None)
+    for number in range(4 * MOST_DIALS):
+        dialling.begin(number, ("h", "127.0.0.1", 9), 1.0)
+    assert threading.active_count() <= before + MOST_DIALS
+    go.set()
+    found: list[object] = []
+
+    def all_ended() -> bool:
+        found.extend(dialling.take())
+        return len(found) == 4 * MOST_DIALS
+
+    eventually(all_ended, "the end of every attempt")
+    assert most <= MOST_DIALS and not dialling
+
+
+def test_whoever_gets_no_thread_to_dial_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[int] = []
+    dialling: Dialling[int] = Dialling(lambda *_: socket.socket(), lambda: woken.append(1))
+    with without_threads(monkeypatch, "dial"):
+        dialling.begin(1, ("h", "127.0.0.1", 9), 1.0)
+    ((key, outcome),) = dialling.take()
+    assert key == 1 and isinstance(outcome, str) and "no more threads" in outcome
+    assert woken and not dialling
+
+
+# ------------------------------------------------------------------------------------------- places, log, leaders
+
+
+def test_leaders_are_as_few_as_sessions(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, hosting(tmp_path, sessions=2) as host:
+        relay = encode_relay(Relay((("h3", *silent.getsockname()),)))
+        leading = [host.connect() for _ in range(2)]
+        for sock in leading:
+            sock.sendall(relay)
+        eventually(lambda: len(host.server._leaders) == 2, "two leaders")
+        assert host.ask(relay) == b""
+        assert host.server.refusals.totals == {Why.FULL: 1}
+        for sock in leading:
+            sock.close()
+        eventually(lambda: not host.server._leaders, "the end of both")
+        again = host.connect()
+        again.sendall(relay)
+        eventually(lambda: len(host.server._leaders) == 1, "a place that was given back")
+        again.close()
+
+
+def test_an_unexpected_fault_at_the_door_gives_the_place_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    with hosting(tmp_path, unauthenticated=2, unauthenticated_per_host=2) as host:
+        monkeypatch.setattr(Admission, "admit", fail)
+        with flat(), caplog.at_level(logging.CRITICAL, "blast.agent"):
+            for _ in range(50):
+                with socket.create_connection(host.server.endpoint, 10) as sock:
+                    assert sock.recv(1) == b""
+                eventually(lambda: not host.server.busy, "an empty door")
+        tracebacks = [record for record in caplog.records if record.exc_info]
+        assert 1 <= len(tracebacks) < 50, "told, but not once for each"
+        assert host.server.refusals.totals[Why.FAULT] == 50
+
+
+def test_an_agent_without_descriptors_refuses_sessions_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with hosting(tmp_path) as host:
+        with monkeypatch.context() as patch:
+            patch.setattr("blast_transport.session.receiver_session.selectors.DefaultSelector", fail)
+            assert "no room for a session: Too many open files" in host.refusal(hello(1))
+        assert host.server.refusals.totals == {Why.RESOURCES: 1}
+        host.invite(hello(1)).close()
+
+
+def test_of_ipv6_a_whole_network_counts_as_one_host() -> None:
+    door = Door(LimitsSection(unauthenticated=4, unauthenticated_per_host=2))
+    assert not door.enter("2001:db8::1") and not door.enter("2001:db8::2:2")
+    assert "others of your host" in door.enter("2001:db8::3")
+    assert not door.enter("2001:db8:0:1::1"), "another network"
+    assert not door.enter("::ffff:10.0.0.1")
+    door.leave("2001:db8::1", guest=False)
+    assert not door.enter("2001:db8::4")
