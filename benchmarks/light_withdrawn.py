@@ -28,7 +28,7 @@ from transport_bed.bed import SENDER, Bed, Plan
 from transport_bed.programs import HERE
 from transport_bed.shape import Shape
 from transport_bed.struck import Struck, nothing, struck_transfer
-from transport_bed.tools.blast import GROUP, GROUP_PORT, Blast, BlastOptical, granted_mbps
+from transport_bed.tools.blast import GROUP, GROUP_PORT, Blast, BlastOptical, granted_mbps, secret_file
 
 from blast_transport.session.light_carrier import QUEUE_BYTES
 
@@ -58,7 +58,9 @@ class Changing(BlastOptical):
         """Our own, as changing is for the controller's clients and has no command."""
         light = [run.bed.light_address(SENDER), f"{GROUP}:{GROUP_PORT}", f"{granted_mbps(run):g}"]
         program = [sys.executable, str(HERE / "changing_sender.py")]
-        self.sender = run.start_sender(self.name, [*program, run.source, self.addresses(run), *light, self._first])
+        self.sender = run.start_sender(
+            self.name, [*program, run.source, self.addresses(run), *light, self._first, secret_file(run)]
+        )
         return self.sender
 
     def change(self) -> None:

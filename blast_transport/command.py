@@ -1,6 +1,7 @@
 """The commands `send` and `receive`: one JSON line per event on standard output.
 
-Exit status: 0 all receivers have the file, 1 none, 2 wrong input (one sentence on standard error), 3 some.
+Exit status: 0 all receivers have the file, 1 none, 2 wrong input (one sentence on standard error), 3 some, 130 stopped
+by Ctrl-C. For labs and tests: `blast send` and `blast agent` are what people use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret, read_secret
+from blast_transport.agent.endpoint import Endpoint, endpoint
+from blast_transport.agent.errors import SettingsError
 from blast_transport.errors import TransportError, WrongInputError
 from blast_transport.report import Failed, Listening, Received, ReceiverEvent
 from blast_transport.session.links import Address
@@ -21,12 +26,13 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE
 
-ALL, NONE, WRONG_INPUT, SOME = 0, 1, 2, 3
+ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
 
 _EXAMPLES = """examples:
-  python -m blast_transport receive --listen 10.0.0.2:7000 --interface-address 10.1.0.2 --directory incoming
+  python -m blast_transport receive --listen 10.0.0.2:7000 --interface-address 10.1.0.2 --directory incoming \\
+      --secret-file secret
   python -m blast_transport send FILE --to h2=10.0.0.2:7000,h3=10.0.0.3:7000 --group 239.1.1.1 --port 5000 \\
-      --rate-mbps 100 --interface-address 10.1.0.1
+      --rate-mbps 100 --interface-address 10.1.0.1 --secret-file secret
 """
 
 
@@ -41,12 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
-    except WrongInputError as error:
+    except (WrongInputError, SettingsError) as error:
         sys.stderr.write(f"blast_transport: {error}\n")
         return WRONG_INPUT
     except TransportError as error:
         sys.stderr.write(f"blast_transport: {error}\n")
         return NONE
+    except KeyboardInterrupt:
+        sys.stderr.write("blast_transport: stopped; the same command goes on from here, within a day\n")
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -55,10 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="send|receive")
 
     receive = commands.add_parser("receive", help="receive files until ended by a signal")
-    receive.add_argument("--listen", required=True, type=_endpoint, metavar="IP:PORT", help="on the packet network")
+    receive.add_argument("--listen", required=True, type=_listening, metavar="IP:PORT", help="on the packet network")
     receive.add_argument("--directory", required=True, type=Path, help="where files go")
     receive.add_argument("--highest-mbps", type=float, metavar="RATE", help="the most that this host wants to take")
-    receive.add_argument("--fsync", action="store_true", help="on disk before it is confirmed")
+    receive.add_argument(
+        "--fsync", action=argparse.BooleanOptionalAction, default=True, help="on disk before it is confirmed"
+    )
     receive.set_defaults(run=_receive)
 
     send = commands.add_parser("send", help="send a file to receivers")
@@ -83,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
 
     for command in (receive, send):
         command.add_argument("--interface-address", metavar="IP", help="ours on the light path")
+        command.add_argument(
+            "--secret-file", metavar="FILE", type=Path, help="what both sides know and prove (beyond loopback: needed)"
+        )
     return parser
 
 
@@ -91,7 +105,14 @@ def _receive(options: argparse.Namespace) -> int:
     from blast_transport.receiver import Receiver, ReceiverSettings
 
     rate = None if options.highest_mbps is None else options.highest_mbps * 1e6
-    settings = ReceiverSettings(options.listen, options.directory, options.interface_address, options.fsync, rate)
+    settings = ReceiverSettings(
+        options.listen,
+        options.directory,
+        options.interface_address,
+        options.fsync,
+        rate,
+        credentials=_secret(options),
+    )
     with Receiver(settings, lambda event: _print(_event_to_json(event))) as receiver:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: receiver.stop())
@@ -105,7 +126,10 @@ def _send(options: argparse.Namespace) -> int:
     if options.carrier == OPTICAL and None in (options.group, options.port, options.rate_mbps):
         raise WrongInputError(f"light needs --group, --port and --rate-mbps; --carrier {PIPELINE} does without")
     results = []
-    settings = SenderSettings(options.interface_address, options.mtu, sealed=options.sealed)
+    secret = _secret(options)
+    settings = SenderSettings(
+        options.interface_address, options.mtu, sealed=options.sealed, dialer=dialer(secret), credentials=secret
+    )
     report = (lambda progress: _print(progress.to_json())) if options.progress else None
     with Sender(options.to, settings) as sender:
         for _ in range(options.repeat):
@@ -115,6 +139,10 @@ def _send(options: argparse.Namespace) -> int:
     if complete == 0:
         return NONE
     return ALL if complete == len(options.to) * options.repeat else SOME
+
+
+def _secret(options: argparse.Namespace) -> SharedSecret | None:
+    return None if options.secret_file is None else SharedSecret(read_secret(options.secret_file))
 
 
 def _way(options: argparse.Namespace) -> Way:
@@ -142,6 +170,7 @@ def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
                 "first_datagram_monotonic": event.first_datagram,
                 "sender": event.sender,
                 "session": event.session,
+                "durable": event.durable,
             }
         case Failed():
             return {
@@ -156,6 +185,13 @@ def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
 def _print(line: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
+
+
+def _listening(text: str) -> Endpoint:
+    try:
+        return endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None
 
 
 def _endpoint(text: str) -> tuple[str, int]:

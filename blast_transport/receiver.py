@@ -1,6 +1,6 @@
 """A receiving process for a lab or a test: an agent without a configuration file, which takes files into one directory.
 
-It asks nobody who they are, so it belongs on loopback or in a network of one's own; `blast agent` is for all others.
+On loopback it asks nobody who they are; anywhere else it wants a secret, as `blast agent` does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from blast_transport.agent.chain_source import node_dialer
 from blast_transport.agent.connection import Admission
+from blast_transport.agent.credentials import Credentials
 from blast_transport.agent.endpoint import Endpoint
 from blast_transport.agent.errors import CannotListenError
 from blast_transport.agent.permissions import Permissions
@@ -29,16 +31,18 @@ class ReceiverSettings:
     """`listen` is (address, port) on the packet network, port 0 for any free one; files go to `directory`.
 
     `interface_address` is the address of the interface on the light path, None without one. With `fsync` a file is on
-    disk before it is confirmed; `highest_rate` in bits/s is the most that this host wants to take.
+    disk before it is confirmed; `highest_rate` in bits/s is the most that this host wants to take. Whoever connects
+    proves `credentials`, without which only this machine may.
     """
 
     listen: tuple[str, int]
     directory: Path
     interface_address: str | None = None
-    fsync: bool = False
+    fsync: bool = True
     highest_rate: float | None = None
     timings: ReceiverTimings = field(default_factory=ReceiverTimings)
     open_group: GroupOpener = open_group_socket
+    credentials: Credentials = None
 
 
 class Receiver:
@@ -53,7 +57,14 @@ class Receiver:
             raise WrongInputError(f"{settings.directory} is not a directory; create it first")
         if settings.interface_address is not None:
             interface_mtu(settings.interface_address)
-        listen = AgentSection(Endpoint(*settings.listen), settings.interface_address)
+        endpoint, credentials = Endpoint(*settings.listen), settings.credentials
+        if credentials is None and not endpoint.is_loopback:
+            raise WrongInputError(
+                f"{endpoint} is reached from other machines, which may then write here: say with --secret-file what"
+                " senders have to know, or run `blast agent`"
+            )
+        listen = AgentSection(endpoint, settings.interface_address)
+        admission = Admission(credentials)
         agent = Settings(listen, folder=(FolderSection("files", settings.directory.absolute()),))
         surroundings = Surroundings(
             target_of=Targets(Permissions(agent)),
@@ -63,10 +74,12 @@ class Receiver:
             highest_rate=settings.highest_rate,
             timings=settings.timings,
             open_group=settings.open_group,
+            connect=node_dialer(credentials, admission),
         )
         self._emit = emit
         try:
-            self._server = AgentServer(agent, Admission(None), session_factory(surroundings), Reporter())
+            factory = session_factory(surroundings)
+            self._server = AgentServer(agent, admission, factory, Reporter(), surroundings.connect)
         except CannotListenError as error:
             raise WrongInputError(str(error).partition(";")[0]) from error
         self.address: tuple[str, int] = (self._server.endpoint.host, self._server.endpoint.port)

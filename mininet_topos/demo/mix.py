@@ -22,7 +22,6 @@ from blast_client.sending import send
 from blast_transport.report import TransferResult
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.stage import Stage
 from mininet_topos.namespace import run_in_network_of
@@ -187,8 +186,8 @@ class _Mix:
 
     def _carry(self, asked: Asked, receivers: Sequence[str], route: Route) -> TransferResult:
         def carry() -> TransferResult:
-            ours = self._stage.address(asked.sender)
-            with Sender(self._receivers.addresses(receivers), SenderSettings(ours)) as sender:
+            settings = self._receivers.settings_of(asked.sender)
+            with Sender(self._receivers.addresses(receivers), settings) as sender:
                 return sender.send_file(self._path(asked), route)
 
         return run_in_network_of(self._stage.lab.host(asked.sender).pid, carry)

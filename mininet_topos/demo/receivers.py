@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,21 +12,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret
+from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.stage import Stage
 from mininet_topos.errors import ProcessFault
 
 CONTROL_PORT = 7000
+_SECRET_BYTES = 32
 
 
 class Receivers:
-    """A `blast_transport receive` in each host, its files in a directory of the host's own."""
+    """A `blast_transport receive` in each host, its files in a directory of the host's own.
+
+    Files are not synced: one disk stands for those of all hosts, and would be measured in place of the network.
+    """
 
     def __init__(self, stage: Stage, hosts: Sequence[str]) -> None:
         self._stage = stage
         self.hosts = list(hosts)
         self._processes: list[subprocess.Popen[str]] = []
+        self._secret = SharedSecret(secrets.token_hex(_SECRET_BYTES).encode())
 
     def __enter__(self) -> Receivers:
+        self._secret_file.touch(mode=0o600)
+        self._secret_file.write_bytes(self._secret.value)
         for host in self.hosts:
             self._processes.append(self._start(host))
         for host, process in zip(self.hosts, self._processes, strict=True):
@@ -45,13 +56,22 @@ class Receivers:
         directory.mkdir(parents=True, exist_ok=True)
         address = self._stage.address(host)
         command = [sys.executable, "-m", "blast_transport", "receive", "--listen", f"{address}:{CONTROL_PORT}"]
-        command += ["--interface-address", address, "--directory", str(directory)]
+        command += ["--interface-address", address, "--directory", str(directory), "--no-fsync"]
+        command += ["--secret-file", str(self._secret_file)]
         process: subprocess.Popen[str] = self._stage.lab.host(host).popen(command, stdout=subprocess.PIPE, text=True)
         return process
 
     def directory(self, host: str) -> Path:
         """Where a host's files arrive."""
         return self._stage.lab.directory / "received" / host
+
+    @property
+    def _secret_file(self) -> Path:
+        return self._stage.lab.directory / "receivers.secret"
+
+    def settings_of(self, sender: str) -> SenderSettings:
+        """How one of the hosts sends to the others."""
+        return SenderSettings(self._stage.address(sender), dialer=dialer(self._secret), credentials=self._secret)
 
     def addresses(self, hosts: Sequence[str]) -> list[tuple[str, str, int]]:
         """What a sender needs to reach some of the hosts."""

@@ -14,7 +14,6 @@ from blast_transport.host_order import by_racks
 from blast_transport.report import TransferResult
 from blast_transport.session.route import Chain, Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.datagram import segment_size_for
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Quantity, Transfer
@@ -39,7 +38,7 @@ class Job:
 
     def __enter__(self) -> Job:
         addresses = self.receivers.addresses(self.hosts)
-        self._sender = self._on_host(lambda: Sender(addresses, SenderSettings(self.stage.address(self.host))))
+        self._sender = self._on_host(lambda: Sender(addresses, self.receivers.settings_of(self.host)))
         self._on_host(self._sender.connect)
         return self
 

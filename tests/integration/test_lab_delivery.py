@@ -17,7 +17,6 @@ from blast_client.delivery import Delivered, deliver
 from blast_transport.report import TransferResult
 from blast_transport.session.route import Chain, Route
 from blast_transport.session.sender import Sender
-from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
@@ -57,10 +56,10 @@ class Bench:
 
     def _carry(self, receivers: Sequence[str], route: Route) -> TransferResult:
         addresses = self.receivers.addresses(receivers)
-        ours = self.stage.address(SENDER)
+        settings = self.receivers.settings_of(SENDER)
 
         def send() -> TransferResult:
-            with Sender(addresses, SenderSettings(ours)) as sender:
+            with Sender(addresses, settings) as sender:
                 return sender.send_file(self.path, route)
 
         result: TransferResult = run_in_network_of(self.stage.lab.host(SENDER).pid, send)

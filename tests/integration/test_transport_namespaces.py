@@ -87,13 +87,20 @@ class Plant:
         action = ["action", "mirred", "egress", "redirect", "dev", "light"]
         run("tc", "-n", host, "filter", "add", "dev", "light", "ingress", "protocol", "ip", "u32", *match, *action)
 
+    @property
+    def secret(self) -> Path:
+        return self.directory / "secret"
+
     def start_receivers(self) -> None:
+        self.secret.touch(mode=0o600)
+        self.secret.write_text(secrets.token_hex(32))
         for number in range(1, self.receivers + 1):
             target = self.directory / str(number)
             target.mkdir()
             command = ["ip", "netns", "exec", self.host(number), sys.executable, "-m", "blast_transport", "receive"]
             command += ["--listen", f"10.0.0.{number + 1}:{PORT}", "--interface-address", f"10.1.0.{number + 1}"]
-            command += ["--directory", str(target)]
+            # One disk stands for those of all hosts, and would be measured in place of the light.
+            command += ["--directory", str(target), "--secret-file", str(self.secret), "--no-fsync"]
             self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
         for process in self.processes:
             assert process.stdout is not None
@@ -103,7 +110,7 @@ class Plant:
         to = ",".join(f"h{number}=10.0.0.{number + 1}:{PORT}" for number in range(1, self.receivers + 1))
         command = ["ip", "netns", "exec", self.host(0), sys.executable, "-m", "blast_transport", "send", str(file)]
         done = subprocess.run(
-            [*command, "--to", to, "--interface-address", "10.1.0.1", *options],
+            [*command, "--to", to, "--interface-address", "10.1.0.1", "--secret-file", str(self.secret), *options],
             capture_output=True,
             text=True,
             check=False,
@@ -246,7 +253,8 @@ def test_sealed_light_shows_nothing_of_the_file(plant: Plant, file: Path, tmp_pa
 def test_an_interface_that_goes_away_in_mid_transfer(plant: Plant, file: Path, change: list[str]) -> None:
     """The pipeline brings the rest."""
     receivers = [f"h{number}" for number in range(1, plant.receivers + 1)]
-    command = ["ip", "netns", "exec", plant.host(0), sys.executable, "-c", WITH_ANOTHER_WAY, str(file), *receivers]
+    command = ["ip", "netns", "exec", plant.host(0), sys.executable, "-c", WITH_ANOTHER_WAY]
+    command += [str(file), str(plant.secret), *receivers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sending:
         assert sending.stdout is not None
         # In the middle of some 0.7 s.
@@ -261,6 +269,8 @@ def test_an_interface_that_goes_away_in_mid_transfer(plant: Plant, file: Path, c
 WITH_ANOTHER_WAY = f"""
 import json, sys
 from pathlib import Path
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret, read_secret
 from blast_transport.session.route import Chain, Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
@@ -269,10 +279,11 @@ def report(progress):
     if progress.slowest and not told:
         told.append(progress)
         print("begun", flush=True)
-_, path, *names = sys.argv
+_, path, secret_file, *names = sys.argv
+secret = SharedSecret(read_secret(Path(secret_file)))
 addresses = [(name, f"10.0.0.{{int(name[1:]) + 1}}", {PORT}) for name in names]
 route = Route(Light("239.1.2.3", 5000, {RATE_MBPS}e6), Chain())
-with Sender(addresses, SenderSettings("10.1.0.1")) as sender:
+with Sender(addresses, SenderSettings("10.1.0.1", dialer=dialer(secret), credentials=secret)) as sender:
     result = sender.send_file(Path(path), route, report=report)
 print(json.dumps([result.carriers, result.complete, route.broken]))
 """

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import queue
+import threading
 from pathlib import Path
 
 import pytest
 
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret
 from blast_transport.command import main
 from blast_transport.errors import WrongInputError
 from blast_transport.optical.interface import interface_mtu, open_sender_socket
+from blast_transport.receiver import Receiver, ReceiverSettings
+from blast_transport.report import ReceiverEvent
+from blast_transport.session.route import Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 
@@ -102,3 +109,43 @@ def test_a_sender_needs_receivers() -> None:
 def test_help_shows_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status([*command, "--help"]) == 0
     assert "--" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "192.0.2.77:0"])
+def test_beyond_loopback_nobody_may_write_who_proves_nothing(
+    listen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["receive", "--listen", listen, "--directory", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "from other machines" in said and "--secret-file" in said and said.count("\n") == 1
+
+
+def test_a_secret_that_everybody_may_read_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("s" * 32)
+    secret.chmod(0o644)
+    assert status(["receive", "--listen", "0.0.0.0:0", "--directory", str(tmp_path), "--secret-file", str(secret)]) == 2
+    assert "every user of this machine" in capsys.readouterr().err
+
+
+def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> None:
+    secret = SharedSecret(b"s" * 32)
+    folder, file = tmp_path / "in", tmp_path / "file"
+    folder.mkdir()
+    file.write_bytes(b"content")
+    events: queue.Queue[ReceiverEvent] = queue.Queue()
+    receiver = Receiver(ReceiverSettings(("0.0.0.0", 0), folder, credentials=secret), events.put)
+    thread = threading.Thread(target=receiver.run)
+    thread.start()
+    try:
+        there = ("h2", "127.0.0.1", receiver.address[1])
+        for credentials in (None, SharedSecret(b"t" * 32), secret):
+            settings = SenderSettings(dialer=dialer(credentials), credentials=credentials)
+            with Sender([there], settings) as sender:
+                result = sender.send_file(file, Route(Packets()))
+            assert result.complete == (credentials is secret), result.receivers
+        assert (folder / "file").read_bytes() == b"content"
+    finally:
+        receiver.stop()
+        thread.join(30)
+    assert not thread.is_alive()

@@ -1,6 +1,6 @@
 """Sends a file by light or along the pipeline, and by the other from the moment on when it reads a line.
 
-    changing_sender.py FILE NAME=ADDRESS:PORT,… INTERFACE_ADDRESS GROUP:PORT RATE_MBPS optical|pipeline
+    changing_sender.py FILE NAME=ADDRESS:PORT,… INTERFACE_ADDRESS GROUP:PORT RATE_MBPS optical|pipeline SECRET_FILE
 
 In the end it says the result as one JSON line, as `python -m blast_transport send` does.
 """
@@ -12,6 +12,8 @@ import sys
 import threading
 from pathlib import Path
 
+from blast_transport.agent.connection import dialer
+from blast_transport.agent.credentials import SharedSecret, read_secret
 from blast_transport.session.route import Chain, Light, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
@@ -19,7 +21,8 @@ from blast_transport.session.settings import SenderSettings
 
 def main() -> int:
     """Send."""
-    file, to, interface_address, group, rate_mbps, first = sys.argv[1:]
+    file, to, interface_address, group, rate_mbps, first, secret_file = sys.argv[1:]
+    secret = SharedSecret(read_secret(Path(secret_file)))
     address, port = _endpoint(group)
     ways: list[Way] = [Light(address, port, float(rate_mbps) * 1e6), Chain()]
     if first == "pipeline":
@@ -27,7 +30,8 @@ def main() -> int:
     route = Route(ways[0])
     threading.Thread(target=_change, args=(route, ways[1]), daemon=True).start()
     receivers = [(name, *_endpoint(there)) for name, _, there in (part.partition("=") for part in to.split(","))]
-    with Sender(receivers, SenderSettings(interface_address)) as sender:
+    settings = SenderSettings(interface_address, dialer=dialer(secret), credentials=secret)
+    with Sender(receivers, settings) as sender:
         result = sender.send_file(Path(file), route)
     print(json.dumps(result.to_json()), flush=True)
     return 0 if result.complete == len(receivers) else 3

@@ -1,8 +1,13 @@
-"""Ours: `python -m blast_transport`, one file for all its carriers."""
+"""Ours: `python -m blast_transport`, one file for all its carriers.
+
+Receivers do not sync their files, as those of the peers do not; what that costs is measured by `durable_files.py`.
+"""
 
 from __future__ import annotations
 
+import secrets
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.bed import SENDER
@@ -17,6 +22,15 @@ GROUP, GROUP_PORT = "239.7.7.7", 7001
 TRANSPORT = (sys.executable, "-m", "blast_transport")
 _UNSHAPED_MBPS = 100_000
 """The rate that is granted where nothing limits it: more than the machine can do."""
+
+
+def secret_file(run: Run) -> Path:
+    """What all of a run know."""
+    path = run.folder / "secret"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_hex(32))
+    return path
 
 
 class Blast(Tool):
@@ -47,6 +61,7 @@ class Blast(Tool):
         """One of them."""
         command = [*TRANSPORT, "receive", "--listen", f"{run.bed.packet_address(receiver)}:{PORT}"]
         command += ["--directory", str(run.directory(receiver)), "--interface-address", light_or_packet(run, receiver)]
+        command += ["--secret-file", str(secret_file(run)), "--no-fsync"]
         return run.start(receiver, self.name, command, self.environments.get(receiver, {}))
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
@@ -59,7 +74,8 @@ class Blast(Tool):
     def start_sender(self, run: Run) -> Program:
         """Start it."""
         command = [*TRANSPORT, "send", str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
-        return run.start_sender(self.name, [*command, "--interface-address", light_or_packet(run, SENDER)])
+        command += ["--interface-address", light_or_packet(run, SENDER), "--secret-file", str(secret_file(run))]
+        return run.start_sender(self.name, command)
 
     def addresses(self, run: Run) -> str:
         """NAME=ADDRESS:PORT,… of all receivers."""
