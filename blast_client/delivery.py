@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 
 from thrift.Thrift import TException
@@ -16,7 +16,9 @@ from thrift.Thrift import TException
 from blast_api.ttypes import Event, EventKind, MulticastRequest, NotYet, PartState
 from blast_client.calls import ControllerUnreachable
 from blast_client.failures import explain_failure
+from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
+from blast_client.submitted import Submitted
 from blast_transport.session.route import Chain, Light, Route, Way
 
 GRANT_SECONDS = 0.1
@@ -50,7 +52,8 @@ async def deliver(controller: Controller | None, request: MulticastRequest, carr
     """Send the data of a request to all of its receivers, by light if that is granted and worth it.
 
     Without a controller (None), with one that is away or refuses, all goes along `chain`. The request must not be
-    split: one transfer serves all receivers. Raises what `carry` raises, and WrongGrant.
+    split: one transfer serves all receivers. Cancelled, it is given up and the request withdrawn. Raises what `carry`
+    raises, and WrongGrant.
     """
     return await _Delivery(controller, request, carry, chain).run()
 
@@ -61,20 +64,18 @@ class _Delivery:
         self._sequence = 0
 
     async def run(self) -> Delivered:
-        controller, refused = self._controller, ""
-        if controller is not None:
+        if self._controller is None:
+            return Delivered(await self._alone())
+        async with AsyncExitStack() as stack:
             try:
-                await controller.submit(self._request)
+                await stack.enter_async_context(Submitted(self._controller, self._request))
             except (TException, ControllerUnreachable) as error:
-                controller, refused = None, explain_failure(error)[1]
-        if controller is None:
-            return Delivered(await self._alone(), refused)
-        return await self._with(controller)
+                return Delivered(await self._alone(), explain_failure(error)[1])
+            return await self._with(self._controller)
 
     async def _alone(self) -> PartSent:
         receivers = tuple(self._request.receivers)
-        loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(None, self._carry, receivers, Route(self._chain))
+        result = await carried(self._carry, receivers, Route(self._chain))
         return PartSent(0, receivers, PartState.WITHDRAWN, "", 0, result)
 
     async def _with(self, controller: Controller) -> Delivered:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,13 +19,13 @@ from blast_api.ttypes import (
     RequestStatus,
     TransferReport,
 )
+from blast_client.in_thread import Carry, in_thread, let_go
 from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
 from blast_transport.errors import TransportError
 from blast_transport.report import TransferResult
 from blast_transport.session.route import Light, Route
 
-Carry = Callable[[Sequence[str], Route], TransferResult]
-"""(receivers, route) -> the result, when each of these receivers has the data or has failed. Blocks."""
+__all__ = ["FINAL", "Carry", "Controller", "LightBroke", "PartSending", "PartSent"]
 
 FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
 
@@ -106,11 +105,9 @@ class PartSending:
 
     async def run(self, carry: Carry) -> None:
         """Serve the part until the controller says that it has ended and the data has arrived."""
-        # The loop's own executor has few threads, and a paused transfer keeps its thread.
-        thread = ThreadPoolExecutor(1, f"{self._request.key}-{self._number}")
         loop = asyncio.get_running_loop()
         self.route.on_broken = lambda: loop.call_soon_threadsafe(self.inbox.put_nowait, LightBroke())
-        carrying = loop.run_in_executor(thread, carry, self._receivers, self.route)
+        carrying = in_thread(f"{self._request.key}-{self._number}", carry, self._receivers, self.route)
         carrying.add_done_callback(lambda _: self.inbox.put_nowait(None))
         try:
             while self._state not in FINAL:
@@ -120,8 +117,7 @@ class PartSending:
             await self._collect(carrying)
         finally:
             self.route.on_broken = lambda: None
-            self.route.give_up("the sender has stopped")
-            thread.shutdown(wait=False)
+            await let_go(carrying, self.route)
 
     async def shine(self, light: Light) -> None:
         """There is light, for a first, another or a longer lease."""
@@ -216,7 +212,8 @@ class PartSending:
     async def _collect(self, carrying: asyncio.Future[TransferResult]) -> None:
         """Take the result; without one nobody can go on, and the request is given up."""
         try:
-            self._result = await carrying
+            # To be cancelled here ends the waiting; the transfer is told by its route.
+            self._result = await asyncio.shield(carrying)
         except TransportError as error:
             self._reason = self._reason or str(error)
             await self.withdraw()

@@ -22,9 +22,11 @@ examples:
   blast send model.bin --to h2,h3,h4 --secret-file /etc/blast/secret
   blast send model.bin --to h2=10.0.2.1:9095,h3=10.0.3.1:9095 --via pipeline
   tar c data | blast send - --to h2,h3 --command unpack --via pipeline
+  pg_dump db | blast send - --to h2,h3 --as db.sql --via pipeline
   blast send model.bin --to h2,h3 --ssh --ssh-folder /srv/incoming
 
-Exit status: 0 every receiver has it, 3 some have, 1 none has, 2 wrong use.
+Exit status: 0 every receiver has it, 3 some have, 1 none has, 2 wrong use, 130 stopped by Ctrl-C (143 by SIGTERM):
+receivers keep what they have of a file for a day, and the same command goes on from there.
 """
 
 
@@ -45,7 +47,13 @@ def register(subparsers: Any) -> None:
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
     target = parser.add_argument_group("what becomes of it there")
-    target.add_argument("--as", dest="name", metavar="NAME", help="file name, or a path below the folder")
+    target.add_argument(
+        "--as",
+        "--name",
+        dest="name",
+        metavar="NAME",
+        help="file name, or a path below the folder (default: FILE's; a stream gets one that is in use nowhere)",
+    )
     target.add_argument("--folder", metavar="NAME", default="", help="folder of the agents' (default: their first)")
     target.add_argument("--command", metavar="NAME", help="pipe it into this command of the agents' configuration")
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import secrets
 import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from blast_client.aio import AsyncClient
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import Delivered, deliver
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
+from blast_client.in_thread import carried
 from blast_client.options import tls_settings
 from blast_client.part_sending import PartSent
 from blast_client.send_progress import ProgressLines, ProgressView, bar
+from blast_client.send_stopped import INTERRUPTED, TERMINATED, SoFar, cancelled_by_sigterm
 from blast_client.send_words import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, read_token
@@ -42,15 +46,25 @@ from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSet
 from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.messages import COMMAND, FILE
 
+_STREAM_NAME = "stdin"
+
 
 def run_send(arguments: argparse.Namespace) -> int:
     """Send; the exit status. Raises what the client raises."""
+    if arguments.file == STREAM and not (arguments.name or arguments.command):
+        arguments.name = _name_of_stream()
+        sys.stderr.write(f"blast: the stream will be called {arguments.name} there: --as gives it another name\n")
+    so_far = SoFar(_file_name(arguments), arguments.file != STREAM and not arguments.command)
     try:
         with ExitStack() as stack:
-            job = _Job(arguments, stack)
+            job = _Job(arguments, stack, so_far)
             view = stack.enter_context(_view(arguments, job))
-            delivered, results = asyncio.run(job.deliver(view))
+            delivered, results = asyncio.run(cancelled_by_sigterm(job.deliver(view)))
             view.done(results, job.unreachable, delivered.refused if delivered else "")
+    except KeyboardInterrupt:
+        return _fail(INTERRUPTED, so_far.sentence())
+    except asyncio.CancelledError:
+        return _fail(TERMINATED, so_far.sentence())
     except WrongInputError as error:
         return _fail(WRONG_USE, str(error))
     except TransportError as error:
@@ -64,8 +78,8 @@ def run_send(arguments: argparse.Namespace) -> int:
 class _Job:
     """One `blast send`. Raises WrongInputError, TransportError."""
 
-    def __init__(self, arguments: argparse.Namespace, stack: ExitStack) -> None:
-        self.arguments = arguments
+    def __init__(self, arguments: argparse.Namespace, stack: ExitStack, so_far: SoFar) -> None:
+        self.arguments, self._so_far = arguments, so_far
         self.unreachable: dict[str, str] = {}
         self.source = stack.enter_context(_opened(arguments.file))
         self._credentials = _credentials(arguments)
@@ -89,7 +103,7 @@ class _Job:
                 raise WrongInputError("light is granted for a number of bytes: say how many come with --bytes")
             order = [] if arguments.via == PACKETS else await self._order()
             way = Packets() if arguments.via == PACKETS else self._chain(order)
-            return None, [await asyncio.to_thread(carry, tuple(self.addresses), Route(way))]
+            return None, [await carried(carry, tuple(self.addresses), Route(way))]
         async with _client(arguments) as client:
             if len(self.addresses) > MOST_DIRECT:
                 with suppress(TException, ControllerUnreachable):
@@ -115,16 +129,16 @@ class _Job:
             credentials=self._credentials,
             suite=self._suite,
         )
-        arguments = self.arguments
-        if arguments.command:
-            destination = Destination(arguments.command, COMMAND, file=arguments.name or _file_name(arguments.file))
-        else:
-            destination = Destination(arguments.name or _file_name(arguments.file), FILE, arguments.folder)
+        destination = _destination(self.arguments, self._so_far.name)
 
         def carry(receivers: Sequence[str], route: Route) -> TransferResult:
+            def note(progress: Progress) -> None:
+                self._so_far.note(receivers, progress.complete)
+                report(progress)
+
             addresses = [self.addresses[name] for name in receivers]
             with Sender(addresses, replace(settings, racks=self._racks)) as sender:
-                return sender.transmit(self.source, route, destination, report)
+                return sender.transmit(self.source, route, destination, note)
 
         return carry
 
@@ -228,9 +242,20 @@ def _view(arguments: argparse.Namespace, job: _Job) -> Any:
     return bar(job.size, Path(arguments.file).name, len(arguments.to))
 
 
-def _file_name(written: str) -> str:
+def _destination(arguments: argparse.Namespace, name: str) -> Destination:
+    if arguments.command:
+        return Destination(arguments.command, COMMAND, file=name)
+    return Destination(name, FILE, arguments.folder)
+
+
+def _file_name(arguments: argparse.Namespace) -> str:
     """What the data is called at a receiver, if nobody says otherwise."""
-    return "stdin" if written == STREAM else Path(written).name
+    return arguments.name or (_STREAM_NAME if arguments.file == STREAM else Path(arguments.file).name)
+
+
+def _name_of_stream() -> str:
+    """One that no file has: what was sent before must not be lost to what nobody gave a name."""
+    return f"{_STREAM_NAME}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def _own_address(towards: Address) -> str:

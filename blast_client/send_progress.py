@@ -97,8 +97,11 @@ class _Bar:
 def _tell(outcome: ReceiverOutcome) -> None:
     if not outcome.complete:
         sys.stderr.write(f"blast: {outcome.name} has nothing: {outcome.reason}\n")
-    elif outcome.demoted:
+        return
+    if outcome.demoted:
         sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")
+    if outcome.durable is False:
+        sys.stderr.write(f"blast: {outcome.name} has it, but not on disk yet: `durable` is off in its agent\n")
 
 
 def _how(results: Sequence[TransferResult]) -> str:

@@ -16,8 +16,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-from blast_api.ttypes import Event, EventKind, Grant, MulticastRequest, NotYet
+from blast_api.ttypes import Event, EventKind, Grant, MulticastRequest, NotYet, RequestStatus
+from blast_client.in_thread import STOPPED
 from blast_client.part_sending import FINAL, Carry, Controller, PartSending, PartSent
+from blast_client.submitted import Submitted
 from blast_transport.session.route import Light, Route
 
 
@@ -26,9 +28,10 @@ async def send(controller: Controller, request: MulticastRequest, carry: Carry) 
 
     Returns, part by part, when the request has ended and every receiver has the data or has failed; parts that never
     had light are not in the list. Raises what the client raises (`Rejected`, `ControllerUnreachable`, ...), and
-    WrongGrant; what is being sent then is given up.
+    WrongGrant; what is being sent then is given up and the request withdrawn, as it is when this is cancelled.
     """
-    return await _Sending(controller, request, carry).run()
+    async with Submitted(controller, request) as status:
+        return await _Sending(controller, request, carry).run(status)
 
 
 class _Sending:
@@ -38,10 +41,9 @@ class _Sending:
         self._controller, self._request, self._carry = controller, request, carry
         self._parts: dict[int, PartSending] = {}
 
-    async def run(self) -> list[PartSent]:
+    async def run(self, status: RequestStatus) -> list[PartSent]:
         try:
             async with asyncio.TaskGroup() as tasks:
-                status = await self._controller.submit(self._request)
                 sequence = 0
                 while status.state not in FINAL or sequence < status.latestSequence:
                     event = await self._next_event(sequence)
@@ -53,7 +55,7 @@ class _Sending:
             raise several.exceptions[0] from several
         finally:
             for part in self._parts.values():
-                part.route.give_up("the sender has stopped")
+                part.route.give_up(STOPPED)
         return [self._parts[number].outcome() for number in sorted(self._parts)]
 
     async def _next_event(self, after: int) -> Event:

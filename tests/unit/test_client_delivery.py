@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_api.ttypes import EventKind, MulticastRequest, PartState, Rejected
+from blast_api.ttypes import EventKind, KeyReused, MulticastRequest, PartState, Rejected, RequestStatus
 from blast_client import delivery, part_sending
 from blast_client.calls import ControllerUnreachable
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
@@ -249,3 +249,47 @@ def test_light_is_taken_exactly_when_it_ends_earlier(remaining: int, light: floa
     assert light_is_earlier(remaining, light, None)
     more = [light_is_earlier(size, light, chain) for size in (remaining, 2 * remaining, 4 * remaining)]
     assert all(later or not earlier for earlier, later in pairwise(more)), "more to send never speaks against light"
+
+
+@pytest.mark.parametrize("granted", [False, True])
+async def test_who_is_cancelled_leaves_no_request_and_no_transfer(
+    controller: ScriptedController, granted: bool
+) -> None:
+    carrier = Carrier(chain_rate=1.0, breaks_at=SIZE, middle=1)
+    if granted:
+        controller.grant(lease_ms=60_000)
+    delivering = asyncio.ensure_future(deliver(controller, REQUEST, carrier, CHAIN))
+    async with asyncio.timeout(30):
+        while not carrier.ways:
+            await asyncio.sleep(0.002)
+        delivering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await delivering
+    assert controller.withdrawn
+    assert carrier.ways[-1] == "end", "its receivers hear of it"
+
+
+async def test_who_is_cancelled_while_nobody_answers_withdraws_all_the_same() -> None:
+    class Silent(ScriptedController):
+        async def submit(self, request: MulticastRequest) -> RequestStatus:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    asked, controller = asyncio.Event(), Silent()
+    delivering = asyncio.ensure_future(deliver(controller, REQUEST, Carrier(), CHAIN))
+    await asked.wait()
+    delivering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await delivering
+    assert controller.withdrawn
+
+
+async def test_a_key_of_somebody_else_is_not_withdrawn() -> None:
+    class Taken(ScriptedController):
+        async def submit(self, request: MulticastRequest) -> RequestStatus:
+            raise KeyReused("k")
+
+    controller = Taken()
+    delivered = await deliver(controller, REQUEST, Carrier(RATE), CHAIN)
+    assert delivered.refused and not controller.withdrawn

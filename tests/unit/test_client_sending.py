@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -193,3 +195,25 @@ async def test_what_the_controller_refuses_is_raised_as_it_is() -> None:
 
     with pytest.raises(Rejected, match="nobody"):
         await send(Refusing(), REQUEST, Carrier())
+
+
+async def test_who_is_cancelled_leaves_no_request_and_no_transfer(controller: ScriptedController) -> None:
+    controller.grant(lease_ms=60_000)
+    told: list[Route] = []
+
+    def stuck(receivers: Sequence[str], route: Route) -> TransferResult:
+        told.append(route)
+        while not isinstance(route.take_order(), GiveUp):
+            time.sleep(0.002)
+        ended.set()
+        raise LightPathError("given up")
+
+    ended = threading.Event()
+    sending = asyncio.ensure_future(send(controller, REQUEST, stuck))
+    async with asyncio.timeout(30):
+        while not told:
+            await asyncio.sleep(0.002)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert controller.withdrawn and ended.wait(30)

@@ -1,0 +1,344 @@
+"""Ctrl-C and SIGTERM of senders, in every phase: at once, in words, with only what is resumable left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.endpoint import Endpoint
+from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.file_target import FileTarget
+from tests.support.transport_hosts import Agent, agent
+from tests.support.waiting import eventually
+
+BLAST = (str(Path(sys.executable).with_name("blast")), "send")
+TRANSPORT = (sys.executable, "-m", "blast_transport", "send")
+SIZE = 24 << 20
+AT_ONCE = 15.0
+"""Seconds in which even a very busy machine ends a process that does not wait for anything. Transfers here last for
+ever, for the receivers' store takes nothing more."""
+INTERRUPTED, TERMINATED = 130, 143
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "content.bin"
+    path.write_bytes(os.urandom(SIZE))
+    return path
+
+
+class Stuck:
+    """A store that takes some of a file and then waits, as one that is slow for ever does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go = threading.Event(), threading.Event()
+        write = FileTarget.write
+
+        def stuck(target: FileTarget, offset: int, data: bytes) -> None:
+            if offset > SIZE // 4:
+                self.reached.set()
+                self.go.wait(120)
+            write(target, offset, data)
+
+        monkeypatch.setattr(FileTarget, "write", stuck)
+
+
+@pytest.fixture
+def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
+    store = Stuck(monkeypatch)
+    yield store
+    store.go.set()
+
+
+@contextmanager
+def running(*command: str | Path, stdin: int | None = None) -> Iterator[subprocess.Popen[str]]:
+    """A sender. Who runs the tests in the background may have told them to ignore SIGINT, which is inherited."""
+    words = ["env", "--default-signal=INT", *map(str, command)]
+    process = subprocess.Popen(
+        words,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def stopped(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str]:
+    """Its exit status after this signal, and what it said on standard error."""
+    process.send_signal(number)
+    _, said = process.communicate(timeout=AT_ONCE)
+    assert "Traceback" not in said
+    return process.returncode, said
+
+
+def to(*agents: Agent) -> str:
+    return ",".join(f"{name}={host}:{port}" for name, host, port in (one.address for one in agents))
+
+
+WAYS = {
+    "pipeline": (*BLAST, "--via", "pipeline"),
+    "packets": (*BLAST, "--via", "packets"),
+    "auto without a controller": (*BLAST, "--controller", "127.0.0.1:1"),
+}
+
+
+@pytest.mark.parametrize("command", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+def test_a_file_that_is_stopped_can_be_gone_on_with(
+    tmp_path: Path, file: Path, stuck: Stuck, command: Sequence[str], number: int, status: int
+) -> None:
+    with agent(tmp_path / "a") as there:
+        with running(*command, file, "--to", to(there)) as process:
+            assert stuck.reached.wait(60)
+            code, said = stopped(process, number)
+        assert code == status
+        assert said.count("\n") == 1 and "the same command goes on from here" in said
+        stuck.go.set()
+        there.failed()
+        assert [name for name in there.files() if not name.startswith(".blast-")] == []
+        assert len(there.files()) == 2, "the part that came, and its records"
+        again = subprocess.run(
+            [*map(str, command), str(file), "--to", to(there), "--json"], capture_output=True, text=True, check=False
+        )
+        assert again.returncode == 0, again.stderr
+        received = there.received()
+        assert received.resumed_blocks > 0
+        assert there.files() == {file.name: file.read_bytes()}
+
+
+def test_a_stream_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    with agent(tmp_path / "a") as there:
+        command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
+        with running(*command, stdin=subprocess.PIPE) as process:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write("x" * (1 << 20))
+            process.stdin.flush()
+            while json.loads(process.stdout.readline())["slowest"] == 0:
+                continue
+            assert there.files()
+            code, said = stopped(process)
+        assert code == INTERRUPTED and "nothing else is kept of log" in said
+        there.failed()
+        assert there.files() == {}
+
+
+def test_while_nothing_comes_on_standard_input(tmp_path: Path) -> None:
+    with agent(tmp_path / "a") as there:
+        command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
+        with running(*command, stdin=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stdout.readline()
+            code, said = stopped(process)
+        assert code == INTERRUPTED and "nothing else is kept" in said
+        there.failed()
+        assert there.files() == {}
+
+
+def test_a_command_that_is_stopped_does_not_take_a_part_for_the_whole(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, go = threading.Event(), threading.Event()
+    write = CommandTarget.write
+
+    def stuck(target: CommandTarget, offset: int, data: bytes) -> None:
+        if offset > SIZE // 4:
+            reached.set()
+            go.wait(120)
+        write(target, offset, data)
+
+    monkeypatch.setattr(CommandTarget, "write", stuck)
+    run = ("/bin/sh", "-c", "cat > part && mv part whole")
+    with agent(tmp_path / "a", commands={"keep": run}) as there:
+        with running(*BLAST, file, "--to", to(there), "--via", "pipeline", "--command", "keep") as process:
+            assert reached.wait(60)
+            code, said = stopped(process)
+        go.set()
+        assert code == INTERRUPTED and "nothing else is kept" in said
+        there.failed()
+        assert "whole" not in there.files()
+
+
+def test_while_it_connects(tmp_path: Path, file: Path) -> None:
+    """To a host that takes connections and says nothing."""
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_text("s" * 32)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        there = f"h2={Endpoint(*silent.getsockname())}"
+        with running(*BLAST, file, "--to", there, "--via", "pipeline", "--secret-file", secret) as process:
+            connection, _ = silent.accept()
+            with connection:
+                connection.recv(1)
+                code, said = stopped(process)
+    assert (code, said) == (INTERRUPTED, "blast: stopped before anything was sent\n")
+
+
+@pytest.mark.parametrize("via", ["auto", "optical"])
+def test_while_it_asks_for_light(tmp_path: Path, file: Path, via: str) -> None:
+    """A controller that takes the connection and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        controller = str(Endpoint(*silent.getsockname()))
+        options = ("--via", via, "--controller", controller, "--light-address", "127.0.0.1")
+        with running(*BLAST, file, "--to", "h2=127.0.0.1:1", *options) as process:
+            connection, _ = silent.accept()
+            with connection:
+                connection.recv(1)
+                code, said = stopped(process)
+    assert (code, said) == (INTERRUPTED, "blast: stopped before anything was sent\n")
+
+
+def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is on its way into place is whole and verified, and stays."""
+    reached, go = threading.Event(), threading.Event()
+    fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        reached.set()
+        go.wait(120)
+        fsync(descriptor)
+
+    monkeypatch.setattr("blast_transport.store.file_target.os.fsync", slow)
+    with agent(tmp_path / "a") as there:
+        with running(*BLAST, file, "--to", to(there), "--via", "pipeline") as process:
+            assert reached.wait(60)
+            code, said = stopped(process)
+        assert code == INTERRUPTED and "the same command goes on" in said
+        go.set()
+        whole = there.directory / file.name
+        eventually(whole.exists, "the file in its place")
+        assert whole.read_bytes() == file.read_bytes()
+
+
+def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck) -> None:
+    with agent(tmp_path / "a") as there:
+        with running(*TRANSPORT, file, "--to", to(there), "--carrier", "pipeline") as process:
+            assert stuck.reached.wait(60)
+            code, said = stopped(process)
+        assert (
+            code == INTERRUPTED
+            and said == "blast_transport: stopped; the same command goes on from here, within a day\n"
+        )
+        stuck.go.set()
+        there.failed()
+        assert all(name.startswith(".blast-") for name in there.files())
+
+
+def test_the_plain_receiver_ends_in_good_order(tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "blast_transport", "receive", "--listen", "127.0.0.1:0", "--directory", tmp_path)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with running(*command) as process:
+            assert process.stdout is not None and json.loads(process.stdout.readline())["event"] == "listening"
+            assert stopped(process, number) == (0, "")
+
+
+def test_a_stream_without_a_name_overwrites_nothing(tmp_path: Path) -> None:
+    with agent(tmp_path / "a") as there:
+        for text in ("first", "second"):
+            done = subprocess.run(
+                [*BLAST, "-", "--to", to(there), "--via", "packets"],
+                input=text,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            (name,) = [name for name, data in there.files().items() if data == text.encode()]
+            assert name.startswith("stdin-") and name in done.stderr, "it says how it is called"
+        assert sorted(there.files().values()) == [b"first", b"second"]
+
+
+def test_what_is_not_on_disk_is_said(tmp_path: Path, file: Path) -> None:
+    config, folder = tmp_path / "agent.toml", tmp_path / "in"
+    folder.mkdir()
+    config.write_text(f'[agent]\nlisten = "127.0.0.1:0"\ndurable = false\n[[folder]]\nname = "in"\npath = "{folder}"\n')
+    with running(BLAST[0], "agent", "run", "--config", config, "--json") as process:
+        assert process.stdout is not None
+        port = json.loads(process.stdout.readline())["port"]
+        command = [*BLAST, str(file), "--to", f"h2=127.0.0.1:{port}", "--via", "pipeline"]
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout.splitlines()[-1])["transfers"][0]["receivers"][0]["durable"] is False
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "h2 has it, but not on disk yet" in done.stderr
+        assert json.loads(process.stdout.readline())["durable"] is False
+
+
+@contextmanager
+def agent_process(folder: Path, more: str = "") -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`blast agent run`, and where it is reached."""
+    (folder / "in").mkdir()
+    config = folder / "agent.toml"
+    config.write_text(
+        f'folder = [{{ name = "in", path = "{folder / "in"}" }}]\n'
+        f'agent = {{ listen = "127.0.0.1:0", stop_ms = 60_000 }}\n{more}'
+    )
+    with running(BLAST[0], "agent", "run", "--config", config, "--json") as process:
+        assert process.stdout is not None
+        yield process, f"h2=127.0.0.1:{json.loads(process.stdout.readline())['port']}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_agent_that_is_stopped_keeps_only_what_is_resumable(tmp_path: Path, number: int) -> None:
+    """It receives a stream that goes on, which cannot be gone on with, and nothing else: so it keeps nothing."""
+    folder = tmp_path / "in"
+    with agent_process(tmp_path) as (process, there):
+        command = (*BLAST, "-", "--to", there, "--via", "packets", "--as", "log", "--json")
+        with running(*command, stdin=subprocess.PIPE) as sender:
+            assert sender.stdin is not None
+            sender.stdin.write("x" * (1 << 20))
+            sender.stdin.flush()
+            eventually(lambda: [path for path in folder.iterdir() if path.stat().st_size], "some of it")
+            assert stopped(process, number)[0] == 0
+            assert list(folder.iterdir()) == []
+            sender.stdin.close()
+            assert sender.wait(60) == 1, "its sender hears that nobody has it"
+
+
+def test_a_second_signal_waits_for_nobody_and_leaves_no_command(tmp_path: Path) -> None:
+    """The command does not end when it is asked to."""
+    run = f"trap '' TERM; echo $$ > {tmp_path / 'pid'}; cat > /dev/null; touch {tmp_path / 'whole'}"
+    more = f'command = [{{ name = "keep", run = ["/bin/sh", "-c", "{run}"] }}]\n'
+    with agent_process(tmp_path, more) as (process, there):
+        command = (*BLAST, "-", "--to", there, "--via", "packets", "--command", "keep")
+        with running(*command, stdin=subprocess.PIPE):
+            eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command")
+            pid = int((tmp_path / "pid").read_text())
+            process.send_signal(signal.SIGINT)
+            eventually(lambda: not is_reached(there), "an agent that has heard the first signal")
+            assert stopped(process)[0] == INTERRUPTED
+            eventually(lambda: is_over(pid), "the end of the command")
+    assert not (tmp_path / "whole").exists()
+
+
+def is_reached(there: str) -> bool:
+    _, _, port = there.rpartition(":")
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), 10).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def is_over(pid: int) -> bool:
+    """Also as a zombie that nobody has fetched."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
