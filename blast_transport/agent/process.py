@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -46,6 +47,9 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
 
 def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
     """An agent that listens. Raises CannotListenError, SettingsError."""
+    # What users get by default is fewer than connections and sessions may need together.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     parts = parts_of(settings, credentials, reporter)
     return AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
 

@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from blast_api.ttypes import PartState
 from blast_transport.agent.endpoint import Endpoint
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget
-from tests.support.transport_hosts import Agent, agent
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.transport_hosts import Agent, agent, light
 from tests.support.waiting import eventually
 
 BLAST = (str(Path(sys.executable).with_name("blast")), "send")
@@ -45,7 +47,7 @@ class Stuck:
         write = FileTarget.write
 
         def stuck(target: FileTarget, offset: int, data: bytes) -> None:
-            if offset > SIZE // 4:
+            if offset + len(data) > SIZE // 4:
                 self.reached.set()
                 self.go.wait(120)
             write(target, offset, data)
@@ -205,6 +207,26 @@ def test_while_it_asks_for_light(tmp_path: Path, file: Path, via: str) -> None:
     assert (code, said) == (INTERRUPTED, "blast: stopped before anything was sent\n")
 
 
+@pytest.mark.parametrize("splitters", [0, 1], ids=["while it waits for light", "by light"])
+@pytest.mark.parametrize("via", ["auto", "optical"])
+def test_no_request_is_left_that_is_lit_for_nobody(
+    tmp_path: Path, file: Path, stuck: Stuck, via: str, splitters: int
+) -> None:
+    """The controller grants at once, or never."""
+    controller = MemoryController(splitters=splitters)
+    with agent(tmp_path / "h21") as there, serving(controller) as (_, host, port):
+        options = ("--via", via, "--controller", f"{host}:{port}", "--from", "h11", "--light-address", "127.0.0.1")
+        with running(*BLAST, file, "--to", to(there), *options) as process:
+            if splitters or via == "auto":
+                assert stuck.reached.wait(60)
+            (request,) = eventually(lambda: list(controller.requests.values()), "the request")
+            code, said = stopped(process)
+        assert code == INTERRUPTED and said.startswith("blast: stopped")
+        assert request.status().state == PartState.WITHDRAWN
+        stuck.go.set()
+        eventually(lambda: not any(path.name == file.name for path in there.directory.iterdir()), "no whole file")
+
+
 def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is on its way into place is whole and verified, and stays."""
     reached, go = threading.Event(), threading.Event()
@@ -227,9 +249,13 @@ def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytes
         assert whole.read_bytes() == file.read_bytes()
 
 
-def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck) -> None:
+@pytest.mark.parametrize("carrier", ["optical", "pipeline", "packets"])
+def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck, carrier: str) -> None:
+    by = light()
+    options = ["--carrier", carrier, "--group", by.group, "--port", by.port, "--rate-mbps", "400"]
     with agent(tmp_path / "a") as there:
-        with running(*TRANSPORT, file, "--to", to(there), "--carrier", "pipeline") as process:
+        command = (*TRANSPORT, file, "--to", to(there), *map(str, options), "--interface-address", "127.0.0.1")
+        with running(*command) as process:
             assert stuck.reached.wait(60)
             code, said = stopped(process)
         assert (

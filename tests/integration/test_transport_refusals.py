@@ -275,7 +275,7 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
 def test_a_stream_is_cut_off_where_the_agent_takes_no_more(tmp_path: Path, content: bytes, way: Way) -> None:
     """Without an end it would fill the disk: nobody knows its size before it has ended."""
     reader, writer = os.pipe()
-    fed = threading.Thread(target=feed_for_ever, args=(writer, content), daemon=True)
+    fed = threading.Thread(target=feed_on_and_on, args=(writer, content), daemon=True)
     with (
         agent(tmp_path / "small", file_bytes=SIZE) as there,
         StreamSource(reader) as stream,
@@ -292,8 +292,8 @@ def test_a_stream_is_cut_off_where_the_agent_takes_no_more(tmp_path: Path, conte
     assert not fed.is_alive()
 
 
-def feed_for_ever(writer: int, content: bytes) -> None:
-    """Until nobody reads any more."""
+def feed_on_and_on(writer: int, content: bytes) -> None:
+    """Much more than is taken, or until nobody reads any more."""
     with suppress(BrokenPipeError), os.fdopen(writer, "wb", buffering=0) as pipe:
-        while True:
+        for _ in range(16):
             pipe.write(content)
