@@ -121,7 +121,7 @@ class ReceiverSession:
             key = self._link.connection.hidden(hello.session, hello.key)
             sealer = Sealer(key) if key else None
             target = surroundings.target_of(hello)
-            undo.callback(target.discard, resumable=_resumable(hello))
+            undo.callback(target.discard, resumable=hello.resumable)
             self._store = Store(hello.layout, suite, target, self._sign_of_life)
             self._assembly = Assembly(self._store, sealer)
             self._core = ReceiverCore(hello, self._assembly, time.monotonic(), surroundings.timings)
@@ -312,7 +312,7 @@ class ReceiverSession:
         for node in self._nodes.values():
             node.stop("the session has ended")
         complete = core.state is ReceiverState.COMPLETE
-        store.discard(resumable=_resumable(hello) and not complete and not self._completing)
+        store.discard(resumable=hello.resumable and not complete and not self._completing)
         if not complete:
             self._around.emit(Failed(hello.session, self.peer, hello.name, core.reason))
             return
@@ -408,8 +408,3 @@ class ReceiverSession:
         else:
             self._link.send(core.outbox)
             core.outbox.clear()
-
-
-def _resumable(hello: Hello) -> bool:
-    """Whether somebody may go on with it later: a stream comes once only."""
-    return bool(hello.content) and hello.size is not None

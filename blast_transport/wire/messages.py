@@ -49,6 +49,11 @@ class Hello:
     file: str = ""
 
     @property
+    def resumable(self) -> bool:
+        """Whether a later session may go on with what came: a stream comes once only."""
+        return bool(self.content) and self.size is not None
+
+    @property
     def layout(self) -> Layout:
         """How the data is cut. Raises RemoteProtocolError."""
         return Layout(self.size, self.segment_size, self.block_segments, 16 if self.key else 0)
