@@ -1,7 +1,7 @@
 """Can this machine carry the planned light rate? One paced second over a real light path tells.
 
 Emulated light is moved by software: above some rate it loses packets for want of a processor, and every figure taken
-there would be about this machine. So the lab sends at the planned rate before anything is measured, and refuses.
+there would be about this machine. Who measures in a lab asks this first; no command does, and none is decided by it.
 """
 
 from __future__ import annotations
