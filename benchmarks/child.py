@@ -50,17 +50,45 @@ class Child:
         said: dict[str, Any] = json.loads(line)
         return said
 
+    def waiting(self) -> list[dict[str, Any]]:
+        """The lines that it has said and nobody has taken. Raises ChildFailed when it has ended."""
+        return [self.next(0.0) for _ in range(self._lines.qsize())]
+
+    def rest(self) -> list[dict[str, Any]]:
+        """All that it has said and nobody has taken, now that it has ended."""
+        self._reader.join()
+        lines = iter(self._lines.get, None)
+        return [json.loads(line) for line in lines]
+
+    def order(self, line: str) -> None:
+        """Give it a line. Raises ChildFailed when it has ended."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}") from None
+
     def ask(self, seconds: float = 10.0) -> dict[str, Any]:
         """Its answer to a line."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        self.order("")
         return self.next(seconds)
 
     def cpu_seconds(self) -> float:
         """Processor time that it has used, in user and kernel mode (proc(5))."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self, seconds: float) -> None:
+        """Let it end by itself, now that there is nothing more for it to read. Raises ChildFailed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise ChildFailed(f"the {self.name} did not end within {seconds:g} s; see {self._log}") from None
+        if status:
+            raise ChildFailed(f"the {self.name} ended with status {status}; see {self._log}")
 
     def kill(self) -> None:
         """End it as a crash would."""

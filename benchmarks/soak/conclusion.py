@@ -1,0 +1,109 @@
+"""The end of a soak: light is asked for once more, and journal, rules and cross-connects must agree, lit and dark."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from thrift.Thrift import TException
+
+from blast_api.ttypes import MulticastRequest, PartState
+from blast_client import Client, ControllerUnreachable
+from mininet_topos.errors import LabError
+from soak.agents import Agents
+from soak.comparison import Readings, dark, differences
+from soak.readings import read
+from soak.room import APPLICATIONS, HONEST_TENANTS, OPERATOR, PLAN, Room, hosts_of
+from soak.sampling import Held, held_by
+from tl1_driver.errors import Tl1Error
+
+SETTLE_SECONDS = 90.0
+GRANT_SECONDS = 30.0
+BYTES = 10**9
+"""Enough for a lease that outlives the comparison."""
+FEW_DESCRIPTORS = 16
+"""More than before the load are no leak: connections of our own, and what a process opens once."""
+_ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
+_POLL_SECONDS = 0.5
+"""Reading takes processor time from those who are to come to rest."""
+
+
+def readings(room: Room) -> Readings:
+    """The three accounts as they are now."""
+    return read(PLAN, room.bridges, room.journal, room.lab.tl1)
+
+
+def compare(room: Room) -> list[str]:
+    """What does not agree at the end, a sentence each; leaves the lab dark."""
+    try:
+        return _compared(room)
+    except (TException, ControllerUnreachable) as error:
+        return [f"the controller did not serve at the end: {type(error).__name__}: {error}"]
+    except (LabError, Tl1Error, OSError, sqlite3.Error, ValueError, KeyError) as error:
+        return [f"the devices or the journal could not be read at the end: {type(error).__name__}: {error}"]
+
+
+def _compared(room: Room) -> list[str]:
+    with room.client(OPERATOR) as operator:
+        give_up_all(operator)
+    found = [f"when all had been given up, {fault}" for fault in settled(lambda: dark(readings(room)))]
+    with lit(room):
+        found += [f"with light, {fault}" for fault in settled(lambda: differences(readings(room)))]
+    after = settled(lambda: [*dark(readings(room)), *differences(readings(room))])
+    return found + [f"after the light was given back, {fault}" for fault in after]
+
+
+def give_up_all(operator: Client) -> None:
+    """Withdraw every request that is alive: what hostile clients left behind is theirs to leave."""
+    for request in operator.list_requests(_ALIVE):
+        operator.withdraw(f"{request.tenant}/{request.key}")
+
+
+@contextmanager
+def lit(room: Room) -> Iterator[None]:
+    """Light for three groups: one through a splitter, one of two racks, one within a rack."""
+    one, two, three, four, five = (hosts_of((rack,)) for rack in APPLICATIONS)
+    groups = ((one[0], [two[0], three[0], three[1]]), (four[0], [five[0]]), (two[0], [two[1]]))
+    with room.client(HONEST_TENANTS[1]) as client:
+        keys = []
+        for number, (sender, receivers) in enumerate(groups):
+            request = MulticastRequest(f"last-{os.getpid()}-{time.monotonic_ns()}-{number}", sender, receivers, BYTES)
+            client.request(request, GRANT_SECONDS)
+            keys.append(request.key)
+        yield
+        for key in keys:
+            client.finish(key)
+
+
+def settled(faults: Callable[[], list[str]], seconds: float = SETTLE_SECONDS) -> list[str]:
+    """The faults that are still there when things have had time to settle."""
+    deadline = time.monotonic() + seconds
+    while found := faults():
+        if time.monotonic() > deadline:
+            return found
+        time.sleep(_POLL_SECONDS)
+    return []
+
+
+def holdings(room: Room, agents: Agents) -> dict[str, Held | None]:
+    """What the controller and each agent hold now."""
+    found = {f"agent {host}": held_by(pid) for host, pid in agents.pids.items()}
+    return {"the controller": held_by(room.lab.controller_pid), **found}
+
+
+def leaks(before: dict[str, Held | None], after: dict[str, Held | None]) -> list[str]:
+    """Who has many more descriptors or threads than before the load, or does not run any more. Pure."""
+    found = []
+    for name, held in after.items():
+        had = before.get(name)
+        if held is None or had is None:
+            found.append(f"{name} does not run any more")
+            continue
+        for what in ("descriptors", "threads"):
+            more = getattr(held, what) - getattr(had, what)
+            if more > FEW_DESCRIPTORS:
+                found.append(f"{name} has {more} {what} more than before the load")
+    return found

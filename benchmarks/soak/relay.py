@@ -1,0 +1,74 @@
+"""The hosts' way to the controller: in a machine room a management network, here a relay of TCP connections.
+
+The controller listens in the namespace where the lab was started; a host's own loopback gets a listener that hands on
+to it, byte for byte, so that TLS reaches from end to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from mininet_topos.lab import Lab
+
+ADDRESS = ("127.0.0.1", 9090)
+_BYTES = 1 << 16
+
+
+class Relay:
+    """Listens in `hosts` while the `with` block runs, on a thread of its own."""
+
+    def __init__(self, lab: Lab, hosts: Sequence[str]) -> None:
+        host, _, port = lab.thrift.rpartition(":")
+        self._controller = host, int(port)
+        self._sockets = [_listening(lab, name) for name in hosts]
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> Relay:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        for listening in self._sockets:
+            self._loop.run_until_complete(asyncio.start_server(self._serve, sock=listening))
+        self._loop.run_forever()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        for listening in self._sockets:
+            listening.close()
+        self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._controller)
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(_BYTES):
+            writer.write(data)
+            await writer.drain()
+    writer.close()
+
+
+def _listening(lab: Lab, host: str) -> socket.socket:
+    listening = lab.open_socket(host, socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(ADDRESS)
+    listening.listen(64)
+    listening.setblocking(False)
+    return listening

@@ -1,0 +1,38 @@
+"""When the hostile clients are at work and when, in their place, a process burns as much CPU as they used.
+
+A ratio of two times on a shared machine means something only if both were taken close to each other: so baseline and
+soak alternate, and the first stretch of hostile work only measures how much CPU it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CALIBRATION, BASELINE, SOAK, PAUSE = "calibration", "baseline", "soak", "pause"
+
+PAUSE_SECONDS = 5.0
+"""Between two slices: hostile clients that went away are felt for a while."""
+
+ROUND_MINUTES = 6.0
+BASELINE_SHARE = 1 / 6
+LEAST_BASELINE_SECONDS = 20.0
+MOST_CALIBRATION_SECONDS = 30.0
+LEAST_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A stretch of the run; between two of them there is a pause that counts for neither."""
+
+    phase: str
+    seconds: float
+
+
+def slices(minutes: float) -> list[Slice]:
+    """The run: calibration, then baseline and soak in turn, `minutes` together."""
+    calibration = min(MOST_CALIBRATION_SECONDS, minutes * 60 / 8)
+    left = minutes * 60 - calibration
+    rounds = max(LEAST_ROUNDS, round(minutes / ROUND_MINUTES))
+    baseline = min(max(LEAST_BASELINE_SECONDS, left / rounds * BASELINE_SHARE), left / rounds / 2)
+    soak = left / rounds - baseline
+    return [Slice(CALIBRATION, calibration), *(Slice(BASELINE, baseline), Slice(SOAK, soak)) * rounds]

@@ -1,0 +1,136 @@
+"""Files sent by `blast send` to real agents, and compared with the original by nobody but us.
+
+Whatever sender, agents and exit status say: after each transfer the file of every receiver is read and hashed.
+A file that has its name and not the original's bytes is wrong; one that the sender says is there and is not, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from soak.agents import BLAST, PORT, Agents
+from soak.latencies import SEND, Call
+from soak.relay import ADDRESS
+from soak.room import HONEST_TENANTS, Room
+
+FILE_BYTES = 3_000_000
+"""A second of light."""
+FEWEST_RECEIVERS, MOST_RECEIVERS = 2, 4
+PATIENCE_SECONDS = 60.0
+DONE = 0
+
+
+@dataclass
+class Received:
+    """What receivers had after one client's transfers: `intact` files, and a sentence for each wrong one."""
+
+    intact: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def verdict(name: str, digest: str, copy: Path, said_to_be_there: bool) -> str | None:
+    """What is wrong with a receiver's copy; None for one that is right, or that nobody said was there."""
+    if not copy.exists():
+        return f"{name}: the sender says that it is there, and it is not" if said_to_be_there else None
+    if sha256(copy) != digest:
+        return f"{name}: its SHA-256 is not the original's"
+    return None
+
+
+def sha256(path: Path) -> str:
+    """In hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Sender(threading.Thread):
+    """A client that sends one file after another; tells `done` of each."""
+
+    def __init__(self, room: Room, agents: Agents, number: int, seconds: float, done: Callable[[Call], None]) -> None:
+        super().__init__(name=f"sender-{number}", daemon=True)
+        self._room, self._agents, self._number, self._seconds, self._done = room, agents, number, seconds, done
+        self._chance = random.Random(f"soak/sender-{number}")
+        self._told_to_stop = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+        self._digests: dict[str, str] = {}
+        self.received = Received()
+
+    def run(self) -> None:
+        """Send until `stop`."""
+        due, count = time.monotonic(), 0
+        while not self._told_to_stop.wait(max(0.0, due - time.monotonic())):
+            count += 1
+            self._done(self._send(f"sender{self._number}-{count}.bin"))
+            # Who is late does not catch up: what it had to leave out was not completed.
+            due += self._seconds
+            while due < time.monotonic():
+                self._done(Call(SEND, due, 0.0, "left out: the one before took too long"))
+                due += self._seconds
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._told_to_stop.set()
+
+    def kill(self) -> None:
+        """Begin nothing any more, and end what is under way at once."""
+        self._told_to_stop.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def sweep(self) -> None:
+        """Look at what has come since: a file may get its name after its sender has given up."""
+        for host in self._agents.hosts:
+            for name, digest in self._digests.items():
+                self._look(host, name, digest, said_to_be_there=False)
+
+    def _send(self, name: str) -> Call:
+        path = self._room.folder / name
+        path.write_bytes(os.urandom(FILE_BYTES))
+        digest = self._digests[name] = sha256(path)
+        sender, *receivers = self._chance.sample(
+            self._agents.hosts, 1 + self._chance.randint(FEWEST_RECEIVERS, MOST_RECEIVERS)
+        )
+        begun = time.monotonic()
+        status, said = self._run_send(path, sender, receivers)
+        seconds = time.monotonic() - begun
+        for host in receivers:
+            self._look(host, name, digest, said_to_be_there=status == DONE)
+        path.unlink()
+        return Call(SEND, begun, seconds, "" if status == DONE else f"status {status}: {said}")
+
+    def _run_send(self, path: Path, sender: str, receivers: Sequence[str]) -> tuple[int, str]:
+        addresses, papers = self._agents.addresses, self._room.papers
+        to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
+        command = [BLAST, "send", str(path), "--to", to, "--from", sender, "--light-address", addresses[sender]]
+        command += ["--controller", f"{ADDRESS[0]}:{ADDRESS[1]}", "--ca", str(papers.certificate), "--json"]
+        command += ["--token-file", str(papers.token(HONEST_TENANTS[0])), "--secret-file", str(papers.secret)]
+        process = self._room.lab.host(sender).popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self._process = process
+        try:
+            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, said = process.communicate()
+            said = f"not over after {PATIENCE_SECONDS:g} s"
+        self._process = None
+        return process.returncode, (said.strip().splitlines() or [""])[-1]
+
+    def _look(self, host: str, name: str, digest: str, *, said_to_be_there: bool) -> None:
+        copy = self._agents.folder(host) / name
+        fault = verdict(f"{name} at {host}", digest, copy, said_to_be_there)
+        if fault is not None:
+            self.received.wrong.append(fault)
+        elif copy.exists():
+            self.received.intact += 1
+        copy.unlink(missing_ok=True)
