@@ -23,7 +23,7 @@ import time
 
 import machine
 from child import ChildFailed
-from soak.latencies import figures
+from soak.latencies import SEND, figures
 from soak.reached import Reached
 from soak.report import lines, to_json
 from soak.roster import ATTACKS, INTRUSIONS, Roster, roster
@@ -63,7 +63,7 @@ class ProgressLine:
 
     def _line(self, part: Slice, seconds: float) -> str:
         reached = self._reached
-        recent = figures(reached.calls[-500:])
+        recent = figures([call for call in reached.calls[-500:] if call.kind != SEND])
         held = reached.samples[-1].controller if reached.samples else None
         words = [f"{seconds / 60:5.1f} of {self._total:g} min and pauses", part.phase]
         words.append(f"{recent.completed} of the last {recent.due} calls")

@@ -6,13 +6,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from thrift.Thrift import TException
 
-from blast_api.ttypes import MulticastRequest, PartState
-from blast_client import Client, ControllerUnreachable
+from blast_api.ttypes import Ended, MulticastRequest
+from blast_client import ControllerUnreachable
 from mininet_topos.errors import LabError
+from soak.aftermath import ALIVE
 from soak.agents import Agents
 from soak.comparison import Readings, dark, differences
 from soak.readings import read
@@ -26,7 +27,6 @@ BYTES = 10**9
 """Enough for a lease that outlives the comparison."""
 FEW_DESCRIPTORS = 16
 """More than before the load are no leak: connections of our own, and what a process opens once."""
-_ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
 _POLL_SECONDS = 0.5
 """Reading takes processor time from those who are to come to rest."""
 
@@ -47,8 +47,9 @@ def compare(room: Room) -> list[str]:
 
 
 def _compared(room: Room) -> list[str]:
-    with room.client(OPERATOR) as operator:
-        give_up_all(operator)
+    unanswered = settled(lambda: _given_up(room))
+    if unanswered:
+        return unanswered
     found = [f"when all had been given up, {fault}" for fault in settled(lambda: dark(readings(room)))]
     with lit(room):
         found += [f"with light, {fault}" for fault in settled(lambda: differences(readings(room)))]
@@ -56,10 +57,16 @@ def _compared(room: Room) -> list[str]:
     return found + [f"after the light was given back, {fault}" for fault in after]
 
 
-def give_up_all(operator: Client) -> None:
-    """Withdraw every request that is alive: what hostile clients left behind is theirs to leave."""
-    for request in operator.list_requests(_ALIVE):
-        operator.withdraw(f"{request.tenant}/{request.key}")
+def _given_up(room: Room) -> list[str]:
+    """Withdraw every request that is alive, for what hostile clients leave behind is theirs to leave; what fails."""
+    try:
+        with room.client(OPERATOR) as operator:
+            for request in list(operator.list_requests(ALIVE)):
+                with suppress(Ended):
+                    operator.withdraw(f"{request.tenant}/{request.key}")
+    except (TException, ControllerUnreachable) as error:
+        return [f"the controller did not serve at the end: {type(error).__name__}: {error}"]
+    return []
 
 
 @contextmanager

@@ -23,6 +23,8 @@ PARKED, PARKED_PER_CONNECTION = 16_000, 1000
 PARKED_SECONDS = 600.0
 NEVER = 1 << 40
 """A sequence number that no event of a request ever has."""
+WAIT_SECONDS = 60.0
+BLOCK_EVERY_SECONDS = 5.0
 BLOCKING_BYTES = 10**10
 """So much that the light is not given back before the attack is over."""
 PAGE = 1000
@@ -43,35 +45,35 @@ class EvilTenant:
         self._waiting = ""
         """The request that waits for ever."""
 
-    def request(self, size: int = 1_000_000) -> MulticastRequest:
-        """A new one for the light that is taken."""
-        key = f"evil-{os.getpid()}-{next(self._numbers)}"
+    def _request(self, key: str, size: int = 1_000_000) -> MulticastRequest:
+        """For the light that is taken."""
         return MulticastRequest(key, self._sender, [self._receiver], size)
 
     async def block(self) -> None:
-        """Hold the light, and keep a request that waits behind it, until cancelled; then give up both."""
+        """Hold the light, and keep a request that waits behind it; both outlive this process."""
         async with self._user() as client:
-            held, waits = self.request(BLOCKING_BYTES), self.request()
-            try:
-                async for _ in ticks(1.0):
-                    with suppress(TException, ControllerUnreachable):
-                        await client.submit(held)
-                        await client.submit(waits)
-                        self._waiting = waits.key
-            finally:
-                for key in (held.key, waits.key):
-                    with suppress(TException, ControllerUnreachable):
-                        await client.withdraw(key)
+            held, waits = self._request("evil-held", BLOCKING_BYTES), self._request("evil-waits")
+            async for _ in ticks(1 / BLOCK_EVERY_SECONDS):
+                with suppress(TException, ControllerUnreachable):
+                    await client.submit(held)
+                    await client.submit(waits)
+                    self._waiting = waits.key
 
     async def vanish(self, tally: Counter[str]) -> None:
         """Ask many times over one connection, wait a little, go away."""
-        async for _ in ticks(1 / VANISH_EVERY_SECONDS):
-            async with self._user() as client, asyncio.TaskGroup() as tasks:
-                for _ in range(WAITING):
-                    tasks.create_task(_counted(tally, "request", client.request(self.request(), 60.0)))
-                await asyncio.sleep(VANISH_AFTER_SECONDS)
-                await client.close()
+        async with asyncio.TaskGroup() as rounds:
+            async for _ in ticks(1 / VANISH_EVERY_SECONDS):
+                rounds.create_task(self._vanish_once(tally))
+
+    async def _vanish_once(self, tally: Counter[str]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            client = self._user()
+            for _ in range(WAITING):
+                request = self._request(f"evil-{os.getpid()}-{next(self._numbers)}")
+                tasks.create_task(_counted(tally, "request", client.request(request, WAIT_SECONDS)))
+            await asyncio.sleep(VANISH_AFTER_SECONDS)
             tally["went away"] += 1
+            await client.close()
 
     async def extend(self, tally: Counter[str]) -> None:
         """Make the request that waits larger, a byte at a time."""
@@ -98,6 +100,8 @@ class EvilTenant:
             )
             async for _ in ticks(LOOKS_PER_SECOND):
                 kind, look = next(looks)
+                if not self._waiting:
+                    continue
                 tasks.create_task(_counted(tally, kind, look()))
 
     async def _park(self, tally: Counter[str]) -> None:

@@ -1,8 +1,7 @@
-"""All hostile clients, in a process of their own, so that what they use of the processors can be told.
+"""All hostile clients of one slice, in a process of their own, so that what they use of the processors can be told.
 
-When it is ready it says so by a JSON line. Orders come as lines on standard input: `on` begins all attacks; `off` ends
-them, every connection included, and is answered by a JSON line of what each did. The end of standard input ends the
-process.
+When it is ready it says so by a JSON line. A line on standard input begins all attacks; the next one is answered by a
+JSON line of what each did, and then the process is gone, with all its connections, as one that crashes.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import resource
 import signal
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from soak.orders import orders
 from soak.room import EVIL, EVIL_VIEWER
 from soak.strangers import Strangers
 
-ON, OFF = "on", "off"
 ANSWER_SECONDS = 20.0
 
 
@@ -77,25 +75,19 @@ class Hostile:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    hostile, attacking = Hostile(options), None
+    told = orders()
     tell({"event": "ready"})
-    async for order in orders():
-        if order == ON:
-            hostile = Hostile(options)
-            attacking = asyncio.create_task(hostile.run())
-        elif order == OFF and attacking is not None:
-            await _end(attacking)
-            tell({name: dict(tally) for name, tally in hostile.tallies.items()})
-            attacking = None
-    if attacking is not None:
-        await _end(attacking)
-
-
-async def _end(attacking: asyncio.Task[None]) -> None:
-    """Raises what an attack failed by: it is our fault, not that of the attacked."""
-    attacking.cancel()
-    with suppress(asyncio.CancelledError):
-        await attacking
+    await anext(told, None)
+    hostile = Hostile(options)
+    attacking = asyncio.create_task(hostile.run())
+    end = asyncio.ensure_future(anext(told, None))
+    await asyncio.wait([attacking, end], return_when=asyncio.FIRST_COMPLETED)
+    if attacking.done():
+        # An attack that fails by itself is our fault, not that of the attacked.
+        attacking.result()
+    tell({name: dict(tally) for name, tally in hostile.tallies.items()})
+    # Who vanishes says no farewells.
+    os._exit(0)
 
 
 def _address(text: str) -> tuple[str, int]:

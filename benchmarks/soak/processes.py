@@ -35,21 +35,23 @@ class Load:
         many = ["--applications", str(roster.applications), "--observers", str(roster.observers)]
         self._honest = self._child("honest", *where, *many)
         self._burner = self._child("burner")
-        self._hostile = self._child("hostile", *where, *self._targets()) if roster.attacks else None
-        if self._hostile is not None:
-            # Its start is no hostile client's use of the processors.
-            self._hostile.next(_READY_SECONDS)
+        self._hostile: Child | None = None
+        self._hostile_words = [*where, *self._targets()]
 
     def attack(self) -> None:
-        """Let the hostile clients begin."""
-        if self._hostile is not None:
+        """Let hostile clients begin. Raises ChildFailed."""
+        if self._reached.roster.attacks:
+            self._hostile = self._child("hostile", *self._hostile_words)
+            # Its start is no hostile client's use of the processors.
+            self._hostile.next(_READY_SECONDS)
             self._hostile.order("on")
 
     def relent(self) -> None:
-        """Let them end, and note what they did. Raises ChildFailed."""
+        """Let them vanish, and note what they did. Raises ChildFailed."""
         if self._hostile is not None:
-            self._hostile.order("off")
-            self._reached.tell_of(self._hostile.next(_OFF_SECONDS))
+            self._reached.tell_of(self._hostile.ask(_OFF_SECONDS))
+            self._hostile.end(_OFF_SECONDS)
+            self._hostile = None
 
     def burn(self, share: float) -> None:
         """Burn this share of a processor from now on."""

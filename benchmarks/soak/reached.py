@@ -30,6 +30,14 @@ class Usage:
         self.during += during
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long it took after a slice of hostile work; `calm`: the controller was done with what that had left."""
+
+    seconds: float
+    calm: bool
+
+
 @dataclass
 class Reached:
     """Grows while the soak runs.
@@ -47,6 +55,7 @@ class Reached:
     hostile_cpu: Usage = field(default_factory=Usage)
     burnt_cpu: Usage = field(default_factory=Usage)
     ends: list[str] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     compared: bool = False
@@ -56,6 +65,11 @@ class Reached:
     def intact(self) -> int:
         """Files that arrived as they were sent, one for each receiver."""
         return sum(one.intact for one in self.received)
+
+    @property
+    def by_light(self) -> int:
+        """Transfers of which light carried something."""
+        return sum(one.by_light for one in self.received)
 
     @property
     def wrong(self) -> list[str]:

@@ -12,7 +12,7 @@ from soak.latencies import ALL, Figures, by_kind, faults, in_phase, ratio
 from soak.reached import Reached
 from soak.room import PLAN, SETTINGS
 from soak.roster import APPLICATION_SECONDS, ATTACKS, INTRUSIONS, OBSERVER_SECONDS, SEND_SECONDS
-from soak.schedule import BASELINE, CALIBRATION, PAUSE_SECONDS, SOAK
+from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE_SECONDS, SOAK
 
 LEAST_COMPLETION, MOST_RATIO = 0.9, 2.0
 _MIB = 1 << 20
@@ -47,7 +47,9 @@ def to_json(reached: Reached) -> dict[str, Any]:
         "hostile": {name: dict(tally) for name, tally in reached.hostile.items()},
         "levels": {name: asdict(one) | {"flat": one.flat} for name, one in levels(reached).items() if one},
         "samples": [asdict(sample) for sample in reached.samples],
-        "files": {"intact": reached.intact, "wrong": reached.wrong},
+        "pauses": [asdict(pause) for pause in reached.pauses],
+        "rounds_p99_ratio": round_ratios(reached),
+        "files": {"transfers_by_light": reached.by_light, "intact": reached.intact, "wrong": reached.wrong},
         "controller_ended": reached.ends,
         "differences": reached.differences,
         "left_behind": reached.left,
@@ -55,6 +57,16 @@ def to_json(reached: Reached) -> dict[str, Any]:
         "interrupted": reached.interrupted,
         "failures": reached.failures,
     }
+
+
+def round_ratios(reached: Reached) -> list[float]:
+    """The ratio of the two p99 in each round by itself."""
+    windows = [window for window in reached.windows if window.phase in (BASELINE, SOAK)]
+    found = []
+    for pair in zip(windows[::2], windows[1::2], strict=False):
+        base, soak = (by_kind(in_phase(reached.calls, [window], window.phase))[ALL].p99 for window in pair)
+        found.append(ratio(soak, base))
+    return [one for one in found if one is not None]
 
 
 def lines(reached: Reached) -> Iterator[str]:
@@ -76,9 +88,16 @@ def _head(reached: Reached) -> Iterator[str]:
         f"{roster.senders} senders (a file each {SEND_SECONDS:g} s), {len(roster.attacks)} hostile"
     )
     yield (
-        f"{rounds} rounds of baseline and soak in turn, {PAUSE_SECONDS:g} s between that count for neither: "
+        f"{rounds} rounds of baseline and soak in turn, what comes after a soak until all that it left is done "
+        f"({PAUSE_SECONDS:g} s at least, {max((p.seconds for p in reached.pauses), default=0):.0f} s at most) counts "
+        f"for neither: "
         f"{_seconds(reached, BASELINE):.0f} s of baseline, {_seconds(reached, SOAK):.0f} s of soak"
     )
+    if restless := sum(not pause.calm for pause in reached.pauses):
+        yield (
+            f"{restless} times the controller was not done after {MOST_PAUSE_SECONDS:g} s: the baseline behind it is "
+            "too slow, and the ratio too good"
+        )
     yield (
         f"processor: hostile clients used {reached.hostile_cpu.share:.2f} of one; in their place "
         f"{reached.burnt_cpu.share:.2f} of one was burnt in the baseline"
@@ -147,6 +166,7 @@ def _bars(reached: Reached) -> Iterator[str]:
     yield "beside their bars (told, and nothing else follows from it)"
     yield _bar("honest calls completed", completion, f">= {LEAST_COMPLETION}", (completion or 0) >= LEAST_COMPLETION)
     yield _bar("p99, soak / baseline", times, f"<= {MOST_RATIO:g}", times is not None and times <= MOST_RATIO)
+    yield f"  {'':<26}in each round: {', '.join(f'{one:.2f}' for one in round_ratios(reached)) or '-'}"
     for name, one in levels(reached).items():
         if one is None:
             yield f"  {name:<26}too few samples"
@@ -163,6 +183,7 @@ def _bar(name: str, value: float | None, bar: str, met: bool) -> str:
 
 def _verdict(reached: Reached) -> Iterator[str]:
     yield ""
+    yield f"transfers: light carried {reached.by_light}, in whole or in part"
     yield f"files: {reached.intact} arrived with the original's SHA-256, {len(reached.wrong)} wrong"
     if reached.compared and not reached.differences:
         yield "journal, rules on the ToRs and cross-connects agree, with light and without"

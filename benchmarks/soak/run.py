@@ -11,17 +11,18 @@ from pathlib import Path
 from blast_api.ttypes import FabricStatus
 from blast_client import Client
 from mininet_topos.errors import HostError
+from soak.aftermath import over
 from soak.agents import Agents
 from soak.conclusion import compare, holdings, leaks, settled
 from soak.latencies import Window
 from soak.leftovers import left_by
 from soak.processes import Load
-from soak.reached import Reached
+from soak.reached import Pause, Reached
 from soak.relay import Relay
 from soak.room import PLAN, TRANSFERS, Room, hosts_of
 from soak.roster import SEND_SECONDS
 from soak.sampling import Held, Sample, held_by, size_of
-from soak.schedule import BASELINE, CALIBRATION, PAUSE, PAUSE_SECONDS, SOAK, Slice
+from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE, PAUSE_SECONDS, SOAK, Slice
 from soak.transfers import Sender
 
 SAMPLE_SECONDS = 5.0
@@ -83,7 +84,7 @@ class Soak:
                 self._baseline(part, room, agents, load)
             else:
                 self._soak(part, room, agents, load)
-            self._pass(Slice(PAUSE, PAUSE_SECONDS), room, agents, load)
+                self._calm_down(room, agents, load)
 
     def _baseline(self, part: Slice, room: Room, agents: Agents, load: Load) -> None:
         before = load.burnt_cpu
@@ -93,11 +94,19 @@ class Soak:
         self.reached.burnt_cpu.add(load.burnt_cpu - before, window.end - window.begin)
 
     def _soak(self, part: Slice, room: Room, agents: Agents, load: Load) -> None:
-        before = load.hostile_cpu
         load.attack()
+        before = load.hostile_cpu
         window = self._pass(part, room, agents, load)
         self.reached.hostile_cpu.add(load.hostile_cpu - before, window.end - window.begin)
         load.relent()
+
+    def _calm_down(self, room: Room, agents: Agents, load: Load) -> None:
+        """Let the controller come to an end with what hostile clients have left behind, within reason."""
+        begin, calm = time.monotonic(), False
+        while not calm and time.monotonic() < begin + MOST_PAUSE_SECONDS:
+            self._pass(Slice(PAUSE, PAUSE_SECONDS), room, agents, load)
+            calm = over(room)
+        self.reached.pauses.append(Pause(time.monotonic() - begin, calm))
 
     def _pass(self, part: Slice, room: Room, agents: Agents, load: Load) -> Window:
         """Let time pass, and look after everything meanwhile."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 CALIBRATION, BASELINE, SOAK, PAUSE = "calibration", "baseline", "soak", "pause"
 
-PAUSE_SECONDS = 5.0
-"""Between two slices: hostile clients that went away are felt for a while."""
+PAUSE_SECONDS, MOST_PAUSE_SECONDS = 5.0, 120.0
+"""Between two slices: hostile clients that went away are felt for a while, and a baseline waits for its end."""
 
 ROUND_MINUTES = 6.0
 BASELINE_SHARE = 1 / 6

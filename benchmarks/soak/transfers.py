@@ -7,6 +7,7 @@ A file that has its name and not the original's bytes is wrong; one that the sen
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import subprocess
@@ -30,9 +31,11 @@ DONE = 0
 
 @dataclass
 class Received:
-    """What receivers had after one client's transfers: `intact` files, and a sentence for each wrong one."""
+    """What receivers had after one client's transfers: `intact` files, how many transfers light
+    carried any of, and a sentence for each wrong one."""
 
     intact: int = 0
+    by_light: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
@@ -43,6 +46,15 @@ def verdict(name: str, digest: str, copy: Path, said_to_be_there: bool) -> str |
     if sha256(copy) != digest:
         return f"{name}: its SHA-256 is not the original's"
     return None
+
+
+def went_by_light(lines: str) -> bool:
+    """From the JSON lines of `blast send`: whether light carried any of it."""
+    for line in reversed(lines.splitlines()):
+        said = json.loads(line)
+        if said.get("event") == "result":
+            return any("optical" in transfer["carriers"] for transfer in said["transfers"])
+    return False
 
 
 def sha256(path: Path) -> str:
@@ -100,31 +112,33 @@ class Sender(threading.Thread):
             self._agents.hosts, 1 + self._chance.randint(FEWEST_RECEIVERS, MOST_RECEIVERS)
         )
         begun = time.monotonic()
-        status, said = self._run_send(path, sender, receivers)
+        status, said, light = self._run_send(path, sender, receivers)
         seconds = time.monotonic() - begun
+        self.received.by_light += light
         for host in receivers:
             self._look(host, name, digest, said_to_be_there=status == DONE)
         path.unlink()
         return Call(SEND, begun, seconds, "" if status == DONE else f"status {status}: {said}")
 
-    def _run_send(self, path: Path, sender: str, receivers: Sequence[str]) -> tuple[int, str]:
+    def _run_send(self, path: Path, sender: str, receivers: Sequence[str]) -> tuple[int, str, bool]:
+        """Exit status, last words, and whether light carried any of it."""
         addresses, papers = self._agents.addresses, self._room.papers
         to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
         command = [BLAST, "send", str(path), "--to", to, "--from", sender, "--light-address", addresses[sender]]
         command += ["--controller", f"{ADDRESS[0]}:{ADDRESS[1]}", "--ca", str(papers.certificate), "--json"]
         command += ["--token-file", str(papers.token(HONEST_TENANTS[0])), "--secret-file", str(papers.secret)]
         process = self._room.lab.host(sender).popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self._process = process
         try:
-            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+            result, said = process.communicate(timeout=PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            _, said = process.communicate()
+            result, said = process.communicate()
             said = f"not over after {PATIENCE_SECONDS:g} s"
         self._process = None
-        return process.returncode, (said.strip().splitlines() or [""])[-1]
+        return process.returncode, (said.strip().splitlines() or [""])[-1], went_by_light(result)
 
     def _look(self, host: str, name: str, digest: str, *, said_to_be_there: bool) -> None:
         copy = self._agents.folder(host) / name

@@ -1,0 +1,22 @@
+"""Whether the controller is done with what vanished clients have left: a baseline must not be measured before that."""
+
+from __future__ import annotations
+
+from thrift.Thrift import TException
+
+from blast_api.ttypes import PartState
+from blast_client import ControllerUnreachable
+from soak.room import EVIL_TENANT, OPERATOR, Room
+
+ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
+STAYS = 2
+"""Requests of the hostile tenant that are alive all the time: one that holds light, and one that waits behind it."""
+
+
+def over(room: Room) -> bool:
+    """Whether it answers, and no more than the two requests that stay are left of the hostile tenant's."""
+    try:
+        with room.client(OPERATOR) as operator:
+            return sum(request.tenant == EVIL_TENANT for request in operator.list_requests(ALIVE)) <= STAYS
+    except (TException, ControllerUnreachable):
+        return False
