@@ -6,7 +6,8 @@ from thrift.Thrift import TException
 
 from blast_api.ttypes import PartState
 from blast_client import ControllerUnreachable
-from soak.room import EVIL_TENANT, OPERATOR, Room
+from soak.places import EVIL_TENANT, OPERATOR
+from soak.room import Room
 
 ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
 STAYS = 2
@@ -17,6 +18,7 @@ def over(room: Room) -> bool:
     """Whether it answers, and no more than the two requests that stay are left of the hostile tenant's."""
     try:
         with room.client(OPERATOR) as operator:
-            return sum(request.tenant == EVIL_TENANT for request in operator.list_requests(ALIVE)) <= STAYS
+            tenants = [request.tenant for request in operator.list_requests(ALIVE)]
     except (TException, ControllerUnreachable):
         return False
+    return tenants.count(EVIL_TENANT) <= STAYS

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mininet_topos.process import LabProcess
-from soak.room import PLAN, Room
+from soak.places import PLAN
+from soak.room import Room
 
 PORT = 9095
 _READY_SECONDS = 30.0

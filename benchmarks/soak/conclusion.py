@@ -16,8 +16,9 @@ from mininet_topos.errors import LabError
 from soak.aftermath import ALIVE
 from soak.agents import Agents
 from soak.comparison import Readings, dark, differences
+from soak.places import APPLICATIONS, HONEST_TENANTS, OPERATOR, PLAN, hosts_of
 from soak.readings import read
-from soak.room import APPLICATIONS, HONEST_TENANTS, OPERATOR, PLAN, Room, hosts_of
+from soak.room import Room
 from soak.sampling import Held, held_by
 from tl1_driver.errors import Tl1Error
 
@@ -25,8 +26,6 @@ SETTLE_SECONDS = 90.0
 GRANT_SECONDS = 30.0
 BYTES = 10**9
 """Enough for a lease that outlives the comparison."""
-FEW_DESCRIPTORS = 16
-"""More than before the load are no leak: connections of our own, and what a process opens once."""
 _POLL_SECONDS = 0.5
 """Reading takes processor time from those who are to come to rest."""
 
@@ -99,18 +98,3 @@ def holdings(room: Room, agents: Agents) -> dict[str, Held | None]:
     """What the controller and each agent hold now."""
     found = {f"agent {host}": held_by(pid) for host, pid in agents.pids.items()}
     return {"the controller": held_by(room.lab.controller_pid), **found}
-
-
-def leaks(before: dict[str, Held | None], after: dict[str, Held | None]) -> list[str]:
-    """Who has many more descriptors or threads than before the load, or does not run any more. Pure."""
-    found = []
-    for name, held in after.items():
-        had = before.get(name)
-        if held is None or had is None:
-            found.append(f"{name} does not run any more")
-            continue
-        for what in ("descriptors", "threads"):
-            more = getattr(held, what) - getattr(had, what)
-            if more > FEW_DESCRIPTORS:
-                found.append(f"{name} has {more} {what} more than before the load")
-    return found

@@ -14,7 +14,7 @@ from thrift.Thrift import TException
 from blast_api.ttypes import Extension, MulticastRequest
 from blast_client import AsyncClient, ControllerUnreachable
 from soak.pacing import ticks
-from soak.room import HOSTILE, hosts_of
+from soak.places import HOSTILE, hosts_of
 
 WAITING, VANISH_AFTER_SECONDS, VANISH_EVERY_SECONDS = 500, 2.0, 5.0
 EXTENDS_PER_SECOND = 50

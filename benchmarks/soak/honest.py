@@ -27,7 +27,7 @@ from blast_api.ttypes import MulticastRequest
 from blast_client import AsyncClient, ControllerUnreachable, TlsSettings
 from soak.latencies import Call
 from soak.orders import orders
-from soak.room import APPLICATIONS, HONEST_TENANTS, OBSERVER, hosts_of
+from soak.places import APPLICATIONS, HONEST_TENANTS, OBSERVER, hosts_of
 from soak.roster import APPLICATION_SECONDS, OBSERVER_SECONDS
 
 ANSWER_SECONDS = 5.0

@@ -24,7 +24,7 @@ from soak.evil_tenant import EvilTenant
 from soak.forger import Forger
 from soak.garbage import Garbage
 from soak.orders import orders
-from soak.room import EVIL, EVIL_VIEWER
+from soak.places import EVIL, EVIL_VIEWER
 from soak.strangers import Strangers
 
 ANSWER_SECONDS = 20.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from soak.files import Received
 from soak.latencies import Call, Window
 from soak.roster import Roster
 from soak.sampling import Sample
 from soak.schedule import Slice
-from soak.transfers import Received
 
 
 @dataclass

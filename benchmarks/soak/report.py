@@ -9,8 +9,8 @@ from typing import Any
 from soak import flatness
 from soak.flatness import Level
 from soak.latencies import ALL, Figures, by_kind, faults, in_phase, ratio
+from soak.places import PLAN, SETTINGS
 from soak.reached import Reached
-from soak.room import PLAN, SETTINGS
 from soak.roster import APPLICATION_SECONDS, ATTACKS, INTRUSIONS, OBSERVER_SECONDS, SEND_SECONDS
 from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE_SECONDS, SOAK
 

@@ -1,8 +1,4 @@
-"""The machine room of the soak: a lab run as an operator would run it, with TLS, tokens, tenants and a journal on disk.
-
-Light is lent to whoever asks first, and a tenant with the right to it may keep it: that is no attack. So applications,
-transfers and hostile tenants have racks of their own, and meet at the controller, the switches and the processors.
-"""
+"""The machine room of the soak: a lab as an operator would run it, with TLS, tokens, tenants, a journal on disk."""
 
 from __future__ import annotations
 
@@ -10,43 +6,13 @@ import os
 import secrets
 import subprocess
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 
 from blast_client import Client, TlsSettings
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.tokens import new_token, token_line
 from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.lab import Lab, blast_controller
-from mininet_topos.plan import LabPlan
-
-PLAN = LabPlan(racks=10, hosts_per_rack=2, splitters={4: 3}, light_rate_mbps=25.0, access_rate_mbps=100.0)
-APPLICATIONS, TRANSFERS, HOSTILE = (1, 2, 3, 4, 5), (6, 7, 8), (9, 10)
-"""Numbers of racks."""
-
-OPERATOR, OBSERVER, EVIL, EVIL_VIEWER = "operator", "observer", "evil", "evil-viewer"
-HONEST_TENANTS = ("physics", "biology")
-EVIL_TENANT = "mallory"
-IDENTITIES: Mapping[str, Identity] = {
-    OPERATOR: Identity("default", Role.OPERATOR),
-    OBSERVER: Identity("physics", Role.VIEWER),
-    **{tenant: Identity(tenant, Role.USER) for tenant in HONEST_TENANTS},
-    EVIL: Identity(EVIL_TENANT, Role.USER),
-    EVIL_VIEWER: Identity(EVIL_TENANT, Role.VIEWER),
-}
-"""Whose the token in the file NAME.token is."""
-
-KEEP_WARM_MS, REMEMBER_ENDED_MS, KEEP_ENTRIES = 2_000, 300_000, 20_000
-"""A trace of what is over must have been dropped before the warm-up ends, for anything to be flat after it."""
-SETTINGS = (
-    f"keep_warm_ms = {KEEP_WARM_MS}, remember_ended_ms = {REMEMBER_ENDED_MS}, keep_entries = {KEEP_ENTRIES}; "
-    "all else by default"
-)
-
-
-def hosts_of(racks: tuple[int, ...]) -> list[str]:
-    """The hosts of these racks, rack by rack."""
-    return [host.name for rack in PLAN.rack_plans if rack.number in racks for host in rack.hosts]
+from soak.places import EVIL_TENANT, HONEST_TENANTS, IDENTITIES, KEEP_ENTRIES, KEEP_WARM_MS, PLAN, REMEMBER_ENDED_MS
 
 
 class Papers:

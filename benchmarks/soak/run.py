@@ -13,15 +13,16 @@ from blast_client import Client
 from mininet_topos.errors import HostError
 from soak.aftermath import over
 from soak.agents import Agents
-from soak.conclusion import compare, holdings, leaks, settled
+from soak.conclusion import compare, holdings, settled
 from soak.latencies import Window
 from soak.leftovers import left_by
+from soak.places import PLAN, TRANSFERS, hosts_of
 from soak.processes import Load
 from soak.reached import Pause, Reached
 from soak.relay import Relay
-from soak.room import PLAN, TRANSFERS, Room, hosts_of
+from soak.room import Room
 from soak.roster import SEND_SECONDS
-from soak.sampling import Held, Sample, held_by, size_of
+from soak.sampling import Held, Sample, held_by, leaks, size_of
 from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE, PAUSE_SECONDS, SOAK, Slice
 from soak.transfers import Sender
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+FEW_DESCRIPTORS = 16
+"""More than before the load are no leak: connections of our own, and what a process opens once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -47,3 +50,18 @@ def size_of(*paths: Path) -> int:
     """Bytes of these files together; of an SQLite file its log, too."""
     found = [path.with_name(path.name + suffix) for path in paths for suffix in ("", "-wal", "-shm")]
     return sum(path.stat().st_size for path in found if path.exists())
+
+
+def leaks(before: dict[str, Held | None], after: dict[str, Held | None]) -> list[str]:
+    """Who has many more descriptors or threads than before the load, or does not run any more. Pure."""
+    found = []
+    for name, held in after.items():
+        had = before.get(name)
+        if held is None or had is None:
+            found.append(f"{name} does not run any more")
+            continue
+        for what in ("descriptors", "threads"):
+            more = getattr(held, what) - getattr(had, what)
+            if more > FEW_DESCRIPTORS:
+                found.append(f"{name} has {more} {what} more than before the load")
+    return found
