@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
+from typing import NoReturn
 
 import machine
 from child import ChildFailed
@@ -82,6 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"soak: {wrong}\n")
         return WRONG_USE
     end_in_order(TERMINATED)
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         Soak(reached, ProgressLine(reached)).run()
     except KeyboardInterrupt:
@@ -93,6 +96,12 @@ def main(arguments: list[str] | None = None) -> int:
     if reached.interrupted:
         return INTERRUPTED
     return FAILED if reached.failures else DONE
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """Once, wherever it was started from: a second one must not stop the removal that the first began."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _tell(reached: Reached, *, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +13,7 @@ from soak.places import PLAN
 from soak.room import Room
 
 PORT = 9095
-_READY_SECONDS = 30.0
+_READY_SECONDS = 120.0
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 
 
@@ -70,5 +72,9 @@ class Agents:
         return LabProcess(f"agent of {host}", command, self._room.lab.id, self.log(host))
 
     def _stop(self) -> None:
+        # All at once: each may take a while to say goodbye.
+        for process in self._processes.values():
+            if process.running:
+                os.kill(process.pid, signal.SIGTERM)
         for process in self._processes.values():
             process.stop()

@@ -22,8 +22,9 @@ from soak.room import Room
 from soak.sampling import Held, held_by
 from tl1_driver.errors import Tl1Error
 
-SETTLE_SECONDS = 90.0
-GRANT_SECONDS = 30.0
+SETTLE_SECONDS = 180.0
+GRANT_SECONDS = 120.0
+"""Guards against hanging: how long it takes decides nothing."""
 BYTES = 10**9
 """Enough for a lease that outlives the comparison."""
 _POLL_SECONDS = 0.5

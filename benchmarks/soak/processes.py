@@ -17,9 +17,8 @@ from soak.reached import Reached
 from soak.room import Room
 
 _BENCHMARKS = Path(__file__).resolve().parents[1]
-_READY_SECONDS = 60.0
-_OFF_SECONDS = 60.0
-_END_SECONDS = 60.0
+_READY_SECONDS = _OFF_SECONDS = _END_SECONDS = 180.0
+"""Guards against hanging."""
 
 
 class Load:

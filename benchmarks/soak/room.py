@@ -45,10 +45,12 @@ class Room:
         self.lab = Lab(PLAN, controller=self._command)
         self.ends: list[str] = []
         """What was said of each end of the controller that nobody had asked for."""
+        self.lab_id = ""
         self._ended = threading.Event()
 
     def __enter__(self) -> Room:
         self.lab.start()
+        self.lab_id = self.lab.id
         self.lab.watch(self._note_end)
         return self
 

@@ -16,7 +16,7 @@ from soak.agents import Agents
 from soak.conclusion import compare, holdings, settled
 from soak.latencies import Window
 from soak.leftovers import left_by
-from soak.places import PLAN, TRANSFERS, hosts_of
+from soak.places import OPERATOR, PLAN, TRANSFERS, hosts_of
 from soak.processes import Load
 from soak.reached import Pause, Reached
 from soak.relay import Relay
@@ -27,7 +27,7 @@ from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE, PAUS
 from soak.transfers import Sender
 
 SAMPLE_SECONDS = 5.0
-_DEVICES_SECONDS = 60.0
+_DEVICES_SECONDS = 120.0
 _TURN_SECONDS = 0.25
 
 Progress = Callable[[Slice, float], None]
@@ -51,11 +51,11 @@ class Soak:
                     self._in(room)
             finally:
                 self.reached.ends = room.ends
-        self.reached.left += left_by(room.lab.id)
+                self.reached.left += left_by(room.lab_id) if room.lab_id else []
 
     def _in(self, room: Room) -> None:
         hosts = hosts_of(TRANSFERS)
-        with Agents(room, hosts) as agents, Relay(room.lab, hosts), room.client("operator") as operator:
+        with Agents(room, hosts) as agents, Relay(room.lab, hosts), room.client(OPERATOR) as operator:
             _await_devices(operator)
             operator.close()
             before = holdings(room, agents)

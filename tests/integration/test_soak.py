@@ -1,0 +1,198 @@
+"""The soak's own verdicts: it finds what was put there on purpose, ends well where all is well, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.netdev import query
+from tests.support.waiting import eventually
+
+if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    pytest.importorskip("mininet")
+
+from tests.support.fabric_truth import tl1
+
+if TYPE_CHECKING:
+    from soak.agents import Agents
+    from soak.room import Room
+
+# Guards against hanging only; a lab of ten racks takes its time on a slow machine.
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SOAK = [sys.executable, str(BENCHMARKS / "soak.py")]
+UNUSED = (9, 10)
+"""Input and output of the optical switch at the racks of the hostile tenant, which is not there."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """Light for three groups, and three accounts of it that agree."""
+    from soak.conclusion import lit
+    from soak.places import OPERATOR
+    from soak.room import Room
+
+    with Room(tmp_path_factory.mktemp("soak")) as room:
+        with room.client(OPERATOR) as operator:
+            eventually(lambda: _all_connected(operator), what="all devices to connect")
+        with lit(room):
+            assert found(room) == []
+            yield room
+
+
+@pytest.fixture(scope="module")
+def agents(room: Room) -> Iterator[Agents]:
+    from soak.agents import Agents
+    from soak.places import TRANSFERS, hosts_of
+    from soak.relay import Relay
+
+    hosts = hosts_of(TRANSFERS)
+    with Agents(room, hosts) as agents, Relay(room.lab, hosts):
+        yield agents
+
+
+def _all_connected(operator) -> bool:
+    fabric = operator.fabric()
+    return all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches))
+
+
+def found(room: Room) -> list[str]:
+    """The differences once things have settled."""
+    from soak.comparison import differences
+    from soak.conclusion import readings, settled
+
+    return settled(lambda: differences(readings(room)))
+
+
+def differences_now(room: Room) -> list[str]:
+    from soak.comparison import differences
+    from soak.conclusion import readings
+
+    return differences(readings(room))
+
+
+def test_a_leaked_flow_is_found(room: Room) -> None:
+    bridge = room.bridges[9]
+    match = "ip,in_port=1,nw_src=10.0.9.1,nw_dst=239.77.250.9"
+    rule = f"cookie=0xb1a5000100000fff,priority=40000,{match},actions=output:91"
+    query(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", bridge, rule])
+    try:
+        (fault,) = differences_now(room)
+        assert fault == (
+            "the ToR has the rule 10.0.9.1 -> 239.77.250.9 from port 1 to 91 on datapath 9, and the journal does not"
+        )
+    finally:
+        query(["ovs-ofctl", "-O", "OpenFlow13", "--strict", "del-flows", bridge, f"priority=40000,{match}"])
+    assert found(room) == []
+
+
+def test_a_leaked_cross_connect_is_found(room: Room) -> None:
+    tl1(room.lab, "connect", UNUSED)
+    try:
+        assert differences_now(room) == [
+            "the optical switch has the cross-connect 9-10, and the journal does not",
+        ]
+    finally:
+        tl1(room.lab, "disconnect", UNUSED)
+    assert found(room) == []
+
+
+def test_a_row_of_the_journal_without_devices_is_found(room: Room) -> None:
+    with row_without_devices(room.journal):
+        faults = differences_now(room)
+    assert any("which the journal does not know" in fault for fault in faults)
+    assert any("the journal has the rule" in fault and "the ToR does not" in fault for fault in faults)
+    assert found(room) == []
+
+
+@contextmanager
+def row_without_devices(journal: Path) -> Iterator[None]:
+    """A reservation that is lit in the journal, for a group that no switch has heard of."""
+    with closing(sqlite3.connect(journal, isolation_level=None, timeout=30.0)) as connection:
+        ((body,),) = connection.execute("SELECT body FROM state WHERE kind = 'reservation' LIMIT 1").fetchall()
+        changed = json.loads(body) | {"request": ["physics", "nobody's"]}
+        text = json.dumps(changed).replace("239.77.", "239.77.2")
+        row = (1 << 40, "reservation", "4000", text)
+        connection.execute("INSERT INTO state (first, kind, key, body) VALUES (?, ?, ?, ?)", row)
+        try:
+            yield
+        finally:
+            connection.execute("DELETE FROM state WHERE first = ?", (1 << 40,))
+
+
+def test_a_wrong_file_is_found_though_everybody_says_it_is_right(room: Room, agents: Agents) -> None:
+    from soak.latencies import Call
+    from soak.transfers import Sender
+
+    class Spoilt(Sender):
+        """One byte of one copy changes before it is looked at."""
+
+        def _run_send(self, path: Path, sender: str, receivers: Sequence[str]) -> tuple[int, str, bool]:
+            said = super()._run_send(path, sender, receivers)
+            copy = agents.folder(receivers[0]) / path.name
+            data = bytearray(copy.read_bytes())
+            data[len(data) // 2] ^= 1
+            copy.write_bytes(data)
+            return said
+
+    calls: list[Call] = []
+    sender = Spoilt(room, agents, 1, 3600.0, calls.append)
+    sender.start()
+    try:
+        eventually(lambda: calls, what="a file to be sent", within=300.0)
+    finally:
+        sender.kill()
+        sender.join()
+    assert calls[0].fault == "", "the sender says that all is well"
+    (fault,) = sender.received.wrong
+    assert fault.endswith("its SHA-256 is not the original's")
+    assert sender.received.intact >= 1
+
+
+def test_a_short_soak_ends_well_and_leaves_nothing() -> None:
+    command = [*SOAK, "--minutes", "0.5", "--clients", "12", "--hostile", "5", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as soak:
+        out, errors = soak.communicate()
+    assert soak.returncode == 0, (out[-2000:], errors[-2000:])
+    told = json.loads(out)
+    assert told["compared"] and told["failures"] == [] and told["files"]["intact"] > 0
+    assert set(told["hostile"]) == {"flood 1", "frames 2", "vanish 3", "extend 4", "view 5", "forge", "garbage"}
+    assert told["hostile"]["flood 1"]["connections"] > 0 and told["hostile"]["garbage"]["agent connections"] > 0
+    assert told["calls"]["soak"]["all calls"]["due"] > 0 and told["calls"]["baseline"]["all calls"]["due"] > 0
+    assert registry.labs_built_by(soak.pid) == []
+
+
+def test_ctrl_c_prints_what_was_reached_and_leaves_nothing() -> None:
+    command = [*SOAK, "--minutes", "30", "--clients", "8", "--hostile", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as soak:
+        assert soak.stderr is not None
+        assert "calibration" in soak.stderr.readline()
+        (lab,) = registry.labs_built_by(soak.pid)
+        soak.send_signal(signal.SIGINT)
+        out, errors = soak.communicate()
+    assert soak.returncode == 130, (out, errors)
+    assert "interrupted: nothing was compared at the end" in out and "honest calls" in out
+    assert "Traceback" not in errors
+    assert registry.labs_built_by(soak.pid) == []
+    from soak.leftovers import left_by
+
+    assert left_by(lab) == []
