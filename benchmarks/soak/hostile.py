@@ -1,7 +1,8 @@
 """All hostile clients of one slice, in a process of their own, so that what they use of the processors can be told.
 
-When it is ready it says so by a JSON line. A line on standard input begins all attacks; the next one is answered by a
-JSON line of what each did, and then the process is gone, with all its connections, as one that crashes.
+When it is ready it says so by a JSON line. A line on standard input begins all attacks; from then on a JSON line
+tells now and again what each has done so far. At the next line on standard input it tells so for the last time and is
+gone, with all its connections, as a process that crashes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from soak.places import EVIL, EVIL_VIEWER
 from soak.strangers import Strangers
 
 ANSWER_SECONDS = 20.0
+_TELL_SECONDS = 2.0
 
 
 class Hostile:
@@ -81,11 +83,12 @@ async def _serve(options: argparse.Namespace) -> None:
     hostile = Hostile(options)
     attacking = asyncio.create_task(hostile.run())
     end = asyncio.ensure_future(anext(told, None))
-    await asyncio.wait([attacking, end], return_when=asyncio.FIRST_COMPLETED)
-    if attacking.done():
-        # An attack that fails by itself is our fault, not that of the attacked.
-        attacking.result()
-    tell({name: dict(tally) for name, tally in hostile.tallies.items()})
+    while not end.done():
+        await asyncio.wait([attacking, end], timeout=_TELL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if attacking.done():
+            # An attack that fails by itself is our fault, not that of the attacked.
+            attacking.result()
+        tell({name: dict(tally) for name, tally in hostile.tallies.items()})
     # Who vanishes says no farewells.
     os._exit(0)
 

@@ -48,8 +48,11 @@ class Load:
     def relent(self) -> None:
         """Let them vanish, and note what they did. Raises ChildFailed."""
         if self._hostile is not None:
-            self._reached.tell_of(self._hostile.ask(_OFF_SECONDS))
+            self._hostile.order("off")
             self._hostile.end(_OFF_SECONDS)
+            for told in self._hostile.rest():
+                self._reached.hostile_now = told
+            self._reached.end_attack()
             self._hostile = None
 
     def burn(self, share: float) -> None:
@@ -67,8 +70,10 @@ class Load:
         return self._burner.cpu_seconds()
 
     def collect(self) -> None:
-        """Take over the calls that honest clients have made since the last time. Raises ChildFailed."""
+        """Take over what clients have done since the last time. Raises ChildFailed."""
         self._reached.calls += [Call(**line) for line in self._honest.waiting()]
+        for told in self._hostile.waiting() if self._hostile is not None else ():
+            self._reached.hostile_now = told
 
     def end_honest(self) -> None:
         """Let the honest clients end what they have begun. Raises ChildFailed."""

@@ -42,7 +42,8 @@ class Pause:
 class Reached:
     """Grows while the soak runs.
 
-    `received` is what came of each sender's files; `compared`: the comparison at the end came to a verdict.
+    `hostile_before` is what hostile clients did in slices that are over, `hostile_now` in the one that runs; `received`
+    what came of each sender's files; `compared`: the comparison at the end came to a verdict.
     """
 
     roster: Roster
@@ -51,7 +52,8 @@ class Reached:
     windows: list[Window] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
-    hostile: dict[str, Counter[str]] = field(default_factory=dict)
+    hostile_before: dict[str, Counter[str]] = field(default_factory=dict)
+    hostile_now: dict[str, dict[str, int]] = field(default_factory=dict)
     hostile_cpu: Usage = field(default_factory=Usage)
     burnt_cpu: Usage = field(default_factory=Usage)
     ends: list[str] = field(default_factory=list)
@@ -86,7 +88,12 @@ class Reached:
             found.append("no file arrived, so none was compared")
         return found
 
-    def tell_of(self, tallies: dict[str, dict[str, int]]) -> None:
-        """What hostile clients did in a slice."""
-        for name, tally in tallies.items():
-            self.hostile.setdefault(name, Counter()).update(tally)
+    @property
+    def hostile(self) -> dict[str, Counter[str]]:
+        """What each hostile client has done."""
+        names = dict.fromkeys((*self.hostile_before, *self.hostile_now))
+        return {name: self.hostile_before.get(name, Counter()) + Counter(self.hostile_now.get(name)) for name in names}
+
+    def end_attack(self) -> None:
+        """A slice of hostile work is over; the next one counts anew."""
+        self.hostile_before, self.hostile_now = self.hostile, {}

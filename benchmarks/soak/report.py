@@ -85,7 +85,7 @@ def _head(reached: Reached) -> Iterator[str]:
     yield (
         f"clients: {roster.applications} applications (request, status, finish each {APPLICATION_SECONDS:g} s), "
         f"{roster.observers} observers (fabric, listRequests, ping each {OBSERVER_SECONDS:g} s), "
-        f"{roster.senders} senders (a file each {SEND_SECONDS:g} s), {len(roster.attacks)} hostile"
+        f"{roster.senders} senders (a file each {SEND_SECONDS:g} s, by `auto` and by light alone in turn), {len(roster.attacks)} hostile"
     )
     yield (
         f"{rounds} rounds of baseline and soak in turn, what comes after a soak until all that it left is done "
@@ -132,8 +132,9 @@ def _hostile(reached: Reached) -> Iterator[str]:
         return
     yield ""
     yield "hostile clients, at fixed rates"
+    did = reached.hostile
     for number, name in enumerate((*reached.roster.attacks, *reached.roster.intrusions), 1):
-        tally: Mapping[str, int] = reached.hostile.get(f"{name} {number}") or reached.hostile.get(name) or {}
+        tally: Mapping[str, int] = did.get(f"{name} {number}") or did.get(name) or {}
         yield f"  {name:<9}{ATTACKS.get(name) or INTRUSIONS[name]}"
         yield f"  {'':<9}did: {', '.join(f'{count} {what}' for what, count in sorted(tally.items())) or 'nothing'}"
 
@@ -177,8 +178,9 @@ def _bars(reached: Reached) -> Iterator[str]:
 
 
 def _bar(name: str, value: float | None, bar: str, met: bool) -> str:
-    shown = "-" if value is None else f"{value:.3f}"
-    return f"  {name:<26}{shown:<10}{bar:<34}{'met' if met else 'NOT MET'}"
+    if value is None:
+        return f"  {name:<26}{'-':<10}{bar:<34}not measured"
+    return f"  {name:<26}{value:<10.3f}{bar:<34}{'met' if met else 'NOT MET'}"
 
 
 def _verdict(reached: Reached) -> Iterator[str]:

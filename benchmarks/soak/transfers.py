@@ -21,8 +21,10 @@ from soak.places import HONEST_TENANTS
 from soak.relay import ADDRESS
 from soak.room import Room
 
-FILE_BYTES = 3_000_000
-"""A second of light."""
+FILE_BYTES = 8_000_000
+"""A second and a half of light."""
+WAYS = ("auto", "optical")
+"""Of the clients in turn: by light if there is any, by a pipeline until then; and by light alone."""
 FEWEST_RECEIVERS, MOST_RECEIVERS = 2, 4
 PATIENCE_SECONDS = 60.0
 DONE = 0
@@ -34,6 +36,7 @@ class Sender(threading.Thread):
     def __init__(self, room: Room, agents: Agents, number: int, seconds: float, done: Callable[[Call], None]) -> None:
         super().__init__(name=f"sender-{number}", daemon=True)
         self._room, self._agents, self._number, self._seconds, self._done = room, agents, number, seconds, done
+        self._way = WAYS[number % len(WAYS)]
         self._chance = random.Random(f"soak/sender-{number}")
         self._told_to_stop = threading.Event()
         self._process: subprocess.Popen[str] | None = None
@@ -89,7 +92,19 @@ class Sender(threading.Thread):
         """Exit status, last words, and whether light carried any of it."""
         addresses, papers = self._agents.addresses, self._room.papers
         to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
-        command = [BLAST, "send", str(path), "--to", to, "--from", sender, "--light-address", addresses[sender]]
+        command = [
+            BLAST,
+            "send",
+            str(path),
+            "--to",
+            to,
+            "--via",
+            self._way,
+            "--from",
+            sender,
+            "--light-address",
+            addresses[sender],
+        ]
         command += ["--controller", f"{ADDRESS[0]}:{ADDRESS[1]}", "--ca", str(papers.certificate), "--json"]
         command += ["--token-file", str(papers.token(HONEST_TENANTS[0])), "--secret-file", str(papers.secret)]
         process = self._room.lab.host(sender).popen(
