@@ -29,7 +29,7 @@ from soak.latencies import SEND, figures
 from soak.reached import Reached
 from soak.report import lines, to_json
 from soak.roster import ATTACKS, INTRUSIONS, Roster, roster
-from soak.run import Soak
+from soak.run import run
 from soak.schedule import Slice, slices
 
 from mininet_topos.ending import end_in_order
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
     end_in_order(TERMINATED)
     signal.signal(signal.SIGINT, _interrupt)
     try:
-        Soak(reached, ProgressLine(reached)).run()
+        run(reached, ProgressLine(reached))
     except KeyboardInterrupt:
         reached.interrupted = True
     except (LabError, ChildFailed) as error:

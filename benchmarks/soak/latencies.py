@@ -33,6 +33,11 @@ class Window:
     begin: float
     end: float
 
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.end - self.begin
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:

@@ -85,7 +85,8 @@ def _head(reached: Reached) -> Iterator[str]:
     yield (
         f"clients: {roster.applications} applications (request, status, finish each {APPLICATION_SECONDS:g} s), "
         f"{roster.observers} observers (fabric, listRequests, ping each {OBSERVER_SECONDS:g} s), "
-        f"{roster.senders} senders (a file each {SEND_SECONDS:g} s, by `auto` and by light alone in turn), {len(roster.attacks)} hostile"
+        f"{roster.senders} senders (a file each {SEND_SECONDS:g} s, by `auto` and by light alone in turn), "
+        f"{len(roster.attacks)} hostile"
     )
     yield (
         f"{rounds} rounds of baseline and soak in turn, what comes after a soak until all that it left is done "
@@ -197,4 +198,4 @@ def _verdict(reached: Reached) -> Iterator[str]:
 
 
 def _seconds(reached: Reached, phase: str) -> float:
-    return sum(window.end - window.begin for window in reached.windows if window.phase == phase)
+    return sum(window.seconds for window in reached.windows if window.phase == phase)

@@ -92,19 +92,8 @@ class Sender(threading.Thread):
         """Exit status, last words, and whether light carried any of it."""
         addresses, papers = self._agents.addresses, self._room.papers
         to = ",".join(f"{host}={addresses[host]}:{PORT}" for host in receivers)
-        command = [
-            BLAST,
-            "send",
-            str(path),
-            "--to",
-            to,
-            "--via",
-            self._way,
-            "--from",
-            sender,
-            "--light-address",
-            addresses[sender],
-        ]
+        command = [BLAST, "send", str(path), "--to", to, "--via", self._way]
+        command += ["--from", sender, "--light-address", addresses[sender]]
         command += ["--controller", f"{ADDRESS[0]}:{ADDRESS[1]}", "--ca", str(papers.certificate), "--json"]
         command += ["--token-file", str(papers.token(HONEST_TENANTS[0])), "--secret-file", str(papers.secret)]
         process = self._room.lab.host(sender).popen(
