@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from mininet_topos.namespace import open_socket
 from soak.pacing import ticks
+from soak.strangers import FROM
 
 OPENFLOW_PER_SECOND, AGENTS_PER_SECOND = 5, 2
 HELD_SECONDS = 10.0
@@ -49,6 +50,7 @@ class Garbage:
         async with asyncio.TaskGroup() as tasks:
             async for _ in ticks(OPENFLOW_PER_SECOND):
                 sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+                sock.bind((FROM[0], 0))
                 tasks.create_task(self._throw(sock, self._openflow, "OpenFlow"))
 
     async def _at_agents(self) -> None:

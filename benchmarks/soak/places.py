@@ -27,7 +27,7 @@ IDENTITIES: Mapping[str, Identity] = {
 }
 """Whose the token in the file NAME.token is."""
 
-KEEP_WARM_MS, REMEMBER_ENDED_MS, KEEP_ENTRIES = 2_000, 300_000, 20_000
+KEEP_WARM_MS, REMEMBER_ENDED_MS, KEEP_ENTRIES = 2_000, 300_000, 10_000
 """A trace of what is over must have been dropped before the warm-up ends, for anything to be flat after it."""
 SETTINGS = (
     f"keep_warm_ms = {KEEP_WARM_MS}, remember_ended_ms = {REMEMBER_ENDED_MS}, keep_entries = {KEEP_ENTRIES}; "

@@ -18,9 +18,10 @@ SEND_SECONDS = 10.0
 """A sender begins a file once in so long."""
 
 ATTACKS: Mapping[str, str] = {
-    "flood": "30 connections/s without a token, a third of them with TLS, held up to 30 s, at most 2000 open",
-    "frames": "5 connections/s without a token: half a frame of 1 MiB, a byte every 0.2 s, a length of 2^31 - 1, "
-    "16 calls of 250 kB at once; held up to 30 s",
+    "flood": "30 connections/s from 4 addresses without a token, a third of them with TLS, held up to 30 s, "
+    "at most 2000 open",
+    "frames": "5 connections/s from 4 addresses without a token: half a frame of 1 MiB, a byte every 0.2 s, "
+    "a length of 2^31 - 1, 16 calls of 250 kB at once; held up to 30 s",
     "vanish": "500 requests that wait, by one connection, which goes away after 2 s; once in 5 s",
     "extend": "50 extend(addBytes=1)/s of one request that waits",
     "view": "20 calls/s of fabric, explain, listRequests(1000) in turn, and 300 awaitEvent/s that stay, "

@@ -15,6 +15,8 @@ from soak.pacing import ticks
 FLOOD_PER_SECOND, FLOOD_OPEN, FLOOD_TLS_OF = 30, 2000, 3
 FRAMES_PER_SECOND = 5
 HELD_SECONDS = 30.0
+FROM = ("127.0.0.66", "127.0.0.67", "127.0.0.68", "127.0.0.69")
+"""A stranger is another machine than those that clients and ToRs run on."""
 _FRAME_BYTES = 1 << 20
 _SLOW_SECONDS = 0.2
 _STUFFED_CALLS, _STUFFED_BYTES = 16, 250_000
@@ -27,6 +29,7 @@ class Strangers:
 
     def __init__(self, address: tuple[str, int], tally: Counter[str]) -> None:
         self._address, self._tally = address, tally
+        self._from = itertools.cycle(FROM)
         self._tls = ssl.create_default_context()
         self._tls.check_hostname = False
         self._tls.verify_mode = ssl.CERT_NONE
@@ -60,7 +63,7 @@ class Strangers:
         self._tally["connections"] += 1
         try:
             async with asyncio.timeout(HELD_SECONDS):
-                streams = await asyncio.open_connection(*self._address, ssl=tls)
+                streams = await asyncio.open_connection(*self._address, ssl=tls, local_addr=(next(self._from), 0))
                 try:
                     await behave(streams)
                     # Until the other side has had enough.
