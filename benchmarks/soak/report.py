@@ -80,7 +80,8 @@ def lines(reached: Reached) -> Iterator[str]:
 
 
 def _head(reached: Reached) -> Iterator[str]:
-    roster, rounds = reached.roster, sum(part.phase == SOAK for part in reached.plan)
+    roster, pauses = reached.roster, reached.pauses
+    rounds = sum(part.phase == SOAK for part in reached.plan)
     yield f"lab: {PLAN.summary}; TLS, tokens, journal on disk; {SETTINGS}"
     yield (
         f"clients: {roster.applications} applications (request, status, finish each {APPLICATION_SECONDS:g} s), "
@@ -89,14 +90,14 @@ def _head(reached: Reached) -> Iterator[str]:
         f"{len(roster.attacks)} hostile"
     )
     yield (
-        f"{rounds} rounds of baseline and soak in turn, what comes after a soak until all that it left is done "
-        f"({PAUSE_SECONDS:g} s at least, {max((p.seconds for p in reached.pauses), default=0):.0f} s at most) counts "
-        f"for neither: "
+        f"{rounds} rounds of baseline and soak in turn; a soak lasts until the controller is done with what hostile "
+        f"clients have left behind ({PAUSE_SECONDS:g} s at least, {max((p.seconds for p in pauses), default=0):.0f} s at "
+        f"most): "
         f"{_seconds(reached, BASELINE):.0f} s of baseline, {_seconds(reached, SOAK):.0f} s of soak"
     )
-    if restless := sum(not pause.calm for pause in reached.pauses):
+    if restless := sum(not pause.calm for pause in pauses):
         yield (
-            f"{restless} times the controller was not done after {MOST_PAUSE_SECONDS:g} s: the baseline behind it is "
+            f"{restless} of {len(pauses)} times it was not done after {MOST_PAUSE_SECONDS:g} s: a baseline behind that is "
             "too slow, and the ratio too good"
         )
     yield (
@@ -108,6 +109,7 @@ def _head(reached: Reached) -> Iterator[str]:
 def _calls(reached: Reached) -> Iterator[str]:
     base, soak = (by_kind(in_phase(reached.calls, reached.windows, phase)) for phase in (BASELINE, SOAK))
     yield ""
+    yield "p50 and p99 are of the completed calls; kinds of a round that was left out are due and not done"
     yield f"{'honest calls':<14}{'baseline':>36}{'soak':>36}{'p99':>8}"
     columns = f"{'done/due':>13}{'p50 ms':>9}{'p99 ms':>9}{'':>5}"
     yield f"{'':<14}{columns}{columns}{'ratio':>8}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 CALIBRATION, BASELINE, SOAK, PAUSE = "calibration", "baseline", "soak", "pause"
 
 PAUSE_SECONDS, MOST_PAUSE_SECONDS = 5.0, 120.0
-"""Between two slices: hostile clients that went away are felt for a while, and a baseline waits for its end."""
+"""After hostile work: those who went away are felt for a while, and a baseline waits for its end."""
 
 ROUND_MINUTES = 6.0
 BASELINE_SHARE = 1 / 6
@@ -22,7 +22,7 @@ LEAST_ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A stretch of the run; between two of them there is a pause that counts for neither."""
+    """A stretch of the run; one of hostile work lasts until the controller is done with what that left behind."""
 
     phase: str
     seconds: float

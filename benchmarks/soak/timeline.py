@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from soak.aftermath import over
 from soak.agents import Agents
@@ -32,10 +33,11 @@ class Timeline:
         """All slices, one after the other. Raises ChildFailed, and `ProcessFault` for a controller that is lost."""
         for part in self._reached.plan:
             if part.phase == BASELINE:
-                self._baseline(part, load)
+                window = self._baseline(part, load)
             else:
-                self._attack(part, load)
-                self._calm_down(load)
+                # What an attack leaves behind is the attack's, too.
+                window = replace(self._attack(part, load), end=self._calm_down(load))
+            self._reached.windows.append(window)
 
     def sample(self) -> None:
         """Look at everything."""
@@ -50,29 +52,31 @@ class Timeline:
             )
         )
 
-    def _baseline(self, part: Slice, load: Load) -> None:
+    def _baseline(self, part: Slice, load: Load) -> Window:
         before = load.burnt_cpu
         load.burn(self._reached.hostile_cpu.share)
         window = self._pass(part, load)
         load.burn(0.0)
-        self._reached.windows.append(window)
         self._reached.burnt_cpu.add(load.burnt_cpu - before, window.seconds)
+        return window
 
-    def _attack(self, part: Slice, load: Load) -> None:
+    def _attack(self, part: Slice, load: Load) -> Window:
         load.attack()
         before = load.hostile_cpu
         window = self._pass(part, load)
-        self._reached.windows.append(window)
         self._reached.hostile_cpu.add(load.hostile_cpu - before, window.seconds)
         load.relent()
+        return window
 
-    def _calm_down(self, load: Load) -> None:
-        """Let the controller come to an end with what hostile clients have left behind, within reason."""
+    def _calm_down(self, load: Load) -> float:
+        """Let the controller come to an end with what hostile clients have left behind, within reason; when it did."""
         begin, calm = time.monotonic(), False
         while not calm and time.monotonic() < begin + MOST_PAUSE_SECONDS:
             self._pass(Slice(PAUSE, PAUSE_SECONDS), load)
             calm = over(self._room)
-        self._reached.pauses.append(Pause(time.monotonic() - begin, calm))
+        end = time.monotonic()
+        self._reached.pauses.append(Pause(end - begin, calm))
+        return end
 
     def _pass(self, part: Slice, load: Load) -> Window:
         """Let time pass, and look after everything meanwhile."""
