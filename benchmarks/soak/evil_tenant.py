@@ -44,6 +44,8 @@ class EvilTenant:
         self._numbers = itertools.count(1)
         self._waiting = ""
         """The request that waits for ever."""
+        self._blocked = asyncio.Event()
+        """The light is taken, and that request waits for it."""
 
     def _request(self, key: str, size: int = 1_000_000) -> MulticastRequest:
         """For the light that is taken."""
@@ -58,9 +60,11 @@ class EvilTenant:
                     await client.submit(held)
                     await client.submit(waits)
                     self._waiting = waits.key
+                    self._blocked.set()
 
     async def vanish(self, tally: Counter[str]) -> None:
         """Ask many times over one connection, wait a little, go away."""
+        await self._blocked.wait()
         async with asyncio.TaskGroup() as rounds:
             async for _ in ticks(1 / VANISH_EVERY_SECONDS):
                 rounds.create_task(self._vanish_once(tally))
@@ -77,14 +81,15 @@ class EvilTenant:
 
     async def extend(self, tally: Counter[str]) -> None:
         """Make the request that waits larger, a byte at a time."""
+        await self._blocked.wait()
         async with self._user() as client, asyncio.TaskGroup() as tasks:
             async for _ in ticks(EXTENDS_PER_SECOND):
-                if self._waiting:
-                    extended = client.extend(self._waiting, Extension(addBytes=1))
-                    tasks.create_task(_counted(tally, "extend", extended))
+                extended = client.extend(self._waiting, Extension(addBytes=1))
+                tasks.create_task(_counted(tally, "extend", extended))
 
     async def view(self, tally: Counter[str]) -> None:
         """Look at everything, and leave calls behind that stay."""
+        await self._blocked.wait()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._look(tally))
             tasks.create_task(self._park(tally))
@@ -100,8 +105,6 @@ class EvilTenant:
             )
             async for _ in ticks(LOOKS_PER_SECOND):
                 kind, look = next(looks)
-                if not self._waiting:
-                    continue
                 tasks.create_task(_counted(tally, kind, look()))
 
     async def _park(self, tally: Counter[str]) -> None:
@@ -111,7 +114,7 @@ class EvilTenant:
             async with asyncio.TaskGroup() as tasks:
                 count = itertools.count()
                 async for _ in ticks(PARKED_PER_SECOND):
-                    if self._waiting and not parked.locked():
+                    if not parked.locked():
                         client = clients[next(count) // PARKED_PER_CONNECTION % len(clients)]
                         waiting = client.await_event(self._waiting, NEVER, PARKED_SECONDS)
                         tasks.create_task(_within(parked, _counted(tally, "awaitEvent", waiting)))

@@ -89,16 +89,16 @@ def _head(reached: Reached) -> Iterator[str]:
         f"{roster.senders} senders (a file each {SEND_SECONDS:g} s, by `auto` and by light alone in turn), "
         f"{len(roster.attacks)} hostile"
     )
+    longest = max((pause.seconds for pause in pauses), default=0.0)
     yield (
         f"{rounds} rounds of baseline and soak in turn; a soak lasts until the controller is done with what hostile "
-        f"clients have left behind ({PAUSE_SECONDS:g} s at least, {max((p.seconds for p in pauses), default=0):.0f} s at "
-        f"most): "
+        f"clients have left behind ({PAUSE_SECONDS:g} s at least, {longest:.0f} s at most): "
         f"{_seconds(reached, BASELINE):.0f} s of baseline, {_seconds(reached, SOAK):.0f} s of soak"
     )
     if restless := sum(not pause.calm for pause in pauses):
         yield (
-            f"{restless} of {len(pauses)} times it was not done after {MOST_PAUSE_SECONDS:g} s: a baseline behind that is "
-            "too slow, and the ratio too good"
+            f"{restless} of {len(pauses)} times it was not done after {MOST_PAUSE_SECONDS:g} s: a baseline behind that "
+            "is too slow, and the ratio too good"
         )
     yield (
         f"processor: hostile clients used {reached.hostile_cpu.share:.2f} of one; in their place "
