@@ -25,28 +25,27 @@ class Relay:
         host, _, port = lab.thrift.rpartition(":")
         self._controller = host, int(port)
         self._sockets = [_listening(lab, name) for name in hosts]
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._ready, self._ending = threading.Event(), asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._relay()), name="relay", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Relay:
         self._thread.start()
+        self._ready.wait()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._ending.set)
         self._thread.join()
 
-    def _run(self) -> None:
-        for listening in self._sockets:
-            self._loop.run_until_complete(asyncio.start_server(self._serve, sock=listening))
-        self._loop.run_forever()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        for listening in self._sockets:
-            listening.close()
-        self._loop.close()
+    async def _relay(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        servers = [await asyncio.start_server(self._serve, sock=listening) for listening in self._sockets]
+        self._ready.set()
+        await self._ending.wait()
+        for server in servers:
+            server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -54,7 +53,9 @@ class Relay:
         except OSError:
             writer.close()
             return
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        # The end of the relay cancels what it has under way, which is nobody's fault.
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
