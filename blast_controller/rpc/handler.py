@@ -300,9 +300,7 @@ class BlastHandler:
 
         def work(turn: Turn) -> Future[ttypes.ReconcileReport]:
             turn.handle(AuditAsked(bool(dry_run)))
-            wait = Wait(
-                lambda report: True, convert.reconcile_report, lambda: _unread(turn.core.audit_waits_for), seat
-            )
+            wait = Wait(lambda report: True, convert.reconcile_report, lambda: _unread(turn.core.audit_waits_for), seat)
             return turn.wait_announced(turn.core.audit_number, LONGEST_READING, wait)
 
         return self._do(work)

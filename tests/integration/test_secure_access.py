@@ -284,7 +284,7 @@ def test_silent_tls_clients_block_nobody_and_are_sent_away(papers):
 def test_stopping_ends_handshakes_in_progress(papers):
     with serving(papers, MemoryController(), handshake_seconds=60) as served:
         silent = socket.create_connection(("127.0.0.1", served.port), PATIENCE)
-        eventually(lambda: served.server._listening._handshakes, "the handshake to begin")
+        eventually(lambda: served.server._listener._tasks, "the handshake to begin")
         served.server.stop()
         assert silent.recv(10) == b""
         silent.close()

@@ -14,6 +14,7 @@ from blast_transport.wire.messages import (
     PIPELINE,
     Alive,
     Credit,
+    Demoted,
     Digests,
     EndOfData,
     Fin,
