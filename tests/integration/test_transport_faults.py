@@ -187,10 +187,15 @@ def test_a_late_receiver_gets_all_of_it(tmp_path: Path, file: Path, content: byt
     timings = SenderTimings(connect=0.3)
     with agent(tmp_path / "a") as early:
         with Sender([early.address, (name, host, port)], SenderSettings(LOOPBACK, MTU, timings)) as sender:
-            route = Route(light(60e6) if way == "light" else Packets())
+            shining = light(20e6)
+            route = Route(shining if way == "light" else Packets())
             with sending(sender, file, route) as results:
                 eventually(lambda: has_begun(early.directory, file.name))
+                if way == "light":
+                    route.darken()  # for as long as a busy machine takes to start a process
                 with receiver_process(tmp_path / "b", port):
+                    if way == "light":
+                        route.shine(shining)
                     eventually(lambda: bool(results))
             outcomes = {outcome.name: outcome for outcome in results[0].receivers}
         assert outcomes["a"].complete and early.files() == {file.name: content}
