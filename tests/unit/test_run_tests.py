@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -40,19 +41,35 @@ def test_fails(number):
 """
 
 
-def run(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+LACKS_A_TOOL = """
+import pytest
+
+def test_needs_what_nobody_has():
+    pytest.skip("needs a time machine")
+"""
+
+
+def run(folder: Path, test: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a throw-away test as `make test` runs ours: with our settings and our conftest, from our directory."""
     file = folder / "test_thrown_away.py"
     file.write_text(test)
     ours = ["-c", ROOT / "pyproject.toml", f"--rootdir={ROOT}", "-p", "tests.conftest"]
     command = [ROOT / "scripts" / "run-tests", "-n", "0", "-o", f"cache_dir={folder / 'cache'}", *ours, file]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=200, env={**os.environ, **environment}
+    )
 
 
 def test_a_test_that_fails_once_has_failed(tmp_path: Path) -> None:
     done = run(tmp_path, FAILS_ONCE)
     assert done.returncode == 1, done.stdout
     assert "1 failed" in done.stdout and "passed" not in done.stdout
+
+
+def test_what_is_left_out_where_every_test_must_run_has_failed(tmp_path: Path) -> None:
+    done = run(tmp_path, LACKS_A_TOOL, BLAST_RUN_EVERY_TEST="1")
+    assert done.returncode == 1, done.stdout
+    assert "needs a time machine" in done.stdout
 
 
 def test_an_unsteady_test_fails_the_run_and_says_what_it_is_known_for(tmp_path: Path) -> None:
