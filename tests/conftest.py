@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
 
 # Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
@@ -80,7 +81,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     _refuse_too_many_unsteady(items)
     items.sort(key=lambda item: item.nodeid.startswith(ONE_AFTER_THE_OTHER))
-    if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    if not EVERY_TEST:
         for item in items:
             _skip_what_cannot_run(item)
 
@@ -90,6 +91,15 @@ def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:
     wrong = faults({test: str(mark.args[0] if mark.args else "") for test, mark in marks.items() if mark is not None})
     if wrong:
         raise pytest.UsageError(*wrong)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A whole file can be left out too."""
+    report = yield
+    if EVERY_TEST and report.skipped:
+        report.outcome, report.longrepr = "failed", f"left out where every test must run: {report.longrepr}"
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -104,7 +114,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _must_run(item: pytest.Item) -> bool:
-    return "BLAST_RUN_EVERY_TEST" in os.environ and item.get_closest_marker("published") is None
+    return EVERY_TEST and item.get_closest_marker("published") is None
 
 
 def _skip_what_cannot_run(item: pytest.Item) -> None:

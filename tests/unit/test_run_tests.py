@@ -49,6 +49,13 @@ def test_needs_what_nobody_has():
 """
 
 
+LACKS_A_MODULE = """
+import pytest
+
+pytest.importorskip("time_machine_of_nobody")
+"""
+
+
 def run(folder: Path, test: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a throw-away test as `make test` runs ours: with our settings and our conftest, from our directory."""
     file = folder / "test_thrown_away.py"
@@ -66,10 +73,11 @@ def test_a_test_that_fails_once_has_failed(tmp_path: Path) -> None:
     assert "1 failed" in done.stdout and "passed" not in done.stdout
 
 
-def test_what_is_left_out_where_every_test_must_run_has_failed(tmp_path: Path) -> None:
-    done = run(tmp_path, LACKS_A_TOOL, BLAST_RUN_EVERY_TEST="1")
-    assert done.returncode == 1, done.stdout
-    assert "needs a time machine" in done.stdout
+@pytest.mark.parametrize(("test", "word"), [(LACKS_A_TOOL, "time machine"), (LACKS_A_MODULE, "time_machine_of_nobody")])
+def test_what_is_left_out_where_every_test_must_run_has_failed(tmp_path: Path, test: str, word: str) -> None:
+    done = run(tmp_path, test, BLAST_RUN_EVERY_TEST="1")
+    assert done.returncode not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}, done.stdout
+    assert "left out where every test must run" in done.stdout and word in done.stdout
 
 
 def test_an_unsteady_test_fails_the_run_and_says_what_it_is_known_for(tmp_path: Path) -> None:
