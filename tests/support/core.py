@@ -171,7 +171,7 @@ class World:
         self.core.take(event, self.now)
         return self.conclude()
 
-    def tick(self) -> None:
+    def catch_up(self) -> None:
         """Let the core handle every deadline that is over; of very many, some at a time."""
         self.handle(Tick())
         while self.running and (due := self.core.next_timer()) is not None and due <= self.now:

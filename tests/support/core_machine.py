@@ -159,7 +159,7 @@ class CoreMachine(FibreFaults):
             try:
                 commands = self.world.handle(event)
                 if isinstance(event, Tick):
-                    self.world.tick()
+                    self.world.catch_up()
             except RequestError as error:
                 assert image(self.core) == before
                 assert not alone or not self.core._outbox.drain()
@@ -427,7 +427,7 @@ class CoreMachine(FibreFaults):
         for pause in (self.core.settings.keep_warm, *[self.core.settings.retry_after] * 5):
             self.world.settle()
             self.world.now += pause
-            self.world.tick()
+            self.world.catch_up()
         assert not self.core._reservations.live
         assert self.core.ledger.holder == {}
         self.world.settle()
@@ -440,12 +440,12 @@ class CoreMachine(FibreFaults):
         assert all(switch.held == switch.foreign for switch in self.world.switches.values())
         self.world.handle(SettingsChanged(replace(self.core.settings, reconcile_every=None)))
         self.world.now += 2 * 3600.0
-        self.world.tick()
+        self.world.catch_up()
         self.world.settle()
         assert not self.core.requests
         self.checked_fibres()
         self.world.now += 60.0
-        self.world.tick()
+        self.world.catch_up()
         assert self.core.next_timer() is None
 
 
