@@ -37,7 +37,7 @@ from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.rates import Rate
-from blast_controller.rpc.served_connection import ServerLimits
+from blast_controller.rpc.server_state import ServerLimits
 from blast_controller.runtime import Runtime
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page

@@ -21,7 +21,8 @@ from thrift.Thrift import TApplicationException
 from blast_controller.listener import Door, Listener
 from blast_controller.rpc.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.messages import ServiceCodec
-from blast_controller.rpc.served_connection import ServedConnection, ServerCounters, ServerLimits, Shared
+from blast_controller.rpc.served_connection import ServedConnection
+from blast_controller.rpc.server_state import ServerCounters, ServerLimits, Shared
 from blast_controller.tls import TlsSettings
 
 _log = logging.getLogger(__name__)

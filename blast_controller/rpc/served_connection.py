@@ -8,120 +8,27 @@ stops while a client has many calls waiting for their turn, or does not read its
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from concurrent.futures import Future
 from typing import Any, cast
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.places import Places
-from blast_controller.rpc.connection import Connection, Guard, Handler
+from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
 from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMessage
-from blast_controller.rpc.frames import FRAME_BYTES, FrameDecoder
-from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.rpc.frames import FrameDecoder
+from blast_controller.rpc.messages import Call
+from blast_controller.rpc.server_state import Shared
 from blast_controller.tls import certificate_names
 
 _log = logging.getLogger(__name__)
 
 _CALLS_WAITING = 32
-_READ_BYTES = 65_536
-_SHORT_CALL = 16_384
-"""Bytes: decoding more is work for a worker."""
 _SECONDS_TO_READ_REPLIES = 30.0
 _SECONDS_TO_READ_REFUSAL = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """What one client, and all together, may hold of the server. Numbers of things, unless named otherwise."""
-
-    frame_bytes: int = FRAME_BYTES
-    connections: int = 4096
-    """Of clients that have proved who they are, or need not; the others have places of their own."""
-    unauthenticated: int = 512
-    unauthenticated_per_host: int = 256
-    unauthenticated_frame_bytes: int = 16_384
-    parked_per_connection: int = 1024
-    parked: int = 16384
-    workers: int = 4
-    seconds_to_login: float = 20.0
-    """For clients that the guard does not know."""
-    waiting_bytes: int = 1 << 20
-    """Of one client's calls that wait for their turn, beside the first."""
-
-
-@dataclass(slots=True)
-class ServerCounters:
-    """What happened since the start; written by the I/O thread only.
-
-    `connections`, `known` (of them: by clients that have proved who they are) and `parked` go up and down. `strangers`
-    were sent away before they had said who they are, `crowded_out` of them for others to come in.
-    """
-
-    connections: int = 0
-    known: int = 0
-    parked: int = 0
-    accepted: int = 0
-    calls: int = 0
-    refused_connections: int = 0
-    failed_handshakes: int = 0
-    strangers: int = 0
-    crowded_out: int = 0
-    refused_calls: int = 0
-    refused_waits: int = 0
-    failed_calls: int = 0
-    malformed: int = 0
-    oversized: int = 0
-
-
-@dataclass(slots=True)
-class Shared:
-    """What all connections of a server have in common."""
-
-    codec: ServiceCodec
-    handler: Handler
-    guard: Guard
-    too_many_waits: Callable[[str], Exception]
-    limits: ServerLimits
-    workers: Executor
-    loop: asyncio.AbstractEventLoop
-    at_once: frozenset[str] = frozenset()
-    counters: ServerCounters = field(default_factory=ServerCounters)
-    connections: set[ServedConnection] = field(default_factory=set)
-    strangers: Places[ServedConnection] = field(init=False)
-    buffer: memoryview = field(init=False)
-    """What arrives is read into it, for one connection at a time."""
-
-    def __post_init__(self) -> None:
-        """Make the places of those who have not said who they are."""
-        self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
-        self.buffer = memoryview(bytearray(_READ_BYTES))
-
-    @property
-    def full(self) -> bool:
-        """Whether there are as many clients that have proved who they are as there may be."""
-        return self.counters.known >= self.limits.connections
-
-    def answers_at_once(self, frame: bytes) -> bool:
-        """Whether a call is short, and of a method that does not wait."""
-        if not self.at_once or len(frame) > _SHORT_CALL:
-            return False
-        try:
-            return self.codec.read_header(frame).name in self.at_once
-        except MalformedMessage:
-            return False
-
-    def post(self, callback: Callable[..., None], *arguments: Any) -> None:
-        """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
-        # A future that was already running when its caller vanished may end after the loop was closed.
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(callback, *arguments)
 
 
 class ServedConnection(asyncio.BufferedProtocol):

@@ -36,7 +36,7 @@ from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.served_connection import ServerLimits
+from blast_controller.rpc.server_state import ServerLimits
 from blast_controller.rpc.tokens import digest_of, new_token
 from blast_controller.store.details import read_page
 from tests.support.certificates import Authority, Pair

@@ -33,7 +33,7 @@ from blast_client import (
 )
 from blast_client.address import Address, parse_address
 from blast_controller.rpc.framed_server import FramedServer
-from blast_controller.rpc.served_connection import ServerLimits
+from blast_controller.rpc.server_state import ServerLimits
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async
 
