@@ -78,7 +78,7 @@ def fibres_status(report: FibreReport) -> int:
 def element_table(elements: Sequence[ElementStatus]) -> str:
     """Pieces of hardware, one a line."""
     if not elements:
-        return "no elements"
+        return "no such elements"
     rows = [[e.name, e.state, "" if e.reservation is None else str(e.reservation), e.reason or ""] for e in elements]
     return text_table(["ELEMENT", "STATE", "RESERVATION", "REASON"], rows)
 

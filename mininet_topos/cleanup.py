@@ -32,11 +32,11 @@ _NOT_RUNNING = tuple(os.strerror(number) for number in (errno.ENOENT, errno.ECON
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed of one lab."""
+    """What was removed of one lab. `bridges` is None where nobody could look: Open vSwitch does not run."""
 
     lab: str
     processes: int
-    bridges: int
+    bridges: int | None
     links: int
 
 
@@ -52,7 +52,7 @@ def down(lab: str) -> Removed:
     processes += _end_marked(lab)
     bridges = _remove_bridges(lab)
     links = _remove_links(lab)
-    shutil.rmtree(registry.directory(lab), ignore_errors=True)
+    _remove_folder(registry.directory(lab))
     return Removed(lab, processes, bridges, links)
 
 
@@ -60,7 +60,8 @@ def found_labs() -> list[str]:
     """The id of every lab of which anything is left on this machine."""
     marked = {_mark_of(pid) for pid in _processes()}
     named = {owner(entry.name) for entry in Path("/sys/class/net").iterdir()}
-    return sorted(lab for lab in {*registry.known_labs(), *marked, *named, *_marked_bridges().values()} if lab)
+    bridged = (_marked_bridges() or {}).values()
+    return sorted(lab for lab in {*registry.known_labs(), *marked, *named, *bridged} if lab)
 
 
 def marked_processes(lab: str) -> set[int]:
@@ -70,7 +71,7 @@ def marked_processes(lab: str) -> set[int]:
 
 def bridges_of(lab: str) -> list[str]:
     """The lab's bridges in Open vSwitch."""
-    return [bridge for bridge, mark in _marked_bridges().items() if mark == lab]
+    return [bridge for bridge, mark in (_marked_bridges() or {}).items() if mark == lab]
 
 
 def links_of(lab: str) -> list[str]:
@@ -151,25 +152,28 @@ def _mark_of(pid: int) -> str | None:
     return next((mark for mark in marks if is_lab_id(mark)), None)
 
 
-def _marked_bridges() -> dict[str, str]:
-    """Bridge → lab, of all labs."""
+def _marked_bridges() -> dict[str, str] | None:
+    """Bridge → lab, of all labs; None where Open vSwitch is installed, but nobody can ask it."""
     if shutil.which("ovs-vsctl") is None:
         return {}
     command = ["ovs-vsctl", "--timeout=30", "--format=json", "--columns=name,external_ids", "find", "Bridge"]
     try:
         found = query(command)
     except HostError as refusal:
-        # A switch that does not run has nothing that could be removed, and many labs need none.
+        # A switch that does not run may have nothing that could be removed: many labs need none.
         if any(f"database connection failed ({why})" in str(refusal) for why in _NOT_RUNNING):
-            return {}
+            return None
         raise
     # A map is ["map", [[key, value], …]] (RFC 7047, section 5.1).
     rows = [(name, dict(pairs)) for name, (_, pairs) in json.loads(found)["data"]]
     return {name: keys[BRIDGE_KEY] for name, keys in rows if BRIDGE_KEY in keys}
 
 
-def _remove_bridges(lab: str) -> int:
-    bridges = bridges_of(lab)
+def _remove_bridges(lab: str) -> int | None:
+    marked = _marked_bridges()
+    if marked is None:
+        return None
+    bridges = [bridge for bridge, mark in marked.items() if mark == lab]
     if bridges:
         deletions = [word for bridge in bridges for word in ("--", "--if-exists", "del-br", bridge)]
         query(["ovs-vsctl", "--timeout=60", *deletions])
@@ -186,6 +190,12 @@ def _remove_links(lab: str) -> int:
         for link in links:
             _remove_link(link)
     return removed
+
+
+def _remove_folder(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        raise HostError(f"the folder {folder} does not go away")
 
 
 def _remove_link(link: str) -> None:

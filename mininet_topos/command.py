@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from mininet_topos.cleanup import down, found_labs
+from mininet_topos.cleanup import Removed, down, found_labs
 from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
 from mininet_topos.ending import end_in_order, ending_by_fault
@@ -20,7 +20,7 @@ from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
 
-DONE, FAILED, WRONG_INPUT = 0, 1, 2
+DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
 
 _UP_EXAMPLE = """\
 example:
@@ -169,18 +169,21 @@ def _greeting(lab: dict[str, Any], plan: LabPlan) -> str:
 
 def _down(options: argparse.Namespace) -> int:
     require_root()
-    removed = [asdict(down(lab)) for lab in _labs_to_remove(options)]
+    removed = [down(lab) for lab in _labs_to_remove(options)]
     if options.json:
-        sys.stdout.write(json.dumps({"removed": removed}) + "\n")
-        return DONE
-    for lab in removed:
-        sys.stdout.write(
-            "lab {lab} removed: {processes} processes, {bridges} bridges, {links} interfaces\n".format(**lab)
-        )
-    if not removed:
+        sys.stdout.write(json.dumps({"removed": [asdict(lab) for lab in removed]}) + "\n")
+    else:
+        sys.stdout.writelines(f"{_told(lab)}\n" for lab in removed)
+    if not removed and not options.json:
         whose = "on this machine" if options.owner is None else f"of process {options.owner}"
         sys.stdout.write(f"there is no lab {whose}\n")
-    return DONE
+    return PARTLY if any(lab.bridges is None for lab in removed) else DONE
+
+
+def _told(lab: Removed) -> str:
+    bridges = "no bridges, for Open vSwitch does not run" if lab.bridges is None else f"{lab.bridges} bridges"
+    again = f"; start it and `blast lab down {lab.lab}` once more if it had any" if lab.bridges is None else ""
+    return f"lab {lab.lab} removed: {lab.processes} processes, {bridges}, {lab.links} interfaces{again}"
 
 
 def _labs_to_remove(options: argparse.Namespace) -> list[str]:

@@ -49,7 +49,7 @@ def _withdraw(stage: Stage) -> None:
     free = [e for e in stage.client.elements() if e.state == "free"]
     total = len(stage.client.elements())
     stage.tell(f"a second request waited ({reason}) and was withdrawn, then the active one")
-    stage.check("withdrawing gives everything back", len(free) == total, f"{len(free)} of {total} elements free")
+    stage.check("withdrawing frees every element", len(free) == total, f"{len(free)} of {total} elements free")
 
 
 def _refuse(stage: Stage) -> None:

@@ -31,6 +31,7 @@ def answer(vsctl: Path, status: int, out: str = "", error: str = "") -> None:
 def test_a_switch_that_does_not_run_has_none(vsctl: Path, why: str) -> None:
     answer(vsctl, 1, error=f"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed ({why})")
     assert cleanup.bridges_of(LAB) == []
+    assert cleanup._remove_bridges(LAB) is None, "nobody has looked"
 
 
 @pytest.mark.parametrize(

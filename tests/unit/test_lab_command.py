@@ -70,6 +70,28 @@ def test_down_without_id_removes_every_lab(parse, capsys, monkeypatch, as_root):
     assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b222"]
 
 
+def test_down_says_what_it_removed(parse, capsys, monkeypatch, as_root):
+    monkeypatch.setattr(command, "found_labs", lambda: ["b111"])
+    monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
+    options = parse(["lab", "down"])
+    assert options.run(options) == 0
+    assert capsys.readouterr().out == "lab b111 removed: 5 processes, 2 bridges, 9 interfaces\n"
+
+
+def test_down_does_not_say_that_bridges_are_gone_which_nobody_could_look_for(parse, capsys, monkeypatch, as_root):
+    monkeypatch.setattr(command, "found_labs", lambda: ["b111"])
+    monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, None, 9))
+    options = parse(["lab", "down"])
+    assert options.run(options) == 3
+    assert capsys.readouterr().out == (
+        "lab b111 removed: 5 processes, no bridges, for Open vSwitch does not run, 9 interfaces; "
+        "start it and `blast lab down b111` once more if it had any\n"
+    )
+    options = parse(["lab", "down", "--json"])
+    assert options.run(options) == 3
+    assert json.loads(capsys.readouterr().out)["removed"][0]["bridges"] is None
+
+
 def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, monkeypatch, as_root, tmp_path):
     monkeypatch.setattr(registry, "ROOT", tmp_path)
     monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
