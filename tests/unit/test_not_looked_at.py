@@ -1,0 +1,119 @@
+"""What commands say of devices that nobody could look at: the real controller, `blast` itself, no device there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from blast_client import command
+from blast_client.command import main
+from blast_controller.core.events import CircuitsObserved, DeviceDown, RequestSubmitted, TableObserved, WithdrawAsked
+from blast_controller.rpc.access import OPEN_POLICY
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from tests.support.core import key_of, make_fabric, multicast
+from tests.support.memory_controller import serving
+from tests.support.runtime import Running, running
+
+Blast = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def lab() -> Iterator[Running]:
+    """Two racks, a switch and a splitter; whoever is asked what it holds says: nothing."""
+    with running(make_fabric(2, [3])) as lab:
+
+        def read(device: str | int) -> None:
+            seen = CircuitsObserved(device, frozenset()) if isinstance(device, str) else None
+            lab.runtime.post(seen or TableObserved(int(device), frozenset(), 0))
+
+        lab.devices.read = read
+        yield lab
+
+
+@pytest.fixture
+def blast(lab, monkeypatch, capsys) -> Iterator[Blast]:
+    """Run `blast`: status and standard output."""
+    ours = [
+        EntryPoint(name, f"blast_client.{module}:register", command.GROUP)
+        for name, module in (("drain", "operator_commands"), ("fabric", "fabric_commands"))
+    ]
+    monkeypatch.setattr(command, "entry_points", lambda group: ours)
+    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY))
+    with serving(handler) as (_, host, port):
+        monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
+
+        def run(*words: str) -> tuple[int, str]:
+            return main(words), capsys.readouterr().out
+
+        yield run
+
+
+def lose(lab: Running, *devices: str | int) -> None:
+    for device in devices:
+        lab.runtime.post(DeviceDown(device, "connection refused"))
+    lab.settle()
+
+
+@pytest.mark.parametrize("how", [(), ("--dry-run",)])
+def test_reconcile_with_every_device_away(lab, blast, how):
+    lose(lab, "ocs1", 1, 2)
+    status, out = blast("reconcile", *how)
+    assert (status, out.splitlines()) == (
+        1,
+        [
+            "nothing was compared: whether devices hold what they should is not known",
+            "not compared (3):",
+            "  switch:ocs1: away: connection refused",
+            "  tor:0000000000000001: away: connection refused",
+            "  tor:0000000000000002: away: connection refused",
+        ],
+    )
+
+
+def test_reconcile_with_one_device_away(lab, blast):
+    lose(lab, 2)
+    status, out = blast("reconcile")
+    assert (status, out.splitlines()) == (
+        3,
+        [
+            "2 devices compared: what was compared is as it should be",
+            "not compared (1):",
+            "  tor:0000000000000002: away: connection refused",
+        ],
+    )
+    status, out = blast("reconcile", "--json")
+    assert status == 3 and json.loads(out)["compared"] == ["switch:ocs1", "tor:0000000000000001"]
+
+
+def test_reconcile_with_every_device_there(lab, blast):
+    assert blast("reconcile") == (0, "3 devices compared, all there are: nothing to do\n")
+
+
+def test_verify_with_the_switch_away(lab, blast):
+    lose(lab, "ocs1")
+    status, out = blast("fabric", "verify")
+    assert (status, out.splitlines()) == (
+        1,
+        [
+            "nothing was probed: whether the fibres are wired as the configuration says is not known",
+            "not probed (3):",
+            "  port:r1/50: ocs1 is away",
+            "  port:r2/50: ocs1 is away",
+            "  splitter:s1: ocs1 is away",
+        ],
+    )
+
+
+def test_a_drain_with_somebody_waiting_is_not_over(lab, blast):
+    """What waited when it began is served: light would come on in a fabric that was said to be drained."""
+    lose(lab, "ocs1")
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
+    lab.settle()
+    assert blast("drain", "on") == (0, "draining: nothing new is taken, 0 still active, 1 waiting\n")
+    lab.runtime.post(WithdrawAsked(key_of("a")))
+    lab.settle()
+    assert blast("drain", "status") == (0, "drained: nothing new is taken, nothing is active or waiting\n")
