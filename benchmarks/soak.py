@@ -43,6 +43,7 @@ _EXAMPLE = """\
 as root, with nothing else running:
   .venv/bin/python benchmarks/soak.py --minutes 60 --json > soak.json
   .venv/bin/python benchmarks/soak.py --minutes 3 --clients 12 --hostile 5
+  .venv/bin/python benchmarks/soak.py --minutes 3 --hostile 1 --attacks vanish       (what one attack does by itself)
 """
 
 
@@ -116,7 +117,7 @@ def _roster(options: argparse.Namespace) -> Roster:
     """Raises ValueError for what cannot be."""
     if options.minutes < LEAST_MINUTES:
         raise ValueError(f"{options.minutes:g} minutes are too few to say anything: at least {LEAST_MINUTES:g}")
-    return roster(options.clients, options.hostile)
+    return roster(options.clients, options.hostile, options.attacks.split(","))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -129,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=60.0, help="baseline and soak together (60)")
     parser.add_argument("--clients", type=int, default=50, help="in all (50)")
     parser.add_argument("--hostile", type=int, default=5, help="of them (5); 0: nobody forges or throws either")
+    parser.add_argument("--attacks", default=",".join(ATTACKS), metavar="NAME,…", help="what they do, in turn (all)")
     parser.add_argument("--json", action="store_true", help="print JSON, every sample included")
     return parser
 

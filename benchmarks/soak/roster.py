@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -27,7 +27,7 @@ ATTACKS: Mapping[str, str] = {
     "view": "20 calls/s of fabric, explain, listRequests(1000) in turn, and 300 awaitEvent/s that stay, "
     "at most 16,000 on 16 connections",
 }
-"""At the controller; `--hostile N` takes the first N, and begins again behind the last."""
+"""At the controller; N hostile clients take the first N, and begin again behind the last."""
 
 INTRUSIONS: Mapping[str, str] = {
     "forge": "into the group of every transfer that runs, in its session: for each receiver 240 datagrams/s at its "
@@ -53,12 +53,17 @@ class Roster:
         return tuple(INTRUSIONS) if self.attacks else ()
 
 
-def roster(clients: int, hostile: int) -> Roster:
-    """Share `clients` out, `hostile` of them hostile. Raises ValueError where no honest one of each kind is left."""
+def roster(clients: int, hostile: int, attacks: Sequence[str] = tuple(ATTACKS)) -> Roster:
+    """Share `clients` out, `hostile` of them hostile, who take turns with the attacks.
+
+    Raises ValueError for an attack that is none, and where no honest client of each kind is left.
+    """
+    if unknown := [attack for attack in attacks if attack not in ATTACKS]:
+        raise ValueError(f"there is no attack {unknown[0]!r}: name some of {', '.join(ATTACKS)}")
     honest = clients - hostile
     looking_on = max(1, honest // ONE_IN_FIVE_LOOKS_ON)
     applications = honest - looking_on - SENDERS
     if applications < 1 or hostile < 0:
         least = SENDERS + 2
         raise ValueError(f"{clients} clients, {hostile} of them hostile, leave {honest} honest: at least {least} are")
-    return Roster(applications, looking_on, SENDERS, tuple(islice(cycle(ATTACKS), hostile)))
+    return Roster(applications, looking_on, SENDERS, tuple(islice(cycle(attacks), hostile)))

@@ -194,6 +194,9 @@ def test_clients_are_shared_out() -> None:
     assert all_of_them.applications + all_of_them.observers + all_of_them.senders + 5 == 50
     assert roster(20, 7).attacks == (*ATTACKS, *list(ATTACKS)[:2])
     assert roster(4, 0).intrusions == ()
+    assert roster(20, 2, ["view"]).attacks == ("view", "view")
+    with pytest.raises(ValueError, match="no attack 'smile'"):
+        roster(20, 2, ["smile"])
     with pytest.raises(ValueError, match="at least 4"):
         roster(8, 5)
 
