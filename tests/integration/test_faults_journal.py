@@ -98,7 +98,8 @@ def _fill_and_free(bench: FaultBench, filler: Path) -> None:
         asking.join(PATIENCE)
         assert answers and answers[0].key == held_back.key, "the answer leaves when it is durable"
         assert bench.client.await_event(held_back.key, 0, PATIENCE).grant is not None
-        assert bench.grant(refused).receivers == ["r8h1"], "admission is open again"
+        wait_for(lambda: _refusal(bench, refused), lambda code: not code, "admission to be open again")
+        assert bench.grant(refused).receivers == ["r8h1"]
         assert_converged(bench.lab, bench.client)
         for request in (held_back, refused):
             bench.client.finish(request.key)
