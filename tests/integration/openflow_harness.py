@@ -31,7 +31,7 @@ from tests.support.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = "239.77.0.0/16"
-DEADLINE = 30.0
+DEADLINE = 60.0
 FRAMEWORKS = [pytest.param("os-ken", id="os-ken"), pytest.param("ryu", id="ryu", marks=pytest.mark.ryu)]
 
 Event = dict[str, Any]

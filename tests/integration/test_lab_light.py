@@ -88,7 +88,7 @@ def test_when_the_kernel_refuses_all_is_as_before(make_bench):
 
 
 def test_the_planned_rate_arrives_whole_over_a_cascade(make_bench):
-    bench = make_bench(preset("small"))
+    bench = make_bench(preset("small", light_rate_mbps=20))
     path = light_the_tree(bench)
     check, light, _ = carried_whole(bench, path)
     assert set(check.received) == set(path.receivers)
@@ -106,7 +106,7 @@ def test_more_than_the_light_rate_is_refused_with_a_factor(make_bench):
 
 
 def test_light_has_priority_over_a_flood_on_the_receivers_link(make_bench):
-    bench = make_bench(preset("small"))
+    bench = make_bench(preset("small", light_rate_mbps=20))
     path = light_the_tree(bench)
     flood = bench.lab.host("r3h2").popen(["iperf", "-u", "-c", "10.0.2.1", "-b", "95M", "-l", "8900", "-t", "90"])
     time.sleep(0.5)  # the flood finds its rate
