@@ -382,7 +382,7 @@ def test_guesses_sent_at_once_are_tried_one_after_the_other(papers):
         begun = time.monotonic()
         wire.setTimeout(PATIENCE * 1000)
         for _ in range(3):
-            with pytest.raises(Denied):
+            with pytest.raises(ttypes.Denied):
                 thrift.recv_login()
         assert time.monotonic() - begun >= 0.75
 
