@@ -6,16 +6,16 @@ from thrift.Thrift import TException
 
 from blast_api.ttypes import PartState
 from blast_client import ControllerUnreachable
-from soak.places import EVIL_TENANT, OPERATOR
+from soak.places import EVIL_TENANT, OPERATOR, PLAN
 from soak.room import Room
 
 ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
-STAYS = 2
-"""Requests of the hostile tenant that are alive all the time: one that holds light, and one that waits behind it."""
+STAYS = PLAN.optical_ports_per_rack + 1
+"""Requests of the hostile tenant that are alive all the time: those that hold light, and one that waits behind them."""
 
 
 def over(room: Room) -> bool:
-    """Whether it answers, and no more than the two requests that stay are left of the hostile tenant's."""
+    """Whether it answers, and no more than the requests that stay are left of the hostile tenant's."""
     try:
         with room.client(OPERATOR) as operator:
             tenants = [request.tenant for request in operator.list_requests(ALIVE)]

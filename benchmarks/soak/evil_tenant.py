@@ -14,13 +14,14 @@ from thrift.Thrift import TException
 from blast_api.ttypes import Extension, MulticastRequest
 from blast_client import AsyncClient, ControllerUnreachable
 from soak.pacing import ticks
-from soak.places import HOSTILE, hosts_of
+from soak.places import HOSTILE, PLAN, hosts_of
 
 WAITING, VANISH_AFTER_SECONDS, VANISH_EVERY_SECONDS = 500, 2.0, 5.0
 EXTENDS_PER_SECOND = 50
 LOOKS_PER_SECOND, PARKED_PER_SECOND = 20, 300
 PARKED, PARKED_PER_CONNECTION = 16_000, 1000
 PARKED_SECONDS = 600.0
+HELD = PLAN.optical_ports_per_rack
 NEVER = 1 << 40
 """A sequence number that no event of a request ever has."""
 WAIT_SECONDS = 60.0
@@ -35,7 +36,7 @@ Connect = Callable[[], AsyncClient]
 class EvilTenant:
     """All hostile clients of one tenant; `user` and `viewer` make connections with its tokens.
 
-    One request holds the light between its two racks while they are at work, so that all others for it must wait.
+    Requests of its own hold all light between its two racks while they are at work: all others for it must wait.
     """
 
     def __init__(self, user: Connect, viewer: Connect) -> None:
@@ -52,13 +53,14 @@ class EvilTenant:
         return MulticastRequest(key, self._sender, [self._receiver], size)
 
     async def block(self) -> None:
-        """Hold the light, and keep a request that waits behind it; both outlive this process."""
+        """Hold the light, and keep a request that waits behind it; all of them outlive this process."""
         async with self._user() as client:
-            held, waits = self._request("evil-held", BLOCKING_BYTES), self._request("evil-waits")
+            held = [self._request(f"evil-held-{number}", BLOCKING_BYTES) for number in range(HELD)]
+            waits = self._request("evil-waits")
             async for _ in ticks(1 / BLOCK_EVERY_SECONDS):
                 with suppress(TException, ControllerUnreachable):
-                    await client.submit(held)
-                    await client.submit(waits)
+                    for request in (*held, waits):
+                        await client.submit(request)
                     self._waiting = waits.key
                     self._blocked.set()
 

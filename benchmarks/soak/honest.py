@@ -34,7 +34,7 @@ ANSWER_SECONDS = 5.0
 GRANT_SECONDS = 10.0
 HELD_SECONDS = 0.05
 BYTES = 100_000
-FEWEST, MOST = 2, 4
+FEWEST, MOST = 2, 3
 """Hosts of a group, sender included."""
 
 

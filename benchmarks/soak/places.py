@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from blast_controller.rpc.identity import Identity, Role
 from mininet_topos.plan import LabPlan
 
-PLAN = LabPlan(racks=10, hosts_per_rack=2, splitters={4: 3}, light_rate_mbps=40.0, access_rate_mbps=40.0)
+PLAN = LabPlan(
+    racks=10,
+    hosts_per_rack=2,
+    optical_ports_per_rack=2,
+    splitters={4: 6},
+    light_rate_mbps=40.0,
+    access_rate_mbps=40.0,
+)
+"""Light enough for the honest load: near its limit, waiting for light would be all that the times tell of."""
 APPLICATIONS, TRANSFERS, HOSTILE = (1, 2, 3, 4, 5), (6, 7, 8), (9, 10)
 """Numbers of racks."""
 

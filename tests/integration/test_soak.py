@@ -33,8 +33,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOAK = [sys.executable, str(BENCHMARKS / "soak.py")]
-UNUSED = (9, 10)
-"""Input and output of the optical switch at the racks of the hostile tenant, which is not there."""
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -106,14 +104,23 @@ def test_a_leaked_flow_is_found(room: Room) -> None:
 
 
 def test_a_leaked_cross_connect_is_found(room: Room) -> None:
-    tl1(room.lab, "connect", UNUSED)
+    unused = unused_circuit()
+    tl1(room.lab, "connect", unused)
     try:
         assert differences_now(room) == [
-            "the optical switch has the cross-connect 9-10, and the journal does not",
+            "the optical switch has the cross-connect {}-{}, and the journal does not".format(*unused)
         ]
     finally:
-        tl1(room.lab, "disconnect", UNUSED)
+        tl1(room.lab, "disconnect", unused)
     assert found(room) == []
+
+
+def unused_circuit() -> tuple[int, int]:
+    """Between the racks of the hostile tenant, which is not there."""
+    from soak.places import HOSTILE, PLAN
+
+    transmits, receives = (PLAN.rack_plans[rack - 1].optical_ports[0].ocs for rack in HOSTILE)
+    return transmits, receives
 
 
 def test_a_row_of_the_journal_without_devices_is_found(room: Room) -> None:
