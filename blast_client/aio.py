@@ -124,7 +124,7 @@ class AsyncClient:
         """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
 
         After `NotYet` it goes on waiting until this client is closed, or asks again. When the call is cancelled it is
-        withdrawn, within two seconds; where that fails, the exception has a note that says so, and the log a warning.
+        withdrawn, within three seconds; where that fails, the exception has a note that says so, and the log a warning.
         """
         try:
             return await self._wait("request", (request,), timeout)

@@ -125,7 +125,7 @@ class Client:
         """Ask for a multicast and wait for its first grant, at most `timeout` seconds (then `NotYet`).
 
         After `NotYet` it goes on waiting until this client is closed, or asks again. Interrupted by Ctrl-C (or whatever
-        is no Exception) it is withdrawn, within two seconds; where that fails the exception has a note that says so.
+        is no Exception) it is withdrawn, within three seconds; where that fails the exception has a note that says so.
         """
         self._asked = False
         try:
@@ -141,7 +141,7 @@ class Client:
 
         Entering raises what `request` raises, and then nothing is left waiting. After the block the transfer is
         finished (raises `Ended` where the light had gone before); after an exception, Ctrl-C too, the request is
-        withdrawn, within two seconds: where that fails, the exception has a note that says so.
+        withdrawn, within three seconds: where that fails, the exception has a note that says so.
         """
         return Granted(self, request, timeout)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from blast_client.aio import AsyncClient
     from blast_client.client import Client
 
-SECONDS = 2.0
+SECONDS = 3.0
 """How long giving back may take; then the request is left to the controller, which ends it by lease or patience."""
 
 NEVER_MADE = (Rejected, KeyReused, Unsupported, Denied, NotLeader, Ended, WrongArgument)

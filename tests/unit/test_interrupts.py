@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +100,8 @@ def test_a_request_that_could_not_be_withdrawn_is_told(controller):
         waits(controller)
         # Frozen, it does not notice that its controller goes before it is interrupted.
         os.kill(process.pid, signal.SIGSTOP)
+        stat = Path(f"/proc/{process.pid}/stat")
+        eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it to stand still")
         controller.server.stop()
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGCONT)
