@@ -123,7 +123,8 @@ def _drain(arguments: argparse.Namespace) -> int:
 
 @_telling
 def _resume(arguments: argparse.Namespace) -> int:
-    with connect(arguments) as client:
+    unknown = "whether the controller decides again, `blast status` tells"
+    with connect(arguments) as client, telling_when_interrupted(unknown):
         client.resume()
         fabric = client.fabric()
     return _print(arguments, fabric, "\n".join([*(fabric.warnings or ()), "the controller decides again"]))

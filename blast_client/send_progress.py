@@ -86,7 +86,7 @@ class _Bar:
         if refused:
             sys.stderr.write(f"blast: no light: {refused}\n")
         for name, reason in unreachable.items():
-            sys.stderr.write(f"blast: {name} has nothing: {reason}\n")
+            sys.stderr.write(f"blast: {name} does not have it: {reason}\n")
         for result in results:
             for outcome in result.receivers:
                 _tell(outcome)
@@ -96,7 +96,7 @@ class _Bar:
 
 def _tell(outcome: ReceiverOutcome) -> None:
     if not outcome.complete:
-        sys.stderr.write(f"blast: {outcome.name} has nothing: {outcome.reason}\n")
+        sys.stderr.write(f"blast: {outcome.name} does not have it: {outcome.reason}\n")
         return
     if outcome.demoted:
         sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from mininet_topos.errors import HostError
 
+_INTERRUPTED = "Dump was interrupted and may be inconsistent."
+"""What `ip` and `tc` say when interfaces come or go while they list them, be it only to know their names."""
+_LOOKS = 100
+
 
 def batch(tool: str, lines: Iterable[str], namespace_pid: int | None = None) -> None:
     """Run `ip` or `tc` once on all `lines`, in the network namespace of a process (None: the caller's own).
@@ -29,16 +33,23 @@ def run(command: Sequence[str], stdin: str = "", namespace_pid: int | None = Non
 
 
 def query(command: Sequence[str], stdin: str = "", namespace_pid: int | None = None) -> str:
-    """What a command prints, without the white space around it. Raises `HostError` when it fails or complains."""
+    """What a command prints, without the white space around it. Raises `HostError` when it fails or complains.
+
+    A look during which interfaces came or went is repeated; what is told to do something on `stdin` has done it.
+    """
     enter = [] if namespace_pid is None else ["mnexec", "-a", str(namespace_pid)]
-    try:
-        done = subprocess.run([*enter, *command], input=stdin, capture_output=True, text=True, check=False)
-    except FileNotFoundError as missing:
-        raise HostError(f"the command {missing.filename!r} is not installed") from None
-    if done.returncode or done.stderr.strip():
-        said = (done.stderr + done.stdout).strip()
-        raise HostError(f"{command[0]} said: {said or f'exit status {done.returncode}'}")
-    return done.stdout.strip()
+    for _ in range(_LOOKS):
+        try:
+            done = subprocess.run([*enter, *command], input=stdin, capture_output=True, text=True, check=False)
+        except FileNotFoundError as missing:
+            raise HostError(f"the command {missing.filename!r} is not installed") from None
+        complaints = [line for line in done.stderr.splitlines() if line.strip() not in ("", _INTERRUPTED)]
+        if done.returncode or complaints:
+            said = "\n".join([*complaints, done.stdout]).strip()
+            raise HostError(f"{command[0]} said: {said or f'exit status {done.returncode}'}")
+        if stdin or _INTERRUPTED not in done.stderr:
+            return done.stdout.strip()
+    raise HostError(f"{command[0]} was interrupted {_LOOKS} times: interfaces of this machine come and go all the time")
 
 
 def require_root() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ import pytest
 from blast_client import Client
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
+from mininet_topos.netdev import query
 from mininet_topos.plan import LabPlan
 from tests.support.waiting import eventually
 
@@ -103,10 +103,8 @@ class AccessLink:
         """As the kernel counts it now."""
         rack, number = host.removeprefix("r").split("h")
         interface = stage.lab.names.access_at_tor(int(rack), int(number))
-        shown = subprocess.run(
-            ["tc", "-json", "-statistics", "qdisc", "show", "dev", interface], capture_output=True, check=True
-        )
-        queues = {found["handle"]: Queue(found["bytes"], found["drops"]) for found in json.loads(shown.stdout)}
+        shown = query(["tc", "-json", "-statistics", "qdisc", "show", "dev", interface])
+        queues = {found["handle"]: Queue(found["bytes"], found["drops"]) for found in json.loads(shown)}
         return cls(queues["2:"], queues["3:"])
 
 
