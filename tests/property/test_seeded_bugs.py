@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,22 +17,26 @@ EPISODES = 300
 """Of 60 steps each; without a bug, these and all later ones pass."""
 
 
-def first_failure() -> Exception | None:
+LOOKS_AT_DEVICES = {"i2_marks_are_journalled", "i3_converges", "i6_who_stays_is_served", "nothing_is_left_on_devices"}
+
+
+def failures() -> Iterator[Exception]:
     for seed in range(EPISODES):
         try:
             episode(seed, Counter())
         except (AssertionError, CoreError, StoreFault) as error:
-            return error
-    return None
+            yield error
+
+
+def found_on_devices(error: Exception) -> bool:
+    return any(frame.name in LOOKS_AT_DEVICES for frame in traceback.extract_tb(error.__traceback__))
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leak must be found where it is, on devices, whatever else shows it first."""
     BUGS[name](monkeypatch)
-    error = first_failure()
-    assert error is not None, f"the machine has not noticed: {BUGS[name].__doc__}"
-    if name in LEAKS:
-        frames = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
-        looks_at_devices = {"i2_marks_are_journalled", "i3_converges", "i6_who_stays_is_served"}
-        assert frames & {*looks_at_devices, "nothing_is_left_on_devices"}, frames
+    assert any(name not in LEAKS or found_on_devices(error) for error in failures()), (
+        f"the machine has not noticed: {BUGS[name].__doc__}"
+    )
