@@ -19,6 +19,7 @@ SUMMARIES = {
     "reconcile": "compare what devices hold with what they should, and repair it",
     "release": "put a quarantined element back into use",
     "request": "ask for a multicast and wait for its grant",
+    "resume": "let a controller that is holding decide again",
     "send": "bring a file or a stream to many hosts",
     "sim": "simulate multicasts at full size",
     "status": "show one request, or all that the controller knows",
