@@ -10,9 +10,9 @@ _MOST_BEHIND = 1.0
 
 
 async def ticks(per_second: float) -> AsyncIterator[None]:
-    """So many a second, for ever. Who was held up for more than a second does not catch up."""
+    """So many a second, for ever, from now on. Who was held up for more than a second does not catch up."""
     due = time.monotonic()
     while True:
-        due = max(due + 1 / per_second, time.monotonic() - _MOST_BEHIND)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         yield
+        due = max(due + 1 / per_second, time.monotonic() - _MOST_BEHIND)
