@@ -255,7 +255,7 @@ async def test_a_cancelled_request_is_withdrawn_and_other_calls_go_on(controller
         await eventually_async(lambda: {"k", "other"} <= controller.requests.keys(), "the requests to be there")
         for _ in range(times):
             task.cancel()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the task hears of it
         with pytest.raises(asyncio.CancelledError):
             await task
         await eventually_async(lambda: controller.state() is PartState.WITHDRAWN, "the withdrawal")

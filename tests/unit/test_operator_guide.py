@@ -16,7 +16,7 @@ from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "operator.md").read_text()
-NAMED_ONLY = {"blast quarantine", "blast release", "blast element quarantine", "blast element release"}
+NAMED_ONLY = {"blast request", "blast quarantine", "blast release", "blast element quarantine", "blast element release"}
 """Commands that a sentence names without their operands."""
 QUOTED = re.findall(r"`([^`\n]+)`", GUIDE)
 BLOCKS = [line for block in re.findall(r"```\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]

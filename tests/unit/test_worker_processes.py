@@ -44,7 +44,7 @@ def never(folder: str) -> None:
     """Begin, say so, and come to no end; a worker that heard Ctrl-C would leave a trace."""
     (Path(folder) / str(os.getpid())).touch()
     while True:
-        time.sleep(60)
+        time.sleep(60)  # it is at work, and looks at nothing
 
 
 def test_every_item_has_its_result():
