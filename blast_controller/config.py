@@ -340,10 +340,6 @@ def _check_consistency(config: Config) -> None:
     _unique("static tree", (t.name for t in config.static_tree))
     _check_static_ends(config)
     _check_switch_ports(config)
-    if config.controller.lease_maximum_ms < config.controller.lease_minimum_ms:
-        raise ConfigError("controller.lease_maximum_ms is less than controller.lease_minimum_ms: no lease could last.")
-    if (config.controller.least_rate_gbps or 0) > config.fabric.light_rate_gbps:
-        raise ConfigError("controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused.")
     listens = config.controller
     fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
     fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)

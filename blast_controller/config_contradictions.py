@@ -34,6 +34,16 @@ def _grace_beyond_memory(config: Config) -> Iterator[str]:
         )
 
 
+def _lease_at_most_below_at_least(config: Config) -> Iterator[str]:
+    if config.controller.lease_maximum_ms < config.controller.lease_minimum_ms:
+        yield "controller.lease_maximum_ms is less than controller.lease_minimum_ms: no lease could last."
+
+
+def _least_rate_beyond_the_line(config: Config) -> Iterator[str]:
+    if (config.controller.least_rate_gbps or 0) > config.fabric.light_rate_gbps:
+        yield "controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused."
+
+
 def _one_address_twice(config: Config) -> Iterator[str]:
     listens = config.controller
     if listens.thrift == listens.openflow and not listens.thrift.endswith(":0"):
@@ -86,6 +96,8 @@ def _one_device_twice(config: Config) -> Iterator[str]:
 CONTRADICTIONS: tuple[Faults, ...] = (
     _warm_beyond_memory,
     _grace_beyond_memory,
+    _lease_at_most_below_at_least,
+    _least_rate_beyond_the_line,
     _one_address_twice,
     _journal_in_memory_and_in_a_file,
     _loop_leaf_of_directional_ports,
