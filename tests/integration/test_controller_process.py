@@ -234,7 +234,7 @@ def test_draining_is_asked_about_without_being_changed(manager):
         command = [BLAST, "drain", what, "--controller", thrift, "--json"]
         return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout)
 
-    assert drain("status") == {"draining": False, "active": 0}
+    assert drain("status") == {"draining": False, "active": 0, "pending": 0}
     assert drain("on")["draining"] is True
     assert drain("status")["draining"] is True
     assert drain("off")["draining"] is False
