@@ -33,13 +33,14 @@ from blast_controller.core.requests import MulticastRequest as CoreRequest
 from blast_controller.core.settings import CoreSettings, TenantLimits
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.convert import PageQuery, to_extension, to_page_query, to_request
+from blast_controller.rpc.convert import to_extension, to_request
 from blast_controller.rpc.dispatch import Deferred, Reply, answer
 from blast_controller.rpc.errors import CallRefused, ClientFault, HandlerFault, MalformedMessage
 from blast_controller.rpc.frames import FrameDecoder, encode_frame
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.rpc.pages import PageQuery, to_page_query
 from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime
 from tests.support.fuzzing import Decoder, fuzz, inputs

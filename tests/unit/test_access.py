@@ -21,7 +21,6 @@ from blast_controller.rpc.access import (
     name_request,
     refusal,
 )
-from blast_controller.rpc.certificates import certificate_names
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.dispatch import answer
 from blast_controller.rpc.gate import LONGEST_REST, Gate
@@ -29,6 +28,7 @@ from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
+from blast_controller.tls import certificate_names
 
 METHODS = ServiceCodec(BlastOperator).methods
 CHANGING = {"submit", "request", "extend", "finish", "withdraw"}
