@@ -10,7 +10,7 @@ all hosts take, of which a machine for each host would see its own. As root, wit
     .venv/bin/python benchmarks/digest_cost.py --before ../before              # ten pairs each, about 20 minutes
     .venv/bin/python benchmarks/digest_cost.py --before ../before --cells unshaped:1 --repeats 3
 
-Exit status 1 if a bar is missed.
+A bar that is missed is told; no time decides the exit status.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _secret(folder: Path) -> Path:
 
 
 def main() -> bool:
-    """Measure and print; whether every bar was kept."""
+    """Measure and print."""
     args = _arguments()
     digest = _digest_seconds(args.megabytes * 1_000_000)
     rows = [_row(name, receivers, _pairs(args, name, receivers), digest) for name, receivers in args.cells]
@@ -101,7 +101,7 @@ def main() -> bool:
         print(machine.describe())
         print(f"by light, {args.megabytes} MB, {args.repeats} pairs, medians (min-max)")
         print("\n".join(map(_line, rows)))
-    return all(row["kept"] for row in rows)
+    return True
 
 
 def _pairs(args: argparse.Namespace, name: str, receivers: int) -> list[tuple[float, float]]:
