@@ -13,7 +13,7 @@ from blast_transport.session import light_carrier
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
-from tests.support.transport_hosts import BreakingLight, FaultyLight, agents, light, sender_to, sending
+from tests.support.transport_hosts import PATIENT, BreakingLight, FaultyLight, agents, light, sender_to, sending
 from tests.support.waiting import eventually
 
 SIZE = 4 << 20
@@ -82,7 +82,7 @@ def test_whoever_wants_light_alone_hears_why_there_is_none(
 
 def test_a_stream_goes_on_as_well(tmp_path: Path, file: Path, breaking: Callable[[int], None]) -> None:
     breaking(SUPER_PACKETS // 3)
-    with agents(tmp_path, 3, open_group=FaultyLight(0.02)) as there, sender_to(there) as sender:
+    with agents(tmp_path, 3, open_group=FaultyLight(0.02)) as there, sender_to(there, PATIENT) as sender:
         with file.open("rb") as opened, StreamSource(opened.fileno(), 2 << 20) as source:
             result = sender.transmit(source, Route(light(100e6), Chain()), Destination("stream"))
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]

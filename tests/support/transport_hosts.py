@@ -43,6 +43,7 @@ from blast_transport.session.receiver_session import GroupOpener, Surroundings
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.session.timings import SenderTimings
 from blast_transport.store.file_target import FileRules
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
@@ -279,6 +280,10 @@ def receiver_process(directory: Path, port: int = 0) -> Iterator[Process]:
         finally:
             process.send_signal(signal.SIGCONT)
             process.kill()
+
+
+PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stall=30, freeze=30, hold_up=30, late=30))
+"""Nobody is left behind, however busy the machine is: of a stream nothing is kept for who is."""
 
 
 def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | None = None) -> Sender:
