@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -15,14 +16,13 @@ import pytest
 
 from blast_transport.report import Progress
 from blast_transport.session.route import Chain, GiveUp, Light, Packets, Route, Way
-from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.session.settings import Destination
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
 from blast_transport.wire.messages import COMMAND, FILE, MEMORY
 from tests.support.transport_hosts import (
-    LOOPBACK,
-    MTU,
     PATIENCE,
+    PATIENT,
     Agent,
     FaultyLight,
     agent,
@@ -96,7 +96,7 @@ def test_the_way_changes_in_mid_transfer(
 
 def test_light_comes_while_a_pipeline_is_at_work(tmp_path: Path, content: bytes) -> None:
     """Slowed down by the source, so that it is still at work."""
-    with agents(tmp_path, 3) as there, sender_to(there) as sender:
+    with agents(tmp_path, 3) as there, sender_to(there, PATIENT) as sender:
         reader, writer = os.pipe()
         route = Route(Chain())
         half = threading.Event()
@@ -250,7 +250,7 @@ def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str,
     """Through a ring that holds a sixth of it."""
     ways: dict[str, Callable[[], Way]] = {"light": light, "pipeline": Chain, "packets": Packets}
     name = "collect" if kind == COMMAND else "stream"
-    with agents(tmp_path, 3, commands=COLLECT) as there, sender_to(there) as sender:
+    with agents(tmp_path, 3, commands=COLLECT) as there, sender_to(there, PATIENT) as sender:
         for stream in (content, content[:1000], b""):
             with produced(stream) as source:
                 result = sender.transmit(source, Route(ways[carrier]()), Destination(name, kind))
@@ -263,7 +263,7 @@ def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str,
 def test_a_slow_producer_is_carried(tmp_path: Path, content: bytes, carrier: str) -> None:
     ways: dict[str, Callable[[], Way]] = {"light": light, "pipeline": Chain, "packets": Packets}
     reports: list[Progress] = []
-    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+    with agents(tmp_path, 2) as there, sender_to(there, PATIENT) as sender:
         with produced(content[: 1 << 20], piece=1 << 17, pause=0.05) as source:
             result = sender.transmit(source, Route(ways[carrier]()), Destination("stream"), reports.append)
         assert result.complete == 2
@@ -273,7 +273,7 @@ def test_a_slow_producer_is_carried(tmp_path: Path, content: bytes, carrier: str
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_lossy_stream_into_commands(tmp_path: Path, content: bytes, sealed: bool) -> None:
-    settings = SenderSettings(LOOPBACK, MTU, sealed=sealed)
+    settings = replace(PATIENT, sealed=sealed)
     with (
         agents(tmp_path, 3, commands=COLLECT, open_group=FaultyLight(0.01, 0.01, 0.0005)) as there,
         sender_to(there, settings) as sender,
