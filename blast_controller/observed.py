@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -15,9 +16,9 @@ from blast_controller.waiting import WaitingRoom
 class ToldWaitingRoom(WaitingRoom):
     """Tells the log whatever it tells those who wait: what has left the core and is in force."""
 
-    def notify(self, topic: Hashable, event: Any) -> None:
-        """Answer everyone who wants this event."""
-        super().notify(topic, event)
+    def notify(self, topic: Hashable, event: Any, number: float = math.inf) -> None:
+        """Call everyone who wants this event."""
+        super().notify(topic, event, number)
         match topic, event:
             case (str(tenant), str(key)), RequestEvent():
                 tell(request_line((tenant, key), event))

@@ -5,6 +5,7 @@ commands to the devices and to whoever waits.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -253,7 +254,8 @@ class Runtime:
             case ReadDevice(int() as datapath) if self._forwarding:
                 self._forwarding.read(datapath)
             case Publish():
-                self.waiting.notify(command.request, command.event)
+                number = math.inf if command.last else command.event.sequence
+                self.waiting.notify(command.request, command.event, number)
             case SendProbe() if self._forwarding:
                 self._forwarding.probe(command.datapath, command.port, command.payload)
             case Optimise() if self.optimiser:

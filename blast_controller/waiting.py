@@ -5,13 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 import queue
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from blast_controller.audience import Audience
 from blast_controller.core.errors import Rejected, RequestError
 from blast_controller.faults import logged
 
@@ -41,6 +42,7 @@ class Seat:
 class Wait:
     """What a caller waits for: the first event that is `wanted`. It gets what `answer` makes of that, or `too_late`.
 
+    Where events of a topic are numbered from 1, none up to `after` is wanted, and `wanted` is not asked about them.
     Without a seat it takes no place.
     """
 
@@ -48,12 +50,14 @@ class Wait:
     answer: Callable[[Any], Any]
     too_late: Callable[[], RequestError]
     seat: Seat | None = None
+    after: int = 0
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
     topic: Hashable
     wait: Wait
+    present: bool = True
     future: Future[Any] = field(default_factory=Future)
 
 
@@ -66,7 +70,7 @@ class WaitingRoom:
 
     def __init__(self, places: Places | None = None) -> None:
         self.places = places or Places()
-        self._waiters: dict[Hashable, dict[_Waiter, None]] = {}
+        self._audiences: defaultdict[Hashable, Audience[_Waiter]] = defaultdict(Audience)
         self._called: deque[tuple[_Waiter, Callable[[], Any]]] = deque()
         self._deadlines: list[tuple[float, int, _Waiter]] = []
         self._count = 0
@@ -79,7 +83,7 @@ class WaitingRoom:
         """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
         self._take_place(wait.seat)
         waiter = _Waiter(topic, wait)
-        self._waiters.setdefault(topic, {})[waiter] = None
+        self._audiences[topic].add(waiter, wait.after)
         self._count += 1
         self._present += 1
         if deadline < math.inf:
@@ -87,9 +91,13 @@ class WaitingRoom:
         waiter.future.add_done_callback(lambda done: self._gone.put(waiter) if done.cancelled() else None)
         return waiter.future
 
-    def notify(self, topic: Hashable, event: Any) -> None:
-        """Call everyone who wants this event; `serve` answers them."""
-        for waiter in list(self._waiters.get(topic, ())):
+    def notify(self, topic: Hashable, event: Any, number: float = math.inf) -> None:
+        """Call everyone who wants this event; `serve` answers them.
+
+        `number` is infinite for the last event of a topic, too: it concerns those as well who wait for a later one.
+        """
+        audience = self._audiences.get(topic)
+        for waiter in audience.reached_by(number) if audience else ():
             if not waiter.future.cancelled() and waiter.wait.wanted(event):
                 self._call(waiter, partial(waiter.wait.answer, event))
 
@@ -113,7 +121,7 @@ class WaitingRoom:
 
     def _next_expiry(self) -> float | None:
         self._see_off()
-        while self._deadlines and not self._waits(self._deadlines[0][2]):
+        while self._deadlines and not self._deadlines[0][2].present:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
@@ -159,20 +167,19 @@ class WaitingRoom:
         while not self._gone.empty():
             self._leave(self._gone.get())
         if len(self._deadlines) > 2 * self._present + 16:
-            self._deadlines = [entry for entry in self._deadlines if self._waits(entry[2])]
+            self._deadlines = [entry for entry in self._deadlines if entry[2].present]
             heapq.heapify(self._deadlines)
 
-    def _waits(self, waiter: _Waiter) -> bool:
-        return waiter in self._waiters.get(waiter.topic, ())
-
     def _leave(self, waiter: _Waiter) -> None:
-        waiters = self._waiters.get(waiter.topic, {})
-        if waiter in waiters:
-            del waiters[waiter]
-            self._present -= 1
-            self._give_place_back(waiter.wait.seat)
-        if not waiters:
-            self._waiters.pop(waiter.topic, None)
+        if not waiter.present:
+            return
+        waiter.present = False
+        audience = self._audiences[waiter.topic]
+        audience.remove(waiter, waiter.wait.after)
+        if not audience:
+            del self._audiences[waiter.topic]
+        self._present -= 1
+        self._give_place_back(waiter.wait.seat)
 
 
 def _too_many(what: str) -> Rejected:

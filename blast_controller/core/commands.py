@@ -79,10 +79,11 @@ class SetForwarding:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Tell whoever waits for this request."""
+    """Tell whoever waits for this request; `last`: nothing more will happen to it."""
 
     request: RequestKey
     event: RequestEvent
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

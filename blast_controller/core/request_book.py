@@ -144,7 +144,7 @@ class RequestBook:
         event = RequestEvent(request.told + 1, kind, part.index, **more)
         self.log.append(request, event)
         self.touched[request.current.id] = kind.value
-        self._outbox.publish(Publish(request.current.id, event))
+        self._outbox.publish(Publish(request.current.id, event, last=request.state.final))
 
     def lease(self, request: Request, part: Part, end: float) -> None:
         """Let an active part's lease end at `end`."""

@@ -167,13 +167,14 @@ class BlastHandler:
                 found.current.id,
                 timeout,
                 Wait(
-                    # Whoever asks for what has not happened yet hears of the end; thousands may, at every event.
+                    # Whoever asks for what will never happen hears of the end.
                     wanted=lambda event: (
                         event.sequence > after or (event.kind is EventKind.ENDED and found.state.final)
                     ),
                     answer=lambda event: _event_or_end(found, event, after),
                     too_late=lambda: _not_yet(Turn(self._runtime), found),
                     seat=seat,
+                    after=after,
                 ),
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from concurrent.futures import Future
 
@@ -62,5 +63,5 @@ class DirectRuntime:
                     self.world.work(name)
 
     def _tell(self, publish: Publish) -> None:
-        self.waiting.notify(publish.request, publish.event)
+        self.waiting.notify(publish.request, publish.event, math.inf if publish.last else publish.event.sequence)
         self.waiting.serve()

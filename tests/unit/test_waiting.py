@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from blast_controller.core.errors import NotYet, RequestEnded
@@ -83,3 +85,30 @@ def test_an_event_without_waiters_is_nothing():
     room = WaitingRoom()
     told(room, KEY, GRANTED)
     assert room.next_deadline() is None
+
+
+def test_an_event_asks_none_of_those_for_whom_it_is_too_early():
+    room, asked = WaitingRoom(), []
+
+    def wanted(event):
+        asked.append(event.sequence)
+        return event.sequence > 1
+
+    far = [room.park(KEY, 10.0, Wait(wanted, lambda event: event.sequence, None, after=after)) for after in range(1, 9)]
+    near = park(room)
+    room.notify(KEY, GRANTED, GRANTED.sequence)
+    room.serve()
+    assert near.done()
+    assert asked == []
+    room.notify(KEY, ENDED, ENDED.sequence)
+    room.serve()
+    assert asked == [2]
+    assert [future.done() for future in far] == [True] + 7 * [False]
+
+
+def test_the_last_event_is_for_those_too_who_wait_for_a_later_one():
+    room = WaitingRoom()
+    waits = room.park(KEY, 10.0, Wait(lambda event: True, lambda event: event.kind, None, after=1 << 40))
+    room.notify(KEY, ENDED, math.inf)
+    room.serve()
+    assert waits.result(0) is EventKind.ENDED
