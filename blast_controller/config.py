@@ -67,6 +67,7 @@ class ControllerSection(Section):
     openflow_trusts_network: bool = False
     workers: Annotated[int, Field(ge=1, le=64)] = 4
     remember_ended_ms: Milliseconds = 3_600_000
+    remember_at_most: Number = 20_000
     client_grace_ms: Milliseconds = 2_000
     lease_factor: Annotated[float, Field(ge=1)] = 2.0
     lease_minimum_ms: Milliseconds = 10_000
@@ -262,6 +263,7 @@ class Config(Section):
             keep_warm=self.controller.keep_warm_ms / 1000,
             orphan_grace=self.controller.client_grace_ms / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
+            most_ended=self.controller.remember_at_most,
             reconcile_every=None if every is None else every / 1000,
             tenants={tenant.name: tenant.limits() for tenant in self.tenant},
         )

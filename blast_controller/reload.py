@@ -22,6 +22,7 @@ from blast_controller.config import Config, ConfigError, parse_file, read
 AT_ONCE = frozenset(
     {
         "controller.remember_ended_ms",
+        "controller.remember_at_most",
         "controller.client_grace_ms",
         "controller.lease_factor",
         "controller.lease_minimum_ms",

@@ -28,6 +28,9 @@ from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.timers import Retry
 
+MOST_FORGOTTEN = 32
+"""Requests forgotten at once where the operator has lowered how many may be known."""
+
 
 class Lifecycle:
     """Acts on outcomes of reservations."""
@@ -73,6 +76,17 @@ class Lifecycle:
         self._state.book.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
         if request.state.final:
             self._state.book.remember(request, now)
+            self._forget_surplus()
+
+    def _forget_surplus(self) -> None:
+        """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
+        book, most = self._state.book, self._state.settings.most_ended
+        with_hardware = {reservation.request for reservation in self._state.reservations.live.values()}
+        for _ in range(min(len(book.ended) - most, MOST_FORGOTTEN)):
+            oldest = (key for key in book.ended.oldest_of_fullest() if key not in with_hardware)
+            if (key := next(oldest, None)) is None:
+                return
+            book.forget(key)
 
     def _keep_warm(self, reservation: Reservation, request: Request, part: Part, now: float) -> None:
         """Leave the light on for a while, for whoever needs any of it."""

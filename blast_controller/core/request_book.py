@@ -8,6 +8,7 @@ from typing import Any
 from algorithms.scheduling.job import MOST_PARTS
 from blast_controller.core import part_states
 from blast_controller.core.commands import Publish
+from blast_controller.core.ended_requests import EndedRequests
 from blast_controller.core.errors import RequestEnded, UnknownRequest
 from blast_controller.core.event_log import EventLog
 from blast_controller.core.outbox import Outbox
@@ -34,6 +35,7 @@ class RequestBook:
         self.touched: dict[RequestKey, str] = {}
         self.decision_due = False
         self.log = EventLog(settings.most_events)
+        self.ended = EndedRequests()
         self._pending_of: Counter[str] = Counter()
 
     def get(self, key: RequestKey) -> Request:
@@ -160,6 +162,7 @@ class RequestBook:
         """A request has ended; it is known for a while yet."""
         request.ended_at = now
         name = request.current.id
+        self.ended.add(name)
         self._timers.drop(PatienceEnd(name))
         self._timers.drop(GraceEnd(name))
         for part in request.parts:
@@ -168,6 +171,8 @@ class RequestBook:
 
     def forget(self, key: RequestKey) -> None:
         """A request need not be known any longer."""
+        self.ended.discard(key)
+        self._timers.drop(MemoryEnd(key))
         self.log.forget(self.requests.pop(key))
         self.touched[key] = "forgotten"
 

@@ -34,8 +34,8 @@ class CoreSettings:
     `flap_tolerance`;
     a fibre is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
     `keep_warm` if nobody needs a piece of it (0: is taken down at once); `optimise` is how long the optimiser may think
-    about a decision (0: it is not asked); of a request the latest `most_events` events are kept; a
-    tenant of which nothing else is said may have `most_pending` parts that wait."""
+    about a decision (0: it is not asked); of a request the latest `most_events` events are kept, and of ended requests
+    `most_ended` are known; a tenant of which nothing else is said may have `most_pending` parts that wait."""
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
@@ -51,6 +51,7 @@ class CoreSettings:
     remember_ended: float = 3600.0
     retry_after: float = 1.0
     most_requests: int = 100_000
+    most_ended: int = 20_000
     most_events: int = 64
     reconcile_every: float | None = None
     link_wait: float = 5.0

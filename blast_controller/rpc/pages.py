@@ -12,6 +12,8 @@ from blast_controller.rpc import convert
 from blast_controller.rpc.convert import state_number
 
 LARGEST_PAGE = 1000
+MOST_ON_A_PAGE = 250
+"""Requests, though a client may ask for more: nobody else is answered while they are described and encoded."""
 MOST_HOSTS_ON_A_PAGE = 3700
 """A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
 MOST_WAITING_ON_A_PAGE = 64
@@ -46,9 +48,9 @@ def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
     """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
     own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
     found: list[ttypes.RequestStatus] = []
-    hosts = waiting = 0
+    hosts, waiting, most = 0, 0, min(query.limit, MOST_ON_A_PAGE)
     for position, request in islice(enumerate(own), query.after, None):
-        full = len(found) == query.limit or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
+        full = len(found) == most or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
         if full or position - query.after >= MOST_LOOKED_AT:
             return ttypes.RequestPage(found, str(position))
         if request.state in query.states:

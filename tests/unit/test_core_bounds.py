@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from blast_controller.core.events import (
     ExtensionAsked,
     FinishAsked,
     RequestSubmitted,
+    SettingsChanged,
     Tick,
     WithdrawAsked,
 )
@@ -22,7 +24,7 @@ from blast_controller.core.part_states import PartState
 from blast_controller.core.quota import Quota
 from blast_controller.core.records import Record
 from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.settings import CoreSettings, TenantLimits
 from blast_controller.core.timers import LeaseEnd, MemoryEnd, Retry, Timers
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.sqlite import SqliteStore
@@ -297,3 +299,67 @@ def test_clients_that_vanish_together_are_one_event(world):
     later(world, 2.0)
     assert {world.core.request(key_of(key)).state for key in keys} == {PartState.WITHDRAWN}
     assert world.core.request(key_of("a")).state is PartState.ACTIVE
+
+
+# ----------------------------------------------------------------------------------------- ended requests
+
+
+def ended(world, tenant, count):
+    """So many requests of a tenant that are given up at once; their names."""
+    first = len(world.core.requests)
+    names = [(tenant, f"{tenant}-{first + number}") for number in range(count)]
+    for name in names:
+        world.handle(RequestSubmitted(replace(multicast(name[1], "r1h1", GROUP), tenant=tenant)))
+        world.handle(WithdrawAsked(name))
+    return names
+
+
+def dark_world(settings):
+    """All light is taken, so that whoever asks for it gets no hardware."""
+    world = ready_world(FABRIC, settings)
+    world.granted(multicast("a", "r1h1", GROUP))
+    return world
+
+
+def known(world, names):
+    return [name for name in names if name in world.core.requests]
+
+
+def test_of_ended_requests_the_tenant_with_most_loses_its_oldest():
+    world = dark_world(CoreSettings(most_ended=10))
+    few = ended(world, "few", 3)
+    many = ended(world, "many", 100)
+    assert known(world, few) == few
+    assert known(world, many) == many[-7:]
+    few += ended(world, "few", 4)
+    assert known(world, few) == few[-5:]
+    assert known(world, many) == many[-5:]
+    assert sum(isinstance(name, MemoryEnd) for name in world.core._timers._kept) == 10
+
+
+def test_a_forgotten_request_is_gone_from_the_journal_too():
+    world = dark_world(CoreSettings(most_ended=2))
+    names = ended(world, "default", 6)
+    world.crash()
+    rows = world.store.open().state
+    assert {name for name in rows["request"] if "default-" in name} == {f"{tenant}/{key}" for tenant, key in names[-2:]}
+    assert len([name for name in rows["event"] if "default-" in name]) == 2
+
+
+def test_what_has_hardware_is_known_however_many_have_ended_since():
+    without_light = {"poor": TenantLimits(max_light_seconds=0.0)}
+    world = ready_world(FABRIC, CoreSettings(most_ended=1, keep_warm=60.0, tenants=without_light))
+    world.granted(multicast("warm", "r1h1", GROUP))
+    world.handle(FinishAsked(key_of("warm"), 0))
+    others = ended(world, "poor", 5)
+    assert key_of("warm") in world.core.requests
+    assert known(world, others) == others[-1:]
+
+
+def test_fewer_may_be_known_from_one_moment_to_the_next():
+    world = dark_world(CoreSettings(most_ended=100))
+    names = ended(world, "default", 60)
+    world.handle(SettingsChanged(CoreSettings(most_ended=5)))
+    assert known(world, names) == names
+    names += ended(world, "default", 2)
+    assert known(world, names) == names[-5:]
