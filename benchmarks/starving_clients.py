@@ -29,7 +29,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.events import DeviceUp, StepConfirmed
 from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter
 from blast_controller.core.settings import CoreSettings
-from blast_controller.daemon import COLLECT_AFTER
+from blast_controller.garbage import COLLECT_AFTER
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate

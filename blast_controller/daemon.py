@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import resource
@@ -23,6 +22,7 @@ from blast_controller.core import events
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import FabricError
 from blast_controller.first_check import check_fibres
+from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
 from blast_controller.observed import DeviceReports, ToldWaitingRoom
 from blast_controller.openflow.driver import OpenFlowDriver
@@ -56,8 +56,6 @@ EXIT_FAILED = 1
 BURST_SECONDS = 10.0
 """How much of its rate of calls an account may have at once."""
 THREAD_SWITCH_INTERVAL = 0.0005
-COLLECT_AFTER = 20_000
-"""Objects made between two collections of garbage; Python's default of 700 is several collections a grant."""
 
 
 class CannotListen(Exception):
@@ -84,6 +82,7 @@ class Daemon:
         self._ends = EndRecord.beside(config.journal.path)
         self._die = partial(_die, self._ends, self.epoch, began)
         self._compactor = Compactor(self._store, self._die)
+        self._garbage = GarbageCollection()
         self.runtime = Runtime(_core(config), self._store, self._die)
         self.runtime.waiting = ToldWaitingRoom(Places(of_one=config.controller.waiting_per_account))
         self._reports = DeviceReports(self.runtime)
@@ -135,10 +134,7 @@ class Daemon:
             log.critical("%s", holding, extra=fields(event="holding"))
             self.runtime.hold(holding, self._loaded)
         self._compactor.start()
-        # What is there now stays: looking through all of it for garbage, again and again, took tens of milliseconds.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(COLLECT_AFTER)
+        self._garbage.start()
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
         return {
@@ -231,6 +227,7 @@ class Daemon:
         if self._openflow is not None:
             self._openflow.stop()
         self._compactor.stop()
+        self._garbage.stop()
         self._store.close()
 
 

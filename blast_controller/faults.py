@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+from typing import TypeVar
 
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger(__name__)
+
+E = TypeVar("E", bound=Exception)
 
 
 class InternalFault(Exception):
@@ -28,3 +31,13 @@ def logged(what: str, error: BaseException) -> InternalFault:
     trace = secrets.token_hex(4)
     log.error("%s failed (trace %s)", what, trace, exc_info=error, extra=fields(event="fault", trace=trace))
     return InternalFault(what, trace)
+
+
+def without_frames(error: E) -> E:
+    """An expected error without the way that it took.
+
+    The frames would hold whoever is told of it, who holds the error: memory that only a collection of garbage gives
+    back, and that stops the controller.
+    """
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error

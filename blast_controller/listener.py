@@ -10,10 +10,12 @@ import asyncio
 import errno
 import logging
 import socket
+from asyncio import sslproto
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from blast_controller.faults import without_frames
 from blast_controller.places import Places
 from blast_controller.tls import TlsSettings, reason_of, server_context
 
@@ -22,6 +24,8 @@ _log = logging.getLogger(__name__)
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 1.0
 _SECONDS_TO_SAY_GOODBYE = 2.0
+_TLS_BUFFER_BYTES = 32_768
+"""A TLS record is half of that; asyncio would keep 256 KiB for everybody who as much as begins a handshake."""
 HANDSHAKES = 256
 HANDSHAKES_PER_HOST = 128
 
@@ -51,6 +55,7 @@ class Listener:
         self._door = door
         self._tls = tls
         self._context = server_context(tls) if tls is not None else None
+        sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
         self._handshakes: Places[asyncio.Task[None]] = Places(door.handshakes, door.handshakes_per_host)
         self._tasks: set[asyncio.Task[None]] = set()
         self._crowded_out: set[asyncio.Task[None]] = set()
@@ -124,7 +129,7 @@ class Listener:
                 ssl_shutdown_timeout=_SECONDS_TO_SAY_GOODBYE if self._tls else None,
             )
         except OSError as error:
-            self._door.failed(peer, reason_of(error))
+            self._door.failed(peer, reason_of(without_frames(error)))
         except asyncio.CancelledError:
             client.close()
             if asyncio.current_task() not in self._crowded_out:

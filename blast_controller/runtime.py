@@ -9,6 +9,7 @@ import math
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
@@ -30,14 +31,16 @@ from blast_controller.core.errors import FabricError, Rejected, RequestError
 from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, Optimised, RequestSubmitted, Tick
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestKey
-from blast_controller.faults import logged
+from blast_controller.faults import logged, without_frames
+from blast_controller.inbox import Inbox
 from blast_controller.store.errors import OurFault, StoreFault
 from blast_controller.store.interface import Loaded, Store
 from blast_controller.waiting import Places, Seat, Wait, WaitingRoom
 
 T = TypeVar("T")
 
-LARGEST_BATCH = 256
+LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
+"""Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
 MOST_OPERATORS = 1024
 """Who may wait for an audit or a check of the fibres at a time."""
 WRITE_AGAIN = 1.0
@@ -139,7 +142,7 @@ class Runtime:
         self._held_back: list[Callable[[], None]] = []
         self._write_again = 0.0
         self._undecided = False
-        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
@@ -173,7 +176,7 @@ class Runtime:
 
     def stop(self) -> None:
         """Handle what is already there and end."""
-        self._inbox.put(None)
+        self._inbox.put_last(None)
         self._thread.join(timeout=5)
 
     def post(self, event: Event) -> None:
@@ -188,6 +191,10 @@ class Runtime:
         outer: Future[T] = Future()
         self._inbox.put(lambda: self._work_into(outer, work))
         return outer
+
+    def call_for(self, account: Hashable, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+        """As `call` into a future of the caller's, on an account: accounts take turns, and each has its own order."""
+        self._inbox.put_for(account, lambda: self._work_into(outer, work))
 
     def handle(self, event: Event) -> None:
         """Give the core an event; its commands are carried out once they are durable (on the runtime's thread only).
@@ -284,19 +291,18 @@ class Runtime:
 
     def _handle_batch(self) -> bool:
         """Do the next piece of work and whatever has come with it; False when told to stop."""
-        work = self._next()
-        for _ in range(LARGEST_BATCH):
-            if work is None:
-                self._let_out()
-                return False
+        work, left, end = self._next(), LARGEST_BATCH, time.monotonic() + LONGEST_BATCH
+        while work is not None:
             work()
+            left -= 1
+            if not left or time.monotonic() > end:
+                return True
             try:
                 work = self._inbox.get_nowait()
             except queue.Empty:
                 return True
-        if work is not None:
-            work()
-        return True
+        self._let_out()
+        return False
 
     def _let_out(self) -> None:
         """Write what has changed, then let out what waits for that, and answer some of those who were called."""
@@ -384,7 +390,7 @@ def _run_into(outer: Future[T], work: Callable[[Turn], T | Future[T]], turn: Tur
     except EventFailed:
         raise
     except RequestError as error:
-        failure = error
+        failure = without_frames(error)
     except Exception as error:  # noqa: BLE001 - whatever it was, it is one caller's trouble and not everybody's
         failure = logged(getattr(work, "__qualname__", "a call"), error)
     else:
@@ -400,8 +406,14 @@ def _result_into(outer: Future[T], result: T | Future[T]) -> Callable[[], None]:
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:
     inner.add_done_callback(lambda done: _copy(done, outer))
-    # A caller that is gone no longer waits.
-    outer.add_done_callback(lambda done: inner.cancel() if done.cancelled() else None)
+    # A caller that is gone no longer waits. Weakly: a circle of the two would stay until garbage is collected.
+    outer.add_done_callback(partial(_cancel_too, weakref.ref(inner)))
+
+
+def _cancel_too(inner: weakref.ref[Future[T]], outer: Future[T]) -> None:
+    waiting = inner()
+    if outer.cancelled() and waiting is not None:
+        waiting.cancel()
 
 
 def _copy(inner: Future[T], outer: Future[T]) -> None:

@@ -8,13 +8,13 @@ import queue
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from blast_controller.audience import Audience
 from blast_controller.core.errors import Rejected, RequestError
-from blast_controller.faults import logged
+from blast_controller.faults import logged, without_frames
 
 MOST_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
@@ -53,12 +53,12 @@ class Wait:
     after: int = 0
 
 
-@dataclass(eq=False, slots=True)
-class _Waiter:
-    topic: Hashable
-    wait: Wait
-    present: bool = True
-    future: Future[Any] = field(default_factory=Future)
+class _Waiter(Future[Any]):
+    """Who waits in a topic, and what is promised."""
+
+    def __init__(self, topic: Hashable, wait: Wait) -> None:
+        super().__init__()
+        self.topic, self.wait, self.present = topic, wait, True
 
 
 class WaitingRoom:
@@ -77,7 +77,7 @@ class WaitingRoom:
         self._present = 0
         self._taken: Counter[Hashable] = Counter()
         self._looking: Counter[Hashable] = Counter()
-        self._gone: queue.SimpleQueue[_Waiter] = queue.SimpleQueue()
+        self._gone: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
 
     def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
         """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
@@ -88,8 +88,8 @@ class WaitingRoom:
         self._present += 1
         if deadline < math.inf:
             heapq.heappush(self._deadlines, (deadline, self._count, waiter))
-        waiter.future.add_done_callback(lambda done: self._gone.put(waiter) if done.cancelled() else None)
-        return waiter.future
+        waiter.add_done_callback(self._note_done)
+        return waiter
 
     def notify(self, topic: Hashable, event: Any, number: float = math.inf) -> None:
         """Call everyone who wants this event; `serve` answers them.
@@ -98,7 +98,7 @@ class WaitingRoom:
         """
         audience = self._audiences.get(topic)
         for waiter in audience.reached_by(number) if audience else ():
-            if not waiter.future.cancelled() and waiter.wait.wanted(event):
+            if not waiter.cancelled() and waiter.wait.wanted(event):
                 self._call(waiter, partial(waiter.wait.answer, event))
 
     def expire(self, now: float) -> None:
@@ -111,8 +111,8 @@ class WaitingRoom:
         """Answer those who were called first, and no more than so many."""
         while self._called and most > 0:
             waiter, answer = self._called.popleft()
-            if not waiter.future.cancelled():
-                _resolve(waiter.future, answer)
+            if not waiter.cancelled():
+                _resolve(waiter, answer)
                 most -= 1
 
     def next_deadline(self) -> float | None:
@@ -162,10 +162,17 @@ class WaitingRoom:
 
     # -------------------------------------------------------------------------------------------- leaving
 
+    def _note_done(self, waiter: Future[Any]) -> None:
+        """In any thread."""
+        if waiter.cancelled():
+            self._gone.put(waiter)
+
     def _see_off(self) -> None:
         """Forget those who have left by themselves."""
         while not self._gone.empty():
-            self._leave(self._gone.get())
+            waiter = self._gone.get()
+            assert isinstance(waiter, _Waiter)
+            self._leave(waiter)
         if len(self._deadlines) > 2 * self._present + 16:
             self._deadlines = [entry for entry in self._deadlines if entry[2].present]
             heapq.heapify(self._deadlines)
@@ -200,7 +207,7 @@ def _resolve(future: Future[Any], answer: Callable[[], Any]) -> None:
     try:
         result = answer()
     except RequestError as error:
-        _fail(future, error)
+        _fail(future, without_frames(error))
     except Exception as error:  # noqa: BLE001 - making an answer is looking: it fails for this caller alone
         _fail(future, logged("the answer to a wait", error))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -20,6 +20,8 @@ class Connection:
         """What the client's certificate says of it; empty without one."""
         self.token: bytes | None = None
         """Digest of the token that the client logged in with."""
+        self.account: Hashable = None
+        """On which its calls are carried out, from the first of them on."""
         self.failed_logins = 0
         """In a row."""
         self.rest = 0.0

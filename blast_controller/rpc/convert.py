@@ -346,22 +346,12 @@ def _typed(error: BaseException) -> BaseException:
     return error
 
 
-def with_thrift_errors(inner: Future[T]) -> Future[T]:
-    """The same future with errors as Thrift exceptions; cancelling it cancels the inner one."""
-    outer: Future[T] = Future()
+class ThriftFuture(Future[T]):
+    """A future whose errors are Thrift exceptions."""
 
-    def done(finished: Future[T]) -> None:
-        if finished.cancelled() or not outer.set_running_or_notify_cancel():
-            return
-        error = finished.exception()
-        if error is not None:
-            outer.set_exception(to_thrift_error(error))
-        else:
-            outer.set_result(finished.result())
-
-    inner.add_done_callback(done)
-    outer.add_done_callback(lambda finished: inner.cancel() if finished.cancelled() else None)
-    return outer
+    def set_exception(self, exception: BaseException | None) -> None:
+        """What a client gets for it."""
+        super().set_exception(None if exception is None else to_thrift_error(exception))
 
 
 def state_number(state: PartState) -> int:

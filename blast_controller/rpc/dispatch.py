@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +56,13 @@ def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: byte
 
 def deferred_reply(codec: ServiceCodec, call: Call, future: Future[Any]) -> Reply | None:
     """The reply to a deferred call whose future is done."""
-    try:
-        value = future.result(timeout=0)
-    except CancelledError:
+    if future.cancelled():
         return error_reply(codec, call, HandlerFault(f"{call.method.name} was cancelled by the server"))
-    except Exception as error:  # noqa: BLE001 - whatever a handler raises, its caller gets an answer
+    # To raise the error would tie it to this future by its frames.
+    error = future.exception(timeout=0)
+    if isinstance(error, Exception):
         return error_reply(codec, call, error)
-    return _value_reply(codec, call, value)
+    return _value_reply(codec, call, future.result(timeout=0))
 
 
 def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:

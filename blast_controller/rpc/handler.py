@@ -96,7 +96,7 @@ class BlastHandler:
             turn.take(RequestSubmitted(wanted))
             return turn.when_decided(lambda: _status(turn, wanted.id))
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def request(
         self,
@@ -130,7 +130,7 @@ class BlastHandler:
                 ),
             )
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def _attach(self, turn: Turn, connection: Connection, request: Request, account: Hashable) -> None:
         """Remember who asked, until the request is granted or over; also when the wait itself ends before that."""
@@ -178,7 +178,7 @@ class BlastHandler:
                 ),
             )
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def extend(self, connection: Connection, key: str, extension: ttypes.Extension) -> Future[ttypes.RequestStatus]:
         """Change a request; answers when the change is in force."""
@@ -213,7 +213,7 @@ class BlastHandler:
             convert.refuse_failed_change(event)
             return _status(turn, name)
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def finish(
         self, connection: Connection, key: str, part: int, report: ttypes.TransferReport
@@ -231,7 +231,7 @@ class BlastHandler:
     def status(self, connection: Connection, key: str) -> Future[ttypes.RequestStatus]:
         """What became of a request."""
         client = self._gate.identity(connection)
-        return self._do(lambda turn: _status(turn, _name(turn, client, key)))
+        return self._do(connection, lambda turn: _status(turn, _name(turn, client, key)))
 
     def explain(self, connection: Connection, key: str) -> Future[ttypes.Explanation]:
         """What blocks a request, when it could start, and what would free it now."""
@@ -240,7 +240,7 @@ class BlastHandler:
         def work(turn: Turn) -> ttypes.Explanation:
             return convert.explanation(turn.core.explain(_name(turn, client, key), client.only_tenant, turn.now))
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def listRequests(  # noqa: N802  Thrift's name
         self,
@@ -252,26 +252,26 @@ class BlastHandler:
         """A page of requests in order of arrival."""
         tenant = self._gate.tenant_to_list(connection, filter_.tenant if filter_ else None)
         page = pages.to_page_query(filter_, limit, cursor, tenant)
-        return self._do(lambda turn: pages.page(turn.core, page, turn.now))
+        return self._do(connection, lambda turn: pages.page(turn.core, page, turn.now))
 
     # --------------------------------------------------------------------------------- fabric and elements
 
     def fabric(self, connection: Connection) -> Future[ttypes.FabricStatus]:
         """Racks, splitters, switches and light trees."""
         tenant = self._gate.identity(connection).only_tenant
-        return self._do(lambda turn: convert.fabric(turn.core, tenant, self._condition.warnings()))
+        return self._do(connection, lambda turn: convert.fabric(turn.core, tenant, self._condition.warnings()))
 
     def elements(self, connection: Connection) -> Future[list[ttypes.ElementStatus]]:
         """Every piece of hardware and who holds it."""
-        return self._do(lambda turn: convert.elements(turn.core))
+        return self._do(connection, lambda turn: convert.elements(turn.core))
 
     def quarantine(self, connection: Connection, element: str, reason: str) -> Future[None]:
         """Take an element out of use."""
-        return self._do(lambda turn: turn.handle(ElementQuarantined(element, reason)))
+        return self._do(connection, lambda turn: turn.handle(ElementQuarantined(element, reason)))
 
     def releaseElement(self, connection: Connection, element: str) -> Future[None]:  # noqa: N802  Thrift's name
         """Bring an element back."""
-        return self._do(lambda turn: turn.handle(ElementReleased(element)))
+        return self._do(connection, lambda turn: turn.handle(ElementReleased(element)))
 
     def version(self, connection: Connection) -> ttypes.Version:
         """What this server is and serves."""
@@ -295,7 +295,7 @@ class BlastHandler:
                 turn.handle(DrainAsked(on))
             return ttypes.DrainStatus(turn.core.draining, turn.core.active_count, turn.core.pending_count)
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def reconcile(self, connection: Connection, dry_run: bool) -> Future[ttypes.ReconcileReport]:
         """Read every device that is there and repair what differs; answers when all were read."""
@@ -306,7 +306,7 @@ class BlastHandler:
             wait = Wait(lambda report: True, convert.reconcile_report, lambda: _unread(turn.core.audit_waits_for), seat)
             return turn.wait_announced(turn.core.audit_number, LONGEST_READING, wait)
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def verifyFabric(self, connection: Connection) -> Future[ttypes.FibreReport]:  # noqa: N802  Thrift's name
         """Probe every free fibre; answers when all are done. Who asks while that goes on gets the same report."""
@@ -318,7 +318,7 @@ class BlastHandler:
             wait = Wait(lambda report: True, convert.fibre_report, lambda: too_late, seat)
             return turn.wait_announced(turn.core.fibre_topic, LONGEST_PROBING, wait)
 
-        return self._do(work)
+        return self._do(connection, work)
 
     def resume(self, connection: Connection) -> None:
         """Let a controller that is holding decide again."""
@@ -344,7 +344,8 @@ class BlastHandler:
             if left:
                 turn.take(ClientsVanished(left))
 
-        self._runtime.call(work)
+        # Behind all that it has called.
+        self._runtime.call_for(connection.account, Future(), work)
 
     def _wanted(self, connection: Connection, request: ttypes.MulticastRequest) -> MulticastRequest:
         self._gate.admit(connection)
@@ -361,10 +362,15 @@ class BlastHandler:
             turn.take(event(name))
             return _status(turn, name)
 
-        return self._do(work)
+        return self._do(connection, work)
 
-    def _do(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
-        return convert.with_thrift_errors(self._runtime.call(work))
+    def _do(self, connection: Connection, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
+        if connection.account is None:
+            # For good: whose calls change their account on the way could overtake each other.
+            connection.account = self._gate.account(connection)
+        answer: Future[T] = convert.ThriftFuture()
+        self._runtime.call_for(connection.account, answer, work)
+        return answer
 
 
 def _name(turn: Turn, client: Identity, key: str | None) -> RequestKey:

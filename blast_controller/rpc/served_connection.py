@@ -31,6 +31,24 @@ _SECONDS_TO_READ_REPLIES = 30.0
 _SECONDS_TO_READ_REFUSAL = 1.0
 
 
+class _Closed(asyncio.Transport):
+    """Stands for a transport that is no more.
+
+    A TLS transport knows its protocol to the end: together they would stay until garbage is collected.
+    """
+
+    def is_closing(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Long done."""
+
+    abort = close
+
+
+_CLOSED = _Closed()
+
+
 class ServedConnection(asyncio.BufferedProtocol):
     """One client, in the I/O thread.
 
@@ -118,7 +136,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """End every wait of this client, and tell the handler once its last call has returned."""
-        self._deaf = True
+        self._deaf, self._transport = True, _CLOSED
         self._waiting.clear()
         for timer in (self._reader_deadline, self._login_deadline, self._rest):
             if timer:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from blast_controller.core.commands import Publish
 from blast_controller.core.errors import RequestError
 from blast_controller.core.events import Event
-from blast_controller.runtime import Turn
+from blast_controller.runtime import Turn, _run_into
 from blast_controller.waiting import WaitingRoom
 from tests.support.core import World
 
@@ -42,18 +42,15 @@ class DirectRuntime:
         return future
 
     def call(self, work) -> Future:
+        outer = Future()
+        self.call_for(None, outer, work)
+        return outer
+
+    def call_for(self, _account, outer, work) -> None:
         with self._lock:
-            try:
-                result = work(Turn(self))
-            except RequestError as error:
-                result = Future()
-                result.set_exception(error)
+            settle = _run_into(outer, work, Turn(self))
             self._settle()
-        if isinstance(result, Future):
-            return result
-        done = Future()
-        done.set_result(result)
-        return done
+        settle()
 
     def _settle(self) -> None:
         while self.world.inbox or any(self.world.device(name).queue for name in self.world.devices):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
 
 from blast_controller.core.commands import SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
@@ -72,7 +74,10 @@ class Running:
     def settle(self) -> None:
         """Wait until everything posted so far, and what it caused twice over, is handled."""
         for _ in range(6):
-            self.runtime.call(lambda turn: None).result(PATIENCE)
+            handled: Future[None] = Future()
+            # Calls of accounts take turns, and those of nobody overtake them.
+            self.runtime._inbox.put_last(partial(self.runtime._work_into, handled, lambda turn: None))
+            handled.result(PATIENCE)
 
     def look(self) -> Core:
         """The core, with nothing on its way."""

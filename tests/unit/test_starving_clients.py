@@ -6,6 +6,7 @@ What is counted is work (decisions made, reasons found out, answers given in one
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from functools import partial
 
@@ -21,6 +22,7 @@ from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.tokens import digest_of
+from blast_controller.runtime import LARGEST_BATCH
 from blast_controller.store.details import read_page
 from blast_controller.waiting import MOST_ANSWERED, Places
 from tests.support.core import key_of, make_fabric
@@ -120,6 +122,7 @@ def ask(lab, connection, count, timeout_ms=3600_000, **more):
 
 
 def waiting_places(lab):
+    lab.settle()
     room = lab.runtime.waiting
     return lab.runtime.call(lambda turn: (room._see_off(), room._taken.total())[1]).result(PATIENCE)
 
@@ -207,6 +210,38 @@ def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
     assert before == 0
     assert max(Counter(answered).values()) <= MOST_ANSWERED
     assert {now(viewer).kind for viewer in viewers} == {ttypes.EventKind.ENDED}
+
+
+def test_a_flood_of_one_account_does_not_stand_before_another(lab):
+    done, begun, go_on = [], threading.Event(), threading.Event()
+
+    def busy(turn):
+        begun.set()
+        assert go_on.wait(PATIENCE)
+
+    lab.runtime.call(busy)
+    assert begun.wait(PATIENCE)
+    flood = [lab.handler.submit(CLIENT, wanted(f"k{number}")) for number in range(500)]
+    status = lab.handler.status(OTHER, "first")
+    for future, name in [*((future, "flood") for future in flood), (status, "status")]:
+        future.add_done_callback(lambda _, name=name: done.append(name))
+    go_on.set()
+    until_all_done(lab, [*flood, status])
+    # Whatever the flood has had done before it shares its commit.
+    assert done.index("status") <= LARGEST_BATCH
+    assert len(done) == 501
+
+
+def test_who_leaves_leaves_behind_all_that_it_has_called(lab, clock):
+    """Though what is on nobody's account overtakes what an account asks for."""
+    futures = [lab.handler.request(CLIENT, wanted(f"k{number}"), 3600_000) for number in range(50)]
+    lab.handler.disconnected(CLIENT)
+    lab.settle()
+    later(lab, clock, 2.0)
+    later(lab, clock, 0.0)
+    assert lab.look().pending_count == 0
+    until_all_done(lab, futures)
+    assert len(lab.handler._attached) == 0
 
 
 # ---------------------------------------------------------------------------------------------------- places

@@ -1,0 +1,69 @@
+"""Work for one thread, from many: what devices say first, and what accounts ask for in turns, one piece of each.
+
+However much one account asks for at once, the next piece of another waits for one of its pieces, not for all.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Work = TypeVar("Work")
+
+MOST_URGENT = 16
+"""In a row, while an account waits for its turn: devices may talk without end."""
+
+
+class Inbox(Generic[Work]):
+    """Put by any thread, got by one. The pieces of one account, and those of nobody, keep their order."""
+
+    def __init__(self) -> None:
+        # One token for each piece: to wait for one is a matter of the queue, to choose one is ours.
+        self._tokens: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._urgent: deque[Work] = deque()
+        self._of: OrderedDict[Hashable, deque[Work]] = OrderedDict()
+        self._last: deque[Work] = deque()
+        self._in_a_row = 0
+
+    def put(self, work: Work) -> None:
+        """Add what is on nobody's account."""
+        with self._lock:
+            self._urgent.append(work)
+        self._tokens.put(None)
+
+    def put_for(self, account: Hashable, work: Work) -> None:
+        """Add what an account asks for."""
+        with self._lock:
+            self._of.setdefault(account, deque()).append(work)
+        self._tokens.put(None)
+
+    def put_last(self, work: Work) -> None:
+        """Add what is got when nothing else is there."""
+        with self._lock:
+            self._last.append(work)
+        self._tokens.put(None)
+
+    def get(self, timeout: float | None) -> Work:
+        """The next piece, waiting at most so many seconds for one (None: for ever). Raises queue.Empty."""
+        self._tokens.get(timeout=timeout)
+        with self._lock:
+            if self._urgent and (self._in_a_row < MOST_URGENT or not self._of):
+                self._in_a_row += 1
+                return self._urgent.popleft()
+            self._in_a_row = 0
+            return self._next_of_accounts() if self._of else self._last.popleft()
+
+    def get_nowait(self) -> Work:
+        """The next piece. Raises queue.Empty."""
+        return self.get(0)
+
+    def _next_of_accounts(self) -> Work:
+        account, pieces = self._of.popitem(last=False)
+        work = pieces.popleft()
+        if pieces:
+            self._of[account] = pieces
+        return work

@@ -1,0 +1,111 @@
+"""No call leaves a circle of objects behind: those go only when garbage is collected, and that stops everybody.
+
+The calls go over a real connection to the real server and handler, from a client that makes no objects to speak of.
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import struct
+from functools import partial
+
+import pytest
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
+
+from blast_api import BlastOperator, ttypes
+from blast_controller.core.settings import CoreSettings
+from blast_controller.rpc.access import OPEN_POLICY
+from blast_controller.rpc.framed_server import FramedServer, Security
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.rates import Rate
+from blast_controller.store.details import read_page
+from tests.support.core import make_fabric
+from tests.support.runtime import PATIENCE, running
+from tests.support.waiting import eventually
+
+CALLS = 40
+OF_A_CONNECTION = 20
+"""Objects that asyncio leaves of one."""
+
+
+def wanted(key: str, size: int = 10**9) -> ttypes.MulticastRequest:
+    return ttypes.MulticastRequest(key, "r1h1", ["r2h1", "r3h1"], size)
+
+
+def frame(method: str, *arguments: object) -> bytes:
+    buffer = TMemoryBuffer()
+    getattr(BlastOperator.Client(TBinaryProtocolAccelerated(buffer)), f"send_{method}")(*arguments)
+    return struct.pack("!I", len(buffer.getvalue())) + buffer.getvalue()
+
+
+@pytest.fixture
+def lab():
+    """All light is taken, and a request waits for it."""
+    settings = CoreSettings(orphan_grace=0.01, remember_ended=0.01, lease_maximum=10**9)
+    with running(make_fabric(3, [4]), settings) as lab:
+        gate = Gate(OPEN_POLICY, Rate(10**6, 10**6))
+        handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
+        server = FramedServer(BlastOperator, handler, None, ttypes.Denied, Security(gate))
+        lab.server, lab.address = server, server.start(port=0)
+        try:
+            converse(lab, [frame("submit", wanted("lit", 10**15)), frame("submit", wanted("waits"))])
+            yield lab
+        finally:
+            server.stop()
+
+
+def converse(lab, frames: list[bytes], answers: int | None = None) -> None:
+    """Send all and read the answers; then the connection ends."""
+    with socket.create_connection(lab.address, PATIENCE) as sock, sock.makefile("rb") as stream:
+        for one in frames:
+            sock.sendall(one)
+        for _ in range(len(frames) if answers is None else answers):
+            (length,) = struct.unpack("!I", stream.read(4))
+            stream.read(length)
+    eventually(lambda: lab.server.counters.connections == 0, what="the connection's end")
+
+
+def circles(lab, frames: list[bytes], answers: int | None = None) -> int:
+    """Objects that the calls have left, and that nobody holds."""
+    # What the first calls make stays.
+    converse(lab, frames[:2], 0)
+    lab.settle()
+    gc.collect()
+    gc.disable()
+    try:
+        converse(lab, frames, answers)
+        eventually(lambda: lab.look().pending_count == 1, what="the end of what was asked for")
+        lab.settle()
+        return gc.collect()
+    finally:
+        gc.enable()
+
+
+TALKS = {
+    "ping": [frame("ping")],
+    "status": [frame("status", "lit")],
+    "status of nothing": [frame("status", "nobody's")],
+    "fabric": [frame("fabric")],
+    "listRequests": [frame("listRequests", None, 10, None)],
+    "explain": [frame("explain", "waits")],
+    "extend": [frame("extend", "waits", ttypes.Extension(addBytes=1))],
+    "extend by nothing": [frame("extend", "waits", ttypes.Extension())],
+    "request that is refused": [frame("request", ttypes.MulticastRequest("none", "r1h1", [], 1), 1000)],
+    "request that is not granted in time": [frame("request", wanted("late"), 1)],
+    "awaitEvent that is over at once": [frame("awaitEvent", "waits", 1 << 40, 0)],
+    "submit and withdraw": [frame("submit", wanted("short")), frame("withdraw", "short")],
+}
+
+
+@pytest.mark.parametrize("talk", TALKS, ids=str)
+def test_no_call_leaves_a_circle(lab, talk):
+    assert circles(lab, TALKS[talk] * CALLS) <= OF_A_CONNECTION
+
+
+def test_nobody_who_leaves_while_calls_wait_leaves_a_circle(lab):
+    waiting = [frame("request", wanted(f"k{number}"), 10**6) for number in range(CALLS)]
+    waiting += [frame("awaitEvent", "waits", 1 << 40, 10**6)] * CALLS
+    assert circles(lab, waiting, answers=0) <= OF_A_CONNECTION
