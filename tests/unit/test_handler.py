@@ -17,6 +17,7 @@ from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.pages import MOST_ON_A_PAGE
 from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
@@ -448,6 +449,20 @@ def test_pages_of_requests(lab):
     assert len(now(lab.handler.listRequests(CLIENT, active, 9, "")).requests) == 5
     pending = ttypes.RequestFilter(states=[STATE.PENDING])
     assert now(lab.handler.listRequests(CLIENT, pending, 9, "")).requests == []
+
+
+def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
+    keys = [f"k{number}" for number in range(2 * MOST_ON_A_PAGE + 1)]
+    for key in keys:
+        lab.handler.submit(CLIENT, wanted(key, ["r1h2"]))
+    lab.settle()
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = now(lab.handler.listRequests(CLIENT, None, 1000, cursor))
+        pages.append([request.key for request in page.requests])
+        cursor = page.nextCursor
+    assert [len(page) for page in pages] == [MOST_ON_A_PAGE, MOST_ON_A_PAGE, 1]
+    assert [key for page in pages for key in page] == keys
 
 
 @pytest.mark.parametrize(("limit", "cursor"), [(0, ""), (1001, ""), (None, ""), (5, "x"), (5, "-1"), (5, "9" * 5000)])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gc
 import socket
+import ssl
 import struct
+from asyncio import sslproto
 from functools import partial
 
 import pytest
@@ -17,12 +19,16 @@ from thrift.transport.TTransport import TMemoryBuffer
 from blast_api import BlastOperator, ttypes
 from blast_controller.core.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY
+from blast_controller.rpc.connection import NoGuard
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.rates import Rate
 from blast_controller.store.details import read_page
+from blast_controller.tls import TlsSettings
+from tests.support.certificates import Authority
 from tests.support.core import make_fabric
+from tests.support.memory_controller import MemoryController
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually
 
@@ -103,6 +109,63 @@ TALKS = {
 @pytest.mark.parametrize("talk", TALKS, ids=str)
 def test_no_call_leaves_a_circle(lab, talk):
     assert circles(lab, TALKS[talk] * CALLS) <= OF_A_CONNECTION
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("certificates"), "ca").issue("/CN=here", "IP:127.0.0.1")
+
+
+def greet(address, context):
+    """A whole handshake."""
+    with socket.create_connection(address, PATIENCE) as sock, context.wrap_socket(sock) as secure:
+        secure.sendall(frame("ping"))
+        secure.recv(1000)
+
+
+def babble(address, context):
+    with socket.create_connection(address, PATIENCE) as sock:
+        sock.sendall(b"no handshake at all" * 10)
+        sock.recv(1000)
+
+
+def say_nothing(address, context):
+    socket.create_connection(address, PATIENCE).close()
+
+
+@pytest.mark.parametrize("visit", [greet, babble, say_nothing])
+def test_no_tls_client_leaves_the_memory_of_its_session(pair, visit):
+    server = FramedServer(
+        BlastOperator, MemoryController(), security=Security(NoGuard(), TlsSettings(pair.cert, pair.key))
+    )
+    address, context = server.start(port=0), ssl._create_unverified_context()
+
+    def visited(times):
+        ends = server.counters.accepted + server.counters.failed_handshakes + times
+        for _ in range(times):
+            visit(address, context)
+        eventually(
+            lambda: (
+                server.counters.accepted + server.counters.failed_handshakes >= ends and not server.counters.connections
+            ),
+            what="the end of every connection",
+        )
+
+    try:
+        visited(2)
+        gc.collect()
+        gc.disable()
+        visited(CALLS)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = [thing for thing in gc.garbage if isinstance(thing, sslproto.SSLProtocol)]
+        assert len(left) <= 1, "the last one may still be under way"
+        assert len(gc.garbage) <= OF_A_CONNECTION * CALLS
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+        server.stop()
 
 
 def test_nobody_who_leaves_while_calls_wait_leaves_a_circle(lab):
