@@ -54,14 +54,21 @@ class Connection:
         return f"<connection {self.id} from {self.peer}>"
 
 
+def host_of(connection: Connection) -> str:
+    """The address of a client, without its port."""
+    return connection.peer.rpartition(":")[0]
+
+
 class Guard(Protocol):
     """Decides whether a client's call reaches the handler. Used from any thread."""
 
     def check(self, connection: Connection, method: str) -> None:
         """Let the call pass, or raise an exception that the interface declares for it."""
 
-    def knows(self, connection: Connection) -> bool:
-        """Whether the client has said who it is, or need not; one that never does is sent away after a while."""
+    def holder(self, connection: Connection) -> Hashable | None:
+        """On whose account a client has its connection; None: it has not said who it is, and is sent away if it never
+        does.
+        """
 
 
 class NoGuard:
@@ -70,9 +77,9 @@ class NoGuard:
     def check(self, connection: Connection, method: str) -> None:
         """Let the call pass."""
 
-    def knows(self, connection: Connection) -> bool:
-        """Need not."""
-        return True
+    def holder(self, connection: Connection) -> Hashable | None:
+        """Its own host's."""
+        return host_of(connection)
 
 
 class Handler(Protocol):

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from blast_api import ttypes
 from blast_controller.rpc.access import AccessPolicy, refusal
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.connection import Connection, host_of
 from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.rates import CallRates, Rate
 
@@ -44,9 +44,10 @@ class Gate:
         self.counters = GateCounters()
         self._lock = threading.Lock()
 
-    def knows(self, connection: Connection) -> bool:
-        """Whether the client has proved who it is, or need not."""
-        return self._identify(connection) is not None
+    def holder(self, connection: Connection) -> Hashable | None:
+        """On whose account a client has its connection; None where it has not proved who it is."""
+        identity = self._identify(connection)
+        return None if identity is None else _account(connection, identity)
 
     def check(self, connection: Connection, method: str) -> None:
         """Let a call pass. Raises Denied."""
@@ -66,10 +67,7 @@ class Gate:
 
         Raises Denied as `identity` does.
         """
-        identity = self.identity(connection)
-        if connection.token is not None or connection.names:
-            return identity.tenant
-        return "address", connection.peer.rpartition(":")[0]
+        return _account(connection, self.identity(connection))
 
     def admit(self, connection: Connection) -> None:
         """Count a call that costs the controller a decision or its journal an entry.
@@ -124,6 +122,12 @@ class Gate:
             self.counters.denied_calls += 1
         _log.info("%s denied: %s", connection.peer, sentence)
         raise ttypes.Denied(sentence)
+
+
+def _account(connection: Connection, identity: Identity) -> Hashable:
+    if connection.token is not None or connection.names:
+        return identity.tenant
+    return "address", host_of(connection)
 
 
 def _no_tenants(only: str) -> Exception:

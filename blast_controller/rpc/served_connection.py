@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
+from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import Any, cast
 
@@ -58,7 +59,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._decoder = FrameDecoder(shared.limits.unauthenticated_frame_bytes)
-        self._known = False
+        self._account: Hashable | None = None
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._working = False
@@ -90,8 +91,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         counters.connections += 1
         self._shared.connections.add(self)
         notice_dead_peers(transport.get_extra_info("socket"))
-        if self._shared.guard.knows(self.connection):
-            self._become_known()
+        if (account := self._shared.guard.holder(self.connection)) is not None:
+            self._become_known(account)
             return
         patience = self._shared.limits.seconds_to_login
         self._login_deadline = self._shared.loop.call_later(patience, self._send_stranger_away)
@@ -110,20 +111,24 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._decoder.receive(bytes(self._shared.buffer[:nbytes]))
         self._take_frames()
 
-    def _become_known(self) -> None:
+    @property
+    def _known(self) -> bool:
+        """Whether the client has proved who it is, and has a place."""
+        return self._account is not None
+
+    def _become_known(self, account: Hashable) -> None:
         """Leave the strangers' places for one of those that are kept for clients who have proved who they are."""
         self._shared.strangers.leave(self)
         if self._login_deadline:
             self._login_deadline.cancel()
-        counters = self._shared.counters
-        if self._shared.full:
-            counters.refused_connections += 1
-            _log.warning("%s refused: %d clients are connected, no more may be", self.connection.peer, counters.known)
+        if (refusal := self._shared.refusal(account)) is not None:
+            self._shared.counters.refused_connections += 1
+            _log.warning("%s refused: %s, no more may be", self.connection.peer, refusal)
             self._deaf = True
             self._transport.abort()
             return
-        self._known = True
-        counters.known += 1
+        self._account = account
+        self._shared.take(account)
         self._decoder.cap = self._shared.limits.frame_bytes
 
     def make_room(self) -> None:
@@ -146,7 +151,8 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._shared.connections.discard(self)
         self._shared.strangers.leave(self)
         self._shared.counters.connections -= 1
-        self._shared.counters.known -= self._known
+        if self._account is not None:
+            self._shared.give_back(self._account)
         self._shared.counters.parked -= len(self._parked)
         parked, self._parked = self._parked, set()
         for future in parked:
@@ -232,8 +238,8 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._park(outcome.call, outcome.future)
         else:
             self._write(outcome)
-        if not (self._known or self._deaf) and self._shared.guard.knows(self.connection):
-            self._become_known()
+        if not (self._known or self._deaf) and (account := self._shared.guard.holder(self.connection)) is not None:
+            self._become_known(account)
         if self not in self._shared.connections:
             self._working = False
             self._shared.workers.submit(self._say_farewell)

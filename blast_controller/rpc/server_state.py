@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ class ServerLimits:
     frame_bytes: int = FRAME_BYTES
     connections: int = 4096
     """Of clients that have proved who they are, or need not; the others have places of their own."""
+    connections_per_account: int = 3072
     unauthenticated: int = 512
     unauthenticated_per_host: int = 256
     unauthenticated_frame_bytes: int = 16_384
@@ -80,6 +82,8 @@ class Shared:
     at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[ServedConnection] = field(default_factory=set)
+    held: Counter[Hashable] = field(default_factory=Counter)
+    """Connections of clients that have proved who they are, by account."""
     strangers: Places[ServedConnection] = field(init=False)
     buffer: memoryview = field(init=False)
     """What arrives is read into it, for one connection at a time."""
@@ -89,10 +93,25 @@ class Shared:
         self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
         self.buffer = memoryview(bytearray(_READ_BYTES))
 
-    @property
-    def full(self) -> bool:
-        """Whether there are as many clients that have proved who they are as there may be."""
-        return self.counters.known >= self.limits.connections
+    def refusal(self, account: Hashable) -> str | None:
+        """Why no more clients of this account may stay, of those that have proved who they are; None: they may."""
+        if self.counters.known >= self.limits.connections:
+            return f"{self.counters.known} clients are connected"
+        if self.held[account] >= self.limits.connections_per_account:
+            return f"{self.held[account]} clients of {account} are connected"
+        return None
+
+    def take(self, account: Hashable) -> None:
+        """A client of this account stays."""
+        self.counters.known += 1
+        self.held[account] += 1
+
+    def give_back(self, account: Hashable) -> None:
+        """It has gone."""
+        self.counters.known -= 1
+        self.held[account] -= 1
+        if not self.held[account]:
+            del self.held[account]
 
     def answers_at_once(self, frame: bytes) -> bool:
         """Whether a call is short, and of a method that does not wait."""

@@ -77,8 +77,8 @@ def test_every_handler_method_but_those_for_everybody_is_behind_the_gate():
         def check(self, connection, method):
             raise ttypes.Denied(method)
 
-        def knows(self, connection):
-            return False
+        def holder(self, connection):
+            return None
 
     codec, reached = ServiceCodec(BlastOperator), []
 
@@ -231,11 +231,11 @@ def test_logins_compare_digests_in_constant_time():
 
 def test_the_gate_takes_logins():
     gate, connection = Gate(token_policy()), client()
-    assert not gate.knows(connection)
+    assert gate.holder(connection) is None
     with pytest.raises(ttypes.Denied, match="log in"):
         gate.check(connection, "status")
     gate.login(connection, TOKEN)
-    assert gate.knows(connection) and gate.identity(connection) == USER
+    assert gate.holder(connection) == USER.tenant and gate.identity(connection) == USER
     gate.check(connection, "submit")
     with pytest.raises(ttypes.Denied, match="user of tenant physics"):
         gate.check(connection, "drain")

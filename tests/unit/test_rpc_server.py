@@ -10,6 +10,7 @@ import threading
 import time
 import types
 from concurrent.futures import Future
+from contextlib import ExitStack
 
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
@@ -51,8 +52,8 @@ class Parking(MemoryController):
 class Wire:
     """A client that speaks frames and nothing else."""
 
-    def __init__(self, host: str, port: int, protocol=TBinaryProtocolAccelerated) -> None:
-        self.socket = socket.create_connection((host, port), 30)
+    def __init__(self, host: str, port: int, protocol=TBinaryProtocolAccelerated, source="127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), 30, (source, 0))
         self.protocol = protocol
 
     def __enter__(self):
@@ -354,6 +355,20 @@ def test_connections_beyond_the_limit_are_closed():
         first.call("ping")
         eventually(lambda: server.counters.connections == 1)
         assert server.counters.refused_connections == 1
+
+
+def test_one_account_cannot_take_every_connection():
+    limits = ServerLimits(connections=4, connections_per_account=2)
+    with serving(MemoryController(), limits=limits) as (server, host, port), ExitStack() as stack:
+        own = [stack.enter_context(Wire(host, port)) for _ in range(2)]
+        for wire in own:
+            wire.call("ping")
+        assert stack.enter_context(Wire(host, port)).is_closed()
+        other = stack.enter_context(Wire(host, port, source="127.0.0.2"))
+        other.call("ping")
+        own[0].socket.close()
+        eventually(lambda: server.counters.connections == 2, what="the end of one of them")
+        stack.enter_context(Wire(host, port)).call("ping")
 
 
 # ---------------------------------------------------------------------- framing
