@@ -36,6 +36,7 @@ class RequestBook:
         self.decision_due = False
         self.log = EventLog(settings.most_events)
         self.ended = EndedRequests()
+        self._arrivals = 0
         self._pending_of: Counter[str] = Counter()
 
     def get(self, key: RequestKey) -> Request:
@@ -89,6 +90,8 @@ class RequestBook:
             self.touch(request, "events apart")
 
     def _enter(self, request: Request, now: float) -> None:
+        self._arrivals += 1
+        request.arrival = self._arrivals
         self.requests[request.current.id] = request
         for part in request.parts:
             if part.state is PartState.PENDING:

@@ -167,7 +167,8 @@ class Part:
 class Request:
     """A request and all that became of it. `content` is what the client first asked, to recognise a repetition.
 
-    `told` counts the events so far, of which `events` are the latest few.
+    `told` counts the events so far, of which `events` are the latest few; `arrival` numbers the requests that this
+    process knows.
     """
 
     content: MulticastRequest
@@ -179,6 +180,7 @@ class Request:
     attached: bool = False
     vanished_at: float | None = None
     ended_at: float | None = None
+    arrival: int = 0
 
     @property
     def state(self) -> PartState:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
@@ -25,7 +24,7 @@ LONGEST_CURSOR = 18
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which requests to list: whose (None: everybody's), in which states, how many, and after which position."""
+    """Which requests to list: whose (None: everybody's), in which states, how many, and after which arrival."""
 
     tenant: str | None
     states: frozenset[PartState]
@@ -46,13 +45,14 @@ def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant
 
 def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
     """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
-    own = (r for r in core.requests.values() if query.tenant in (None, r.current.tenant))
+    own = (r for r in core.requests.values() if r.arrival > query.after and query.tenant in (None, r.current.tenant))
     found: list[ttypes.RequestStatus] = []
-    hosts, waiting, most = 0, 0, min(query.limit, MOST_ON_A_PAGE)
-    for position, request in islice(enumerate(own), query.after, None):
+    hosts, waiting, last, most = 0, 0, query.after, min(query.limit, MOST_ON_A_PAGE)
+    for looked, request in enumerate(own):
         full = len(found) == most or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
-        if full or position - query.after >= MOST_LOOKED_AT:
-            return ttypes.RequestPage(found, str(position))
+        if full or looked >= MOST_LOOKED_AT:
+            return ttypes.RequestPage(found, str(last))
+        last = request.arrival
         if request.state in query.states:
             found.append(convert.status(core, request, now, most_margins=1))
             # A margin takes about as many bytes as a receiver.

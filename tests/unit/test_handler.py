@@ -451,6 +451,18 @@ def test_pages_of_requests(lab):
     assert now(lab.handler.listRequests(CLIENT, pending, 9, "")).requests == []
 
 
+def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhile(lab):
+    keys = [f"k{number}" for number in range(6)]
+    for key in keys:
+        now(lab.handler.submit(CLIENT, wanted(key, ["r1h2"])))
+    page = now(lab.handler.listRequests(CLIENT, None, 2, None))
+    for key in keys[:3]:
+        now(lab.handler.withdraw(CLIENT, key))
+    lab.runtime.call(lambda turn: [turn.core._book.forget(("default", key)) for key in keys[:3]]).result(PATIENCE)
+    rest = now(lab.handler.listRequests(CLIENT, None, 9, page.nextCursor))
+    assert [request.key for request in rest.requests] == keys[3:]
+
+
 def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
     keys = [f"k{number}" for number in range(2 * MOST_ON_A_PAGE + 1)]
     for key in keys:
