@@ -251,7 +251,7 @@ class _Request:
         if ready:
             return ready
         if self.state in FINAL:
-            raise NotYet(f"request {self.content.key} has ended")
+            raise Ended(self.state, self.reason)
         future: Future[Event] = Future()
         timer = threading.Timer(seconds, self._give_up, [future])
         timer.daemon = True
