@@ -7,7 +7,7 @@ from pathlib import Path
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Quantity, Transfer
 from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import Job, check_light
+from mininet_topos.demo.transfers import Job, check_intact, check_light
 
 MOST_RECEIVERS = 7
 """Two cascaded 1:4 splitters reach seven racks."""
@@ -53,7 +53,7 @@ def _by_unicast(stage: Stage, job: Job) -> Transfer:
         f"a copy each: {transfer.seconds:.3f} s, {transfer.payload_mbps:.1f} Mbit/s at each receiver, "
         f"{transfer.core_share:.2f} copies through the packet core"
     )
-    stage.check("every file arrived intact", transfer.hashes_equal, f"{transfer.receivers} receivers")
+    check_intact(stage, "every file arrived intact", [transfer], f"{transfer.receivers} receivers")
     stage.measured("a copy each", Quantity(transfer.seconds, "s", {"the access link allows": least}))
     return transfer
 
@@ -64,7 +64,7 @@ def _by_pipeline(stage: Stage, job: Job) -> Transfer:
         f"pipeline: {transfer.seconds:.3f} s, {transfer.payload_mbps:.1f} Mbit/s at each receiver, "
         f"{transfer.core_share:.2f} copies through the packet core"
     )
-    stage.check("the pipeline brought every file intact", transfer.hashes_equal, f"{transfer.receivers} receivers")
+    check_intact(stage, "the pipeline brought every file intact", [transfer], f"{transfer.receivers} receivers")
     return transfer
 
 

@@ -79,12 +79,17 @@ class Receivers:
 
     def hashes_equal(self, path: Path, hosts: Sequence[str]) -> bool:
         """Whether every host holds a copy of `path` with the same SHA-256; the copies are removed."""
-        wanted = _sha256(path)
-        copies = [self.directory(host) / path.name for host in hosts]
-        equal = all(copy.exists() and _sha256(copy) == wanted for copy in copies)
-        for copy in copies:
+        return not self.without(path, hosts)
+
+    def without(self, path: Path, hosts: Sequence[str]) -> list[str]:
+        """The hosts that hold no copy of `path` with the same SHA-256; the copies are removed."""
+        wanted, found = _sha256(path), []
+        for host in hosts:
+            copy = self.directory(host) / path.name
+            if not copy.exists() or _sha256(copy) != wanted:
+                found.append(host)
             copy.unlink(missing_ok=True)
-        return equal
+        return found
 
 
 def _await_listening(host: str, output: IO[str] | None) -> None:

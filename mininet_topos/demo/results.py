@@ -47,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One file brought to several receivers.
+    """One file brought to several receivers; `faults` names those who do not hold it, and why.
 
     `seconds` from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is what the
     sender's optical uplink carried divided by the file size (None without light), `core_share` the same for all links
@@ -64,6 +64,7 @@ class Transfer:
     core_share: float
     light_rate_mbps: float
     repeated_copies: float = 0.0
+    faults: tuple[str, ...] = ()
 
     @property
     def first_copies(self) -> float:

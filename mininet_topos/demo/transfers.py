@@ -85,20 +85,29 @@ class Job:
         optical, core = counters.optical(rack), counters.core()
         result = self._on_host(send)
         optical, core = counters.optical(rack) - optical, counters.core() - core
-        complete = result.complete == len(self.hosts)
+        faults = self._faults(result)
         transfer = Transfer(
             name=name,
             receivers=len(self.hosts),
             bytes=result.bytes,
             seconds=result.seconds,
-            hashes_equal=complete and self.receivers.hashes_equal(self.path, self.hosts),
+            hashes_equal=not faults,
             uplink_copies=optical.sent_bytes / result.bytes if lit else None,
             core_share=core.sent_bytes / result.bytes,
             light_rate_mbps=self.stage.lab.plan.light_rate_mbps,
             repeated_copies=result.shared_repairs * segment_size_for(self.stage.lab.plan.mtu) / result.bytes,
+            faults=faults,
         )
         self.stage.results.transfers.append(transfer)
         return transfer
+
+    def _faults(self, result: TransferResult) -> tuple[str, ...]:
+        """Who has not confirmed the file, and who does not hold it, whatever it has said."""
+        failed = {one.name: one.reason for one in result.receivers if not one.complete}
+        wrong = [host for host in self.receivers.without(self.path, self.hosts) if host not in failed]
+        return *(f"{host}: {reason}" for host, reason in failed.items()), *(
+            f"{host}: another SHA-256" for host in wrong
+        )
 
     def _on_host(self, action: Callable[[], T]) -> T:
         return run_in_network_of(self.stage.lab.host(self.host).pid, action)
@@ -109,7 +118,7 @@ def check_light(stage: Stage, transfers: Sequence[Transfer]) -> None:
     copies = max(t.first_copies for t in transfers)
     rates = [t.payload_mbps for t in transfers]
     beside = {"rate of light": stage.lab.plan.light_rate_mbps, "worst": min(rates)}
-    stage.check("every file arrived intact", all(t.hashes_equal for t in transfers), f"{len(transfers)} transfers")
+    check_intact(stage, "every file arrived intact", transfers, f"{len(transfers)} transfers")
     claim = f"the file leaves once: uplink bytes without repairs / file size <= {MOST_COPIES}"
     stage.check(claim, copies <= MOST_COPIES, f"at most {copies:.4f}")
     stage.measured("payload by light, median", Quantity(statistics.median(rates), "Mbit/s", beside))
@@ -117,3 +126,9 @@ def check_light(stage: Stage, transfers: Sequence[Transfer]) -> None:
     stage.measured("of a file through the packet core, at most", Quantity(repaired * 100, "%"))
     repeated = max(t.repeated_copies for t in transfers)
     stage.measured("of a file once more by light, at most", Quantity(repeated * 100, "%"))
+
+
+def check_intact(stage: Stage, claim: str, transfers: Sequence[Transfer], seen: str) -> None:
+    """Check that every receiver holds every file, and say whose does not and why."""
+    faults = [f"{transfer.name}: {fault}" for transfer in transfers for fault in transfer.faults]
+    stage.check(claim, all(transfer.hashes_equal for transfer in transfers), "; ".join([seen, *faults]))

@@ -26,7 +26,7 @@ LATENCIES = {
     "call_and_commit_after", "compute", "commit_before", "openflow", "optical", "total", "first_datagram",
 }  # fmt: skip
 TRANSFER = {"name", "receivers", "bytes", "seconds", "hashes_equal", "uplink_copies", "light_rate_mbps", "core_share"}
-TRANSFER |= {"repeated_copies"}
+TRANSFER |= {"repeated_copies", "faults"}
 FLOOR = {"ping", "commit_before", "commit_after", "barrier", "tl1", "total"}
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -29,7 +30,7 @@ from mininet_topos.demo.report import table
 from mininet_topos.demo.results import Latencies, Quantity, Results, Transfer
 from mininet_topos.demo.settings import LEAST_FILE, demo_plan
 from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import check_light
+from mininet_topos.demo.transfers import check_intact, check_light
 from mininet_topos.errors import DemoError
 from mininet_topos.plan import LabPlan
 
@@ -139,6 +140,14 @@ def test_what_was_carried_counts_in_every_transfer(stage, transfers, failing):
     assert len(failed) == (failing is not None)
     assert all(failing in claim for claim in failed)
     assert f"worst {min(t.payload_mbps for t in transfers):.0f}" in stage.out.getvalue()
+
+
+def test_whose_file_is_not_whole_is_told_with_the_reason(stage):
+    faults = ("r3h1: did not confirm", "r4h1: another SHA-256, or no file")
+    check_intact(stage, "all arrived", [transfer(), replace(transfer(equal=False), faults=faults)], "2 transfers")
+    assert not stage.results.holds
+    for fault in faults:
+        assert f"light-1: {fault}" in stage.out.getvalue()
 
 
 # ------------------------------------------------------------------------ a machine that is slow or busy fails nothing
