@@ -11,7 +11,7 @@ from blast_transport.errors import RemoteProtocolError
 from blast_transport.pipeline.messages import JOIN_TYPE, Join
 from blast_transport.pipeline.messages import Decoder as PipelineDecoder
 from blast_transport.wire.codec import FRAME, Decoder
-from blast_transport.wire.messages import Hello
+from blast_transport.wire.messages import Hello, Message
 from blast_transport.wire.relaying import RELAY_TYPE, Relay, RelayDecoder
 
 LARGEST = 1 << 16
@@ -20,36 +20,42 @@ LARGEST = 1 << 16
 FirstMessage = Hello | Join | Relay
 
 
-def read_first(sock: socket.socket, patience: float, seconds: float) -> FirstMessage | None:
+def read_first(sock: socket.socket, patience: float, seconds: float, ended: int | None = None) -> FirstMessage | None:
     """The first message; None if the other side closes before it begins one, or begins none within `patience` seconds.
 
-    Once begun it must be there within `seconds`. Raises RemoteProtocolError.
+    Once begun it must be there within `seconds`. Words of the session `ended`, which the connection carried before, may
+    have been under way at its end, and are passed over. Raises RemoteProtocolError.
     """
-    try:
-        begun = receive_some(sock, FRAME.size, time.monotonic() + patience)
-    except AuthenticationError:
-        return None
-    try:
-        frame = _rest(sock, begun, time.monotonic() + seconds)
-    except AuthenticationError as error:
-        raise RemoteProtocolError(f"the first message was cut short: {error}") from error
-    sock.settimeout(None)
-    return parse_first(frame)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            begun = receive_some(sock, FRAME.size, deadline)
+        except AuthenticationError:
+            return None
+        try:
+            frame = _rest(sock, begun, time.monotonic() + seconds)
+        except AuthenticationError as error:
+            raise RemoteProtocolError(f"the first message was cut short: {error}") from error
+        message = _parse(frame)
+        if isinstance(message, Hello | Join | Relay):
+            sock.settimeout(None)
+            return message
+        if message is None or ended is None or message.session != ended:
+            raise RemoteProtocolError(
+                f"a connection begins with Hello, Join or Relay, not with {type(message).__name__}"
+            )
 
 
-def parse_first(frame: bytes) -> FirstMessage:
+def _parse(frame: bytes) -> Message | Join | Relay | None:
     """The message in a whole frame. Raises RemoteProtocolError."""
     _, number, _ = FRAME.unpack_from(frame)
-    message: object
     if number == JOIN_TYPE:
         joining = PipelineDecoder()
-        message = joining.feed(frame[: FRAME.size]) or joining.feed(frame[FRAME.size :])
-    else:
-        decoder = RelayDecoder() if number == RELAY_TYPE else Decoder()
-        message = next(iter(decoder.feed(frame)), None)
-    if not isinstance(message, Hello | Join | Relay):
-        raise RemoteProtocolError(f"a connection begins with Hello, Join or Relay, not with {type(message).__name__}")
-    return message
+        joined = joining.feed(frame[: FRAME.size]) or joining.feed(frame[FRAME.size :])
+        return joined if isinstance(joined, Join) else None
+    if number == RELAY_TYPE:
+        return next((each for each in RelayDecoder().feed(frame) if isinstance(each, Relay)), None)
+    return next(iter(Decoder().feed(frame)), None)
 
 
 def _rest(sock: socket.socket, begun: bytes, deadline: float) -> bytes:

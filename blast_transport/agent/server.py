@@ -155,8 +155,9 @@ class AgentServer:
             connection = self._parts.admission.admit(sock, peer)
             self._door.welcome(host)
             guest = True
-            while self._attend(connection):
-                pass
+            ended = self._attend(connection, None)
+            while ended is not None:
+                ended = self._attend(connection, ended)
         except AuthenticationError as error:
             self.refusals.add(Why.AUTHENTICATION, peer, str(error))
             connection.close()
@@ -170,26 +171,28 @@ class AgentServer:
 
     # ---------------------------------------------------------------------------------------------------- inside
 
-    def _attend(self, connection: Connection) -> bool:
-        """Do what the other side wants next; whether it may want something else on this connection."""
+    def _attend(self, connection: Connection, ended: int | None) -> int | None:
+        """Do what the other side wants next, after the session `ended`.
+
+        The session that has ended by now, if it may want something else on this connection.
+        """
         try:
-            first = read_first(connection.sock, _IDLE_SECONDS, self._message_seconds)
+            first = read_first(connection.sock, _IDLE_SECONDS, self._message_seconds, ended)
         except RemoteProtocolError as error:
             self.refusals.add(Why.PROTOCOL, connection.peer, str(error))
             first = None
-        again = False
         match first:
-            case Hello():
-                again = self._session(connection, first)
+            case Hello() if self._session(connection, first):
+                return first.session
             case Join():
-                return self._join(connection, first)
+                self._join(connection, first)
+                return None
             case Relay():
                 self._lead(connection, first)
-        if not again:
-            connection.close()
-        return again
+        connection.close()
+        return None
 
-    def _join(self, connection: Connection, join: Join) -> bool:
+    def _join(self, connection: Connection, join: Join) -> None:
         session = self._sessions.find(join.session)
         try:
             if session is None:
@@ -198,7 +201,6 @@ class AgentServer:
         except TransportError as error:
             self.refusals.add(Why.JOIN, connection.peer, str(error))
             connection.close()
-        return False
 
     def _lead(self, connection: Connection, relay: Relay) -> None:
         if connection.role != SENDER:

@@ -23,7 +23,7 @@ from blast_transport.errors import RemoteProtocolError, UnsafeNameError
 from blast_transport.pipeline.messages import TOKEN_BYTES, Join
 from blast_transport.pipeline.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
-from blast_transport.wire.messages import Hello, Quit
+from blast_transport.wire.messages import Alive, Hello, Promoted, Quit
 from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
@@ -110,6 +110,13 @@ class Play:
         assert not self.thread.is_alive()
 
 
+def is_closed(sock: socket.socket) -> bool:
+    try:
+        return sock.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
 def quit_reason(sock: socket.socket) -> str:
     """What the agent says before it closes."""
     with sock:
@@ -156,6 +163,25 @@ def test_a_connection_may_carry_one_session_after_the_other(play):
         sock.sendall(encode(hello(1)))
         assert sock.recv(1) == b"r"
     assert [session.hello.session for session in play.sessions] == [1, 2, 1]
+
+
+def test_words_of_a_session_that_has_ended_may_come_late(play):
+    """A sender that has not heard yet that we are through still gives signs of life."""
+    with play.begin(1) as sock:
+        sock.sendall(b"+" + encode(Alive(1, 3)) + encode(Promoted(1)) + encode(hello(2)))
+        assert sock.recv(1) == b"r"
+        sock.sendall(b"+" + encode(Alive(1, 3)))
+        assert is_closed(sock), "of the last session only"
+    play.refused(Why.PROTOCOL)
+    assert [session.hello.session for session in play.sessions] == [1, 2]
+
+
+def test_no_connection_begins_with_words_of_a_session(play):
+    with play.connect() as sock:
+        sock.sendall(encode(Alive(1, 3)) + encode(hello(1)))
+        assert is_closed(sock)
+    play.refused(Why.PROTOCOL)
+    assert not play.sessions
 
 
 def test_two_senders_cannot_have_one_session(play):
