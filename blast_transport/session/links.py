@@ -94,7 +94,8 @@ class ControlLinks:
         self._drop_closed()
         self._unreached.clear()
         tried: set[str] = {name for name, unit in self._units.items() if len(unit) == 1}
-        give_up = time.monotonic() + timeout
+        began = time.monotonic()
+        give_up = began + timeout
         self._dial(set(self._units.values()), timeout)
         while self._awaited() and (left := give_up - time.monotonic()) > 0:
             for key, _ in self._selector.select(min(left, _SILENT_SECONDS)):
@@ -106,7 +107,7 @@ class ControlLinks:
             tried |= self._unreached.keys()
             if self._open:
                 give_up = min(give_up, time.monotonic() + _STRAGGLER_SECONDS)
-        waiting = f"cannot connect: no answer within {timeout:g} s"
+        waiting = f"cannot connect: no answer within {time.monotonic() - began:.1f} s"
         return {name: self._unreached.get(name, waiting) for name in self._addresses if name not in self._open}
 
     def redial(self, core: SenderCore, timeout: float) -> None:
