@@ -221,6 +221,8 @@ class PipelineNode(Runner):
         self._intake.close()
         if self._descriptor is not None:
             os.close(self._descriptor)
+        # They call us, and hold our memory.
+        del self._predecessor, self._source, self._successor, self._intake
 
 
 def _first_byte(leg: PipelineLeg, store: Store) -> int:

@@ -35,6 +35,10 @@ class Core(Protocol):
         """When `tick` has something to do at the latest."""
 
 
+def _to_nobody(_event: PipelineEvent) -> None:
+    """Nobody listens any more."""
+
+
 class Runner(ABC):
     """A thread that ends by itself, or soon after `stop`. `events` is called in it, with `Ended` as the last."""
 
@@ -125,7 +129,9 @@ class Runner(ABC):
             self._close()
             self._dialler.cancel()
             self._waker.close()
-            self._events(self._ended or Ended(Outcome.FAILED, "an error of the program; see its log"))
+            # Who hears of us mostly holds us: together we would stay until garbage is collected, with all our memory.
+            events, self._events = self._events, _to_nobody
+            events(self._ended or Ended(Outcome.FAILED, "an error of the program; see its log"))
 
     def _turn(self) -> None:
         poll = select.poll()

@@ -133,6 +133,8 @@ class PipelineSource(Runner):
         self._successor.close()
         if self._descriptor is not None:
             os.close(self._descriptor)
+        # It calls us, and holds our memory.
+        del self._successor, self._outlet
 
 
 class _Fetcher:

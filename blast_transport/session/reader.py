@@ -109,6 +109,10 @@ class BlockReader:
         view = memoryview(bytearray(max(0, min(end, layout.length(block)) - begin)))
         return view[: self.source.read(layout.offset(block) + begin, view)]
 
+    def close(self) -> None:
+        """No block will be asked for any more."""
+        self._images.clear()
+
     def whole(self) -> bytes:
         """The digest of the whole, over the digests of all blocks."""
         return self._suite.whole(self._core.table())

@@ -158,6 +158,7 @@ class ReceiverSession:
                 if lost:
                     self._linger()
                 self._done.set()
+                self._link.release()
         return self._good and self._link.connection.socket is self._first
 
     def rejoin(self, connection: Connection) -> bool:
@@ -389,6 +390,8 @@ class ReceiverSession:
         self._core.come_again(time.monotonic())
 
     def _say(self, word: Callable[[], None]) -> None:
+        if self._done.is_set():
+            return
         self._words.put(word)
         with suppress(OSError):
             self._wake_writer.send(b"\0")

@@ -64,6 +64,10 @@ _MOST_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
 
 
+def _nobody_hears(_name: str) -> Leg | None:
+    return None
+
+
 class SenderCore:
     """One session at the sender.
 
@@ -82,7 +86,7 @@ class SenderCore:
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
         self.early = False
-        self._leg_of: Callable[[str], Leg | None] = lambda _: None
+        self._leg_of: Callable[[str], Leg | None] = _nobody_hears
         self._everywhere: BlockMap | None = None
         self._digests = SentDigests(hello.session)
         self._repairs = Repairs(self.peers.values())
@@ -193,6 +197,10 @@ class SenderCore:
         for name, peer in self.peers.items():
             if peer.state in (PeerState.READY, PeerState.MOVING):
                 self._tell_leg(name, peer, now)
+
+    def end_legs(self) -> None:
+        """Nothing goes out any more, and nobody is told of a leg."""
+        self._leg_of = _nobody_hears
 
     def rate_of(self, granted: float) -> float:
         """Bits/s that all can take, of those that were `granted`; who takes far less is served apart."""

@@ -12,6 +12,10 @@ from blast_transport.session.connection import ControlConnection
 from blast_transport.wire.messages import Message
 
 
+def _to_nobody() -> None:
+    """Nobody listens any more."""
+
+
 class SenderLink:
     """Watched by `selector`, which calls `hear`; a sender that is lost is awaited for `patience` seconds."""
 
@@ -62,6 +66,10 @@ class SenderLink:
         interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.connection.wants_write else 0)
         if self._selector.get_key(self.connection.socket).events != interest:
             self._selector.modify(self.connection.socket, interest, self._hear)
+
+    def release(self) -> None:
+        """Nobody hears us any more; whoever did may be forgotten."""
+        self._hear = _to_nobody
 
     def change(self, sock: socket.socket) -> None:
         """The sender has come again, over this connection."""

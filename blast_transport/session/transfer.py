@@ -85,6 +85,10 @@ class Transfer:
         finally:
             for carrier in self._carriers():
                 self._put_away(carrier)
+            # They call us, and hold the memory of what they sent.
+            self._carrier, self._draining = None, []
+            core.end_legs()
+            self._reader.close()
 
     def _turn(self, now: float, source: Source) -> None:
         if now < self._care_at and isinstance(self._carrier, LightCarrier) and not self._carrier.over:

@@ -1,0 +1,65 @@
+"""Nothing large of a transfer stays in circles of objects: agents rarely collect garbage, and would grow by each."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from blast_transport.session.receiver_session import ReceiverSession
+from blast_transport.session.route import Chain, Light, Packets, Route
+from blast_transport.session.sender_core import SenderCore
+from blast_transport.store.store import Store
+from tests.support.transport_hosts import Agent, agents, sender_to
+from tests.support.waiting import eventually
+
+TRANSFERS = 3
+OF_A_TRANSFER = 150
+"""Small objects at the sender and two receivers: what deciders of a chain know of each other."""
+ROUTES: dict[str, Callable[[], Route]] = {
+    "light": lambda: Route(Light("239.77.3.9", 5555, 200e6)),
+    "pipeline": lambda: Route(Chain()),
+    "packets": lambda: Route(Packets()),
+}
+
+
+def transfer(file: Path, there: list[Agent], route: Route) -> None:
+    with sender_to(there) as sender:
+        assert sender.send_file(file, route).complete == len(there)
+    for one in there:
+        one.received()
+        one.targets.clear()
+    eventually(lambda: all(not one.server.busy for one in there), what="the end of every connection")
+
+
+@pytest.mark.parametrize("carrier", ROUTES)
+def test_no_transfer_leaves_its_memory_in_a_circle(tmp_path: Path, carrier: str) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(1_000_000))
+    with agents(tmp_path, 2) as there:
+        # What the first one makes for good is no matter of the others.
+        transfer(file, there, ROUTES[carrier]())
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(TRANSFERS):
+                transfer(file, there, ROUTES[carrier]())
+            assert not large_and_many()
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+
+
+def large_and_many() -> list[str]:
+    """What the collector finds that is one of the large things, or all of it where it is too much."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    found = [type(one).__name__ for one in gc.garbage if isinstance(one, ReceiverSession | Store | SenderCore)]
+    found += [f"{len(one)} bytes" for one in gc.garbage if isinstance(one, memoryview) and len(one) > 1 << 12]
+    if len(gc.garbage) > TRANSFERS * OF_A_TRANSFER:
+        found.append(f"{len(gc.garbage)} objects")
+    return found
