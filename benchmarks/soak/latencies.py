@@ -82,6 +82,12 @@ def by_kind(calls: Sequence[Call]) -> Mapping[str, Figures]:
     return found | {kind: figures([call for call in calls if call.kind == kind]) for kind in kinds}
 
 
+def slowest(calls: Iterable[Call], most: int) -> list[Call]:
+    """Of the calls that were completed those that took longest, the longest first; transfers are none."""
+    completed = (call for call in calls if not call.fault and call.kind != SEND)
+    return sorted(completed, key=lambda call: call.seconds, reverse=True)[:most]
+
+
 def ratio(soak: float | None, baseline: float | None) -> float | None:
     """How many times as long, where both are known."""
     return soak / baseline if soak is not None and baseline else None

@@ -8,13 +8,15 @@ from typing import Any
 
 from soak import flatness
 from soak.flatness import Level
-from soak.latencies import ALL, Figures, by_kind, faults, in_phase, ratio
+from soak.latencies import ALL, Figures, by_kind, faults, in_phase, ratio, slowest
 from soak.places import PLAN, SETTINGS
 from soak.reached import Reached
 from soak.roster import APPLICATION_SECONDS, ATTACKS, INTRUSIONS, OBSERVER_SECONDS, SEND_SECONDS
 from soak.schedule import BASELINE, CALIBRATION, MOST_PAUSE_SECONDS, PAUSE_SECONDS, SOAK
 
 LEAST_COMPLETION, MOST_RATIO = 0.9, 2.0
+SLOWEST = 500
+"""Calls that are told one by one, with their moments: what else happened then, logs may tell."""
 _MIB = 1 << 20
 
 
@@ -41,6 +43,10 @@ def to_json(reached: Reached) -> dict[str, Any]:
         "seconds": {phase: _seconds(reached, phase) for phase in (CALIBRATION, BASELINE, SOAK)},
         "cpu_share": {"hostile": reached.hostile_cpu.share, "burnt_in_baseline": reached.burnt_cpu.share},
         "calls": {phase: {kind: asdict(one) for kind, one in found.items()} for phase, found in phases.items()},
+        "slowest": {
+            phase: [asdict(call) for call in slowest(in_phase(reached.calls, reached.windows, phase), SLOWEST)]
+            for phase in phases
+        },
         "completion": phases[SOAK][ALL].completion,
         "p99_ratio": ratio(phases[SOAK][ALL].p99, phases[BASELINE][ALL].p99),
         "not_completed": faults(reached.calls),

@@ -227,7 +227,9 @@ def test_who_has_compared_nothing_has_failed_and_times_decide_nothing() -> None:
     assert reached.failures == []
     report = "\n".join(lines(reached))
     assert report.count("NOT MET") == 2 and "FAILED" not in report
-    assert to_json(reached)["p99_ratio"] == pytest.approx(5000)
+    told = to_json(reached)
+    assert told["p99_ratio"] == pytest.approx(5000)
+    assert [(call["at"], call["seconds"]) for call in told["slowest"][SOAK]] == [(11, 5.0)]
     reached.received = [Received(intact=3, wrong=["f at h: its SHA-256 is not the original's"]), Received(intact=1)]
     assert reached.failures == ["f at h: its SHA-256 is not the original's"]
     reached.received = [Received()]
