@@ -13,7 +13,7 @@ from typing import Any
 from mininet_topos.cleanup import Removed, down, found_labs
 from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
-from mininet_topos.ending import end_in_order, ending_by_fault
+from mininet_topos.ending import end_in_order, ending_by_fault, hearing_signals
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
@@ -149,7 +149,8 @@ def _up(options: argparse.Namespace) -> int:
             sys.stdout.flush()
             # What the prompt's own commands print is a log level of Mininet's.
             setLogLevel("output")
-            CLI(lab.net)
+            with hearing_signals():
+                CLI(lab.net)
     return DONE
 
 

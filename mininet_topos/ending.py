@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 _REQUESTS = (signal.SIGTERM, signal.SIGHUP)
 _FAULT = signal.SIGUSR1
 """What another thread interrupts the main one with, whatever it waits for."""
+_HEARING_SECONDS = 1.0
 
 
 def end_in_order(status: int) -> None:
@@ -33,6 +35,22 @@ def ending_by_fault(status: int) -> Callable[[str], None]:
         signal.pthread_kill(main, _FAULT)
 
     return end
+
+
+@contextmanager
+def hearing_signals() -> Iterator[None]:
+    """While the block reads lines from a terminal, a signal is heard whenever it comes.
+
+    Who reads there waits in C: a signal that came in the instant before would be noticed with the next key only. So the
+    wait is interrupted now and then, and Python sees what else has come.
+    """
+    before = signal.signal(signal.SIGALRM, lambda _number, _frame: None)
+    signal.setitimer(signal.ITIMER_REAL, _HEARING_SECONDS, _HEARING_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _leaving(status: int) -> Callable[[int, object], NoReturn]:
