@@ -52,7 +52,7 @@ class Agents:
 
     def folder(self, host: str) -> Path:
         """Where a host's files arrive."""
-        return self._room.folder / "received" / host
+        return self._room.hosts / "received" / host
 
     def log(self, host: str) -> Path:
         """What a host's agent writes."""

@@ -36,10 +36,13 @@ class Papers:
 
 
 class Room:
-    """The lab, its papers and its controller, which is started again when it ends by itself, as a supervisor would."""
+    """The lab, its papers and its controller, which is started again when it ends by itself, as a supervisor would.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `folder` is on the controller's disk, `hosts` stands for the disks of all hosts.
+    """
+
+    def __init__(self, folder: Path, hosts: Path) -> None:
+        self.folder, self.hosts = folder, hosts
         self.papers = Papers(folder)
         self.journal = folder / "journal.sqlite"
         self.lab = Lab(PLAN, controller=self._command)

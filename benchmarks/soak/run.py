@@ -29,8 +29,12 @@ _DEVICES_SECONDS = 120.0
 
 def run(reached: Reached, progress: Progress) -> None:
     """Do it all. Raises LabError, ChildFailed; KeyboardInterrupt ends it early, and everything with it."""
-    with tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder:
-        room = Room(Path(folder))
+    with (
+        tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder,
+        # Hosts have disks of their own: on the controller's one, its commits would wait for everybody's files.
+        tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/dev/shm") as hosts,
+    ):
+        room = Room(Path(folder), Path(hosts))
         try:
             with room:
                 _run_in(room, reached, progress)

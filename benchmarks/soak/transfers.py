@@ -73,7 +73,7 @@ class Sender(threading.Thread):
                 self._look(host, name, digest, said_to_be_there=False)
 
     def _send(self, name: str) -> Call:
-        path = self._room.folder / name
+        path = self._room.hosts / name
         path.write_bytes(os.urandom(FILE_BYTES))
         digest = self._digests[name] = sha256(path)
         sender, *receivers = self._chance.sample(

@@ -49,7 +49,7 @@ def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> 
     from soak.places import OPERATOR
     from soak.room import Room
 
-    with Room(tmp_path_factory.mktemp("soak")) as room:
+    with Room(tmp_path_factory.mktemp("soak"), tmp_path_factory.mktemp("hosts")) as room:
         with room.client(OPERATOR) as operator:
             eventually(lambda: _all_connected(operator), what="all devices to connect")
         with lit(room):
