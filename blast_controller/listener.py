@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from asyncio import sslproto
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,8 +55,10 @@ class Listener:
     def __init__(self, door: Door, tls: TlsSettings | None) -> None:
         self._door = door
         self._tls = tls
-        self._context = server_context(tls) if tls is not None else None
-        sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
+        self._context: ssl.SSLContext | None = None
+        if tls is not None:
+            self._context = server_context(tls)
+            sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
         self._handshakes: Places[asyncio.Task[None]] = Places(door.handshakes, door.handshakes_per_host)
         self._tasks: set[asyncio.Task[None]] = set()
         self._crowded_out: set[asyncio.Task[None]] = set()
