@@ -2,6 +2,9 @@
 
 Only `COMMIT` waits for the disk. Trimming the history writes without waiting, and carrying the log over into the
 file is mostly done beside the commits; both are `compact`, which somebody else's thread calls.
+
+Rows are written and looked at many at a time: for every row that SQLite handles by itself Python gives its lock away,
+and gets it back only when another busy thread lets go of it, as long after as writing a hundred rows takes.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from blast_controller.core.records import Record
 from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, NotOpen
@@ -27,7 +31,16 @@ from blast_controller.store.schema import check_is_ours, check_is_whole, migrate
 
 T = TypeVar("T")
 
-INSERT_ENTRY = "INSERT INTO journal (sequence, at, epoch, kind, key, note, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_ENTRIES = "INSERT INTO journal (sequence, at, epoch, kind, key, note, body) VALUES {}"
+INSERT_STATE = (
+    "INSERT INTO state (first, kind, key, body) VALUES {} ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body"
+)
+DELETE_STATE = (
+    "WITH forgotten (kind, key) AS (VALUES {}) "
+    "DELETE FROM state WHERE first IN (SELECT state.first FROM forgotten CROSS JOIN state USING (kind, key))"
+)
+MOST_ROWS = 200
+"""Of one statement."""
 ENTRY_BYTES = f"COALESCE(LENGTH(body), 0) + {BYTES_BESIDE_BODY}"
 TRIM_BATCH = 500
 """Entries dropped at a time: a few milliseconds at most for which a commit may have to wait."""
@@ -145,7 +158,7 @@ class SqliteStore:
             (newest,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
             body = encode({"epoch": values[0]})
             entry = (newest + 1, time.time(), values[0], EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE, body)
-            connection.execute(INSERT_ENTRY, entry)
+            _execute(connection, INSERT_ENTRIES, [entry])
             return values[0], newest + 1
 
         return self._transact(connection, count)
@@ -196,8 +209,10 @@ class SqliteStore:
             return more
 
     def _trim(self, opened: _Opened, at: float) -> bool:
-        query = f"SELECT sequence, at, {ENTRY_BYTES} FROM journal ORDER BY sequence LIMIT ?"
-        oldest = [Line(*found) for found in opened.upkeep.execute(query, (TRIM_BATCH,))]
+        lines = f"SELECT sequence, at, {ENTRY_BYTES} AS size FROM journal ORDER BY sequence LIMIT ?"
+        query = f"SELECT json_group_array(json_array(sequence, at, size)) FROM ({lines})"
+        (found,) = opened.upkeep.execute(query, (TRIM_BATCH,)).fetchone()
+        oldest = [Line(*line) for line in decode(found)]
         last = self._retention.last_expired(oldest, opened.newest, opened.history_bytes, at)
         if last:
             opened.upkeep.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
@@ -221,18 +236,31 @@ class SqliteStore:
 
 
 def _write(opened: _Opened, rows: Sequence[Row], at: float) -> None:
+    kept: dict[tuple[str, str], tuple[int, str]] = {}
+    forgotten: dict[tuple[str, str], None] = {}
+    entries = []
     for sequence, row in enumerate(rows, opened.newest + 1):
         if row.kind == RESERVATION:
             _hold(opened.writer, row)
+        name = (row.kind, row.key)
         if row.body is None:
-            opened.writer.execute("DELETE FROM state WHERE kind = ? AND key = ?", (row.kind, row.key))
+            kept.pop(name, None)
+            forgotten[name] = None
         else:
-            opened.writer.execute(
-                "INSERT INTO state (first, kind, key, body) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body",
-                (sequence, row.kind, row.key, row.body),
-            )
-        opened.writer.execute(INSERT_ENTRY, (sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
+            first, _ = kept.get(name, (sequence, ""))
+            kept[name] = (first, row.body)
+        entries.append((sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
+    _execute(opened.writer, DELETE_STATE, list(forgotten))
+    _execute(opened.writer, INSERT_STATE, [(first, *name, body) for name, (first, body) in kept.items()])
+    _execute(opened.writer, INSERT_ENTRIES, entries)
+
+
+def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Carry out a statement for all rows, whose values take the place of `{}` in it."""
+    for begin in range(0, len(rows), MOST_ROWS):
+        some = rows[begin : begin + MOST_ROWS]
+        row = f"({', '.join('?' * len(some[0]))})"
+        connection.execute(statement.format(", ".join([row] * len(some))), list(chain.from_iterable(some)))
 
 
 def _hold(connection: sqlite3.Connection, row: Row) -> None:

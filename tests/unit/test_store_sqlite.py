@@ -45,6 +45,29 @@ def filled(path):
     return path
 
 
+def test_a_commit_is_a_few_statements_however_many_rows(path):
+    """For each one Python gives its lock away, and waits for it as long as other threads are busy."""
+    store, said = SqliteStore(path), []
+    store.open()
+    store.commit([row(number) for number in range(100)], at=0.0)
+    store._current().writer.set_trace_callback(said.append)
+    store.commit([row(number) for number in range(50, 150)] + [Record("request", "r7", None)], at=0.0)
+    store._current().writer.set_trace_callback(None)
+    assert len(said) <= 5, said
+    store.close()
+
+
+def test_what_is_forgotten_and_comes_again_in_one_commit_is_new(path):
+    store = SqliteStore(path)
+    store.open()
+    store.commit([row(1), row(2)], at=0.0)
+    store.commit([Record("request", "r1", None), row(3), row(1), Record("request", "r2", None)], at=0.0)
+    store.close()
+    store = SqliteStore(path)
+    assert list(store.open().state["request"]) == ["r3", "r1"]
+    store.close()
+
+
 def refused(path, fault):
     """The sentence with which the file is refused; the file is the same afterwards and its lock is free."""
     before = path.read_bytes() if path.is_file() else None
