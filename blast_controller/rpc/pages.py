@@ -11,7 +11,7 @@ from blast_controller.rpc import convert
 from blast_controller.rpc.convert import state_number
 
 LARGEST_PAGE = 1000
-MOST_ON_A_PAGE = 250
+MOST_ON_A_PAGE = 100
 """Requests, though a client may ask for more: nobody else is answered while they are described and encoded."""
 MOST_HOSTS_ON_A_PAGE = 3700
 """A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""

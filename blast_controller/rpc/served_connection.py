@@ -28,6 +28,8 @@ from blast_controller.tls import certificate_names
 _log = logging.getLogger(__name__)
 
 _CALLS_WAITING = 32
+_WAITS_ENDED_AT_ONCE = 32
+"""When a client is gone; others have their turn before the next ones are ended."""
 _SECONDS_TO_READ_REPLIES = 30.0
 _SECONDS_TO_READ_REFUSAL = 1.0
 
@@ -154,11 +156,17 @@ class ServedConnection(asyncio.BufferedProtocol):
         if self._account is not None:
             self._shared.give_back(self._account)
         self._shared.counters.parked -= len(self._parked)
-        parked, self._parked = self._parked, set()
-        for future in parked:
-            future.cancel()
+        parked, self._parked = list(self._parked), set()
+        self._end_waits(parked)
         if not self._working:
             self._shared.workers.submit(self._say_farewell)
+
+    def _end_waits(self, parked: list[Future[Any]]) -> None:
+        for future in parked[-_WAITS_ENDED_AT_ONCE:]:
+            future.cancel()
+        del parked[-_WAITS_ENDED_AT_ONCE:]
+        if parked:
+            self._shared.loop.call_soon(self._end_waits, parked)
 
     def pause_writing(self) -> None:
         """The client does not read its replies: take no further calls, and give it some time."""
