@@ -6,7 +6,8 @@ disk, with agents on the transfers' hosts. Honest clients ask for light and give
 the groups of running transfers, and throw garbage at ports. Their rates are fixed and printed.
 
 Baseline and soak alternate within one run: in the baseline's slices the same honest load meets no hostile client, but a
-process that burns as much of a processor as these were measured to use. So the ratio of the two p99 is paired.
+process that burns as much of a processor as these were measured to use, when they did: what comes in bursts competes
+otherwise than what is even. So the ratio of the two p99 is paired.
 
 Exit status 1 for a file whose SHA-256 is not the original's, a difference between journal, flow tables and
 cross-connects at the end (each is read by itself), a controller that ended by itself, or anything left behind:

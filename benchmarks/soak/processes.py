@@ -14,6 +14,7 @@ from mininet_topos.names import MARK
 from soak.agents import PORT, Agents
 from soak.latencies import Call
 from soak.reached import Reached
+from soak.rhythm import Rhythm
 from soak.room import Room
 
 _BENCHMARKS = Path(__file__).resolve().parents[1]
@@ -35,6 +36,8 @@ class Load:
         self._honest = self._child("honest", *where, *many)
         self._burner = self._child("burner")
         self._hostile: Child | None = None
+        self._measured: Rhythm | None = None
+        self._shares: list[float] = []
         self._hostile_words = [*where, *self._targets()]
 
     def attack(self) -> None:
@@ -44,10 +47,12 @@ class Load:
             # Its start is no hostile client's use of the processors.
             self._hostile.next(_READY_SECONDS)
             self._hostile.order("on")
+            self._measured = Rhythm(self._hostile.cpu_seconds)
 
     def relent(self) -> None:
         """Let them vanish, and note what they did. Raises ChildFailed."""
-        if self._hostile is not None:
+        if self._hostile is not None and self._measured is not None:
+            self._shares = self._measured.stop()
             self._hostile.order("off")
             self._hostile.end(_OFF_SECONDS)
             for told in self._hostile.rest():
@@ -55,9 +60,13 @@ class Load:
             self._reached.end_attack()
             self._hostile = None
 
-    def burn(self, share: float) -> None:
-        """Burn this share of a processor from now on."""
-        self._burner.order(str(share))
+    def burn(self) -> None:
+        """Burn what hostile clients used at last, in their rhythm."""
+        self._burner.order(json.dumps(self._shares))
+
+    def burn_no_more(self) -> None:
+        """Leave the processors alone."""
+        self._burner.order("[]")
 
     @property
     def hostile_cpu(self) -> float:

@@ -108,7 +108,7 @@ def _head(reached: Reached) -> Iterator[str]:
         )
     yield (
         f"processor: hostile clients used {reached.hostile_cpu.share:.2f} of one; in their place "
-        f"{reached.burnt_cpu.share:.2f} of one was burnt in the baseline"
+        f"{reached.burnt_cpu.share:.2f} of one was burnt in the baseline, in their rhythm"
     )
 
 

@@ -1,4 +1,4 @@
-"""When the hostile clients are at work and when, in their place, a process burns as much CPU as they used.
+"""When the hostile clients are at work and when, in their place, a process burns what CPU they used, as they did.
 
 A ratio of two times on a shared machine means something only if both were taken close to each other: so baseline and
 soak alternate, and the first stretch of hostile work only measures how much CPU it takes.

@@ -54,9 +54,9 @@ class Timeline:
 
     def _baseline(self, part: Slice, load: Load) -> Window:
         before = load.burnt_cpu
-        load.burn(self._reached.hostile_cpu.share)
+        load.burn()
         window = self._pass(part, load)
-        load.burn(0.0)
+        load.burn_no_more()
         self._reached.burnt_cpu.add(load.burnt_cpu - before, window.seconds)
         return window
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -256,3 +257,22 @@ def test_what_light_carried_is_read_from_the_last_line() -> None:
     assert went_by_light('{"event": "progress"}\n' + result("pipeline", "optical"))
     assert not went_by_light(result("pipeline"))
     assert not went_by_light("")
+
+
+def test_what_is_burnt_comes_in_the_rhythm_of_what_was_used() -> None:
+    from soak.rhythm import Rhythm
+
+    used = iter([0.0, 0.0, 0.1, 0.1, 0.1])
+    seen: list[float] = []
+    enough = threading.Event()
+
+    def cpu_seconds() -> float:
+        seen.append(next(used, 0.1))
+        if len(seen) >= 5:
+            enough.set()
+        return seen[-1]
+
+    rhythm = Rhythm(cpu_seconds)
+    assert enough.wait(30)
+    shares = rhythm.stop()
+    assert [round(share, 3) for share in shares[:4]] == [0.0, 1.0, 0.0, 0.0]
