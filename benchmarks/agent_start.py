@@ -22,14 +22,14 @@ import machine
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.connection import Admission, dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.endpoint import Endpoint
-from blast_transport.agent.remote_start import StartOptions, started_agents
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, ClientSection, Settings
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.credentials.admission import Admission, dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
+from blast_transport.remote.start import StartOptions, started_agents
 from tests.support.certificates import Authority
 from tests.support.ssh_server import SshServer, lacks
 

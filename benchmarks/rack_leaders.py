@@ -31,11 +31,11 @@ from typing import Any
 import machine
 from child import Child, tell
 
-from blast_transport.receiver import Receiver, ReceiverSettings
-from blast_transport.session.connection import FramedConnection
+from blast_transport.links.control_connection import FramedConnection
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 
 LOOPBACK = "127.0.0.1"
 MTU = 9000

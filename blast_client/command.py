@@ -137,7 +137,7 @@ def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
 
 
 def _register_absent(command: EntryPoint, error: ImportError, subparsers: Any) -> None:
-    from blast_transport.extras import how_to_install
+    from blast_transport.base.extras import how_to_install
 
     name, extra = command.name, next(iter(command.extras), command.name)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from blast_transport.report import TransferResult
+from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
 
 Carry = Callable[[Sequence[str], Route], TransferResult]

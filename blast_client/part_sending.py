@@ -21,8 +21,8 @@ from blast_api.ttypes import (
 )
 from blast_client.in_thread import Carry, in_thread, let_go
 from blast_client.part_plan import Action, Darken, PartPlan, Shine, Tell
-from blast_transport.errors import TransportError
-from blast_transport.report import TransferResult
+from blast_transport.base.errors import TransportError
+from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Light, Route
 
 __all__ = ["FINAL", "Carry", "Controller", "LightBroke", "PartSending", "PartSent"]

@@ -32,14 +32,14 @@ from blast_client.send_stopped import INTERRUPTED, TERMINATED, SoFar, cancelled_
 from blast_client.send_words import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, read_token
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret, read_secret, refuse_readable_by_others
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.base.errors import TransportError, WrongInputError
+from blast_transport.base.host_order import as_given, by_name, by_racks
+from blast_transport.base.report import Progress, TransferResult
 from blast_transport.blocks.digests import BEST
-from blast_transport.errors import TransportError, WrongInputError
-from blast_transport.host_order import as_given, by_name, by_racks
-from blast_transport.report import Progress, TransferResult
-from blast_transport.session.links import Address
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
+from blast_transport.credentials.tls import TlsFiles
+from blast_transport.links.dialling import Address
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
@@ -187,7 +187,7 @@ class _Job:
         return self.arguments.light_address or _own_address(next(iter(self.addresses.values())))
 
     def _start_agents(self, stack: ExitStack) -> None:
-        from blast_transport.agent.remote_start import StartOptions, started_agents
+        from blast_transport.remote.start import StartOptions, started_agents
 
         arguments = self.arguments
         if not arguments.ssh_folder:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
-from blast_transport.report import Progress, ReceiverOutcome, TransferResult
+from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
 Print = Callable[[dict[str, Any]], None]
 

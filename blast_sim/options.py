@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from blast_sim.wrong_input import WrongInput
-from blast_transport.extras import NotInstalled, require
+from blast_transport.base.extras import NotInstalled, require
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 LIBRARIES = ("highspy", "networkx", "numpy", "pulp", "pydantic")

@@ -2,6 +2,6 @@
 
 One sender, many receivers, one session (`session`), whose blocks (`blocks`) come by light (`optical`: paced UDP
 multicast, which has no way back), along a chain of the receivers (`pipeline`) or over one TCP connection for each, and
-fill one store (`store`). Everything that is said goes over TCP (`wire`). `agent` is what waits on a host. What decides
-has no sockets and no clock.
+fill one store (`store`). Everything that is said goes over TCP (`wire`, `links`), between hosts that have proved who
+they are (`credentials`). `agent` is what waits on a host. What decides has no sockets and no clock.
 """

@@ -2,6 +2,6 @@
 
 import sys
 
-from blast_transport.command import main
+from blast_transport.standalone.command import main
 
 sys.exit(main())

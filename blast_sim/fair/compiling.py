@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from blast_transport.extras import how_to_install
+from blast_transport.base.extras import how_to_install
 
 Solver = Literal["numba", "numpy"]
 Arguments = ParamSpec("Arguments")

@@ -14,7 +14,7 @@ from blast_sim.flow.cell import Cell, Row
 from blast_sim.flow.run import run_cell
 from blast_sim.worker_processes import computed
 from blast_sim.wrong_input import WrongInput
-from blast_transport.extras import how_to_install
+from blast_transport.base.extras import how_to_install
 
 CONNECT_SECONDS = 10
 

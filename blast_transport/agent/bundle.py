@@ -28,7 +28,7 @@ if sys.version_info < {OLDEST_PYTHON}:
     sys.stdout.write('{OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} is needed"}}\\n')
     sys.exit(1)
 if sys.argv[1:] == ["on-demand"]:
-    from {PACKAGE}.agent.on_demand import run
+    from {PACKAGE}.remote.on_demand import run
     run()
 from {PACKAGE}.agent.command import main
 sys.exit(main())

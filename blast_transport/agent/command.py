@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
 from blast_transport.agent.reload import Reloader
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
-from blast_transport.errors import TransportError, sentence
+from blast_transport.base.errors import SettingsError, TransportError, sentence
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blast_transport.agent.connection import Admission
-from blast_transport.agent.credentials import Credentials, credentials_of
-from blast_transport.agent.errors import SettingsError
-from blast_transport.agent.settings import CommandSection, FolderSection, Settings
-from blast_transport.errors import WrongInputError
+from blast_transport.agent.settings import AccessSection, CommandSection, FolderSection, Settings
+from blast_transport.base.errors import SettingsError, WrongInputError
+from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.optical.interface import interface_mtu
 
 
@@ -27,6 +27,16 @@ def check_host(settings: Settings) -> Credentials:
     credentials = credentials_of(settings.access)
     Admission(credentials)
     return credentials
+
+
+def credentials_of(access: AccessSection) -> Credentials:
+    """What the configuration names. Raises SettingsError for files that cannot be used."""
+    if access.secret_file is not None:
+        return SharedSecret(read_secret(access.secret_file))
+    if access.certificate is None or access.private_key is None or access.client_ca is None:
+        return None
+    refuse_readable_by_others(access.private_key)
+    return TlsFiles(access.certificate, access.private_key, access.client_ca)
 
 
 def _check_folder(folder: FolderSection) -> None:

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from blast_transport.agent.errors import NotAllowedError
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, Settings
-from blast_transport.errors import UnsafeNameError, sentence
+from blast_transport.base.errors import NotAllowedError, UnsafeNameError, sentence
 from blast_transport.store.file_names import checked_parts, shown
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -9,17 +9,17 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from blast_transport.agent.chain_source import node_dialer
-from blast_transport.agent.connection import Admission
-from blast_transport.agent.credentials import Credentials
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
+from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.blocks.digests import SUITES
-from blast_transport.report import Failed, Received, ReceiverEvent
+from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.chain_source import node_dialer
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.command_target import kill_commands
 from blast_transport.store.file_target import FileRules

@@ -16,7 +16,7 @@ from blast_transport.agent.process import parts_of
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings, load
-from blast_transport.errors import TransportError
+from blast_transport.base.errors import TransportError
 
 WAITS = frozenset(
     {

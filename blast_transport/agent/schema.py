@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
-from blast_transport.agent.errors import SettingsError
+from blast_transport.base.errors import SettingsError
 
 Section = TypeVar("Section")
 Reader = Callable[[Any, str], Any]

@@ -19,20 +19,27 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from blast_transport.agent.connection import Admission, Connection
-from blast_transport.agent.door import Door
-from blast_transport.agent.endpoint import Endpoint
-from blast_transport.agent.errors import AuthenticationError, CannotListenError
-from blast_transport.agent.first_message import read_first
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
-from blast_transport.agent.settings import SENDER, Settings
-from blast_transport.errors import NoThreadError, RemoteProtocolError, TransportError, sentence
-from blast_transport.pipeline.messages import Join
-from blast_transport.session.dialling import Dialer, dial
-from blast_transport.session.leader import Leader
-from blast_transport.threads import start_thread
+from blast_transport.agent.settings import Settings
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.errors import (
+    AuthenticationError,
+    CannotListenError,
+    NoThreadError,
+    RemoteProtocolError,
+    TransportError,
+    sentence,
+)
+from blast_transport.base.threads import start_thread
+from blast_transport.credentials.admission import Admission, Connection
+from blast_transport.credentials.roles import SENDER
+from blast_transport.links.dialling import Dialer, dial
+from blast_transport.links.door import Door
+from blast_transport.links.first_message import read_first
+from blast_transport.links.leader import Leader
 from blast_transport.wire.codec import encode
+from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Hello, Quit
 from blast_transport.wire.relaying import Relay
 
@@ -76,7 +83,8 @@ class AgentServer:
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
         self._stop_seconds = settings.agent.stop_ms / 1000
         self.refusals = Refusals(reporter)
-        self._door = Door(settings.limits)
+        limits = settings.limits
+        self._door = Door(limits.connections, limits.unauthenticated, limits.unauthenticated_per_host)
         self._sessions = RunningSessions(settings.limits.sessions)
         self.reason = ""
         self._wake_reader, self._wake_writer = os.pipe()

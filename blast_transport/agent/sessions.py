@@ -7,34 +7,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Protocol
 
-from blast_transport.agent.connection import Connection
-from blast_transport.pipeline.messages import Join
-from blast_transport.wire.codec import encode
-from blast_transport.wire.messages import Hello, Message
+from blast_transport.credentials.admission import Connection
+from blast_transport.links.verdict import Verdict
+from blast_transport.wire.joining import Join
+from blast_transport.wire.messages import Hello
 
-_FAREWELL_SECONDS = 2.0
 _MOST_VERDICTS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The last words of a session that is over, for its sender, if that has not heard them."""
-
-    owner: bytes
-    words: tuple[Message, ...]
-
-    def rejoin(self, connection: Connection) -> bool:
-        """Say them; whether the connection can carry a session."""
-        with suppress(OSError):
-            connection.sock.settimeout(_FAREWELL_SECONDS)
-            connection.sock.sendall(b"".join(map(encode, self.words)))
-            connection.sock.settimeout(None)
-            return True
-        return False
 
 
 class Session(Protocol):

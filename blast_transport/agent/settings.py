@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from blast_transport.agent.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
-from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.schema import (
     flag,
     one_of,
@@ -24,20 +22,22 @@ from blast_transport.agent.schema import (
     texts,
     whole,
 )
+from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
+from blast_transport.base.errors import SettingsError
+from blast_transport.credentials.roles import NEIGHBOUR, SENDER
+from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
 
 FILE_NAME = "{file_name}"
 """The element of a command's `run` that stands for the name of the file that comes."""
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
-SENDER, NEIGHBOUR = "sender", "neighbour"
-"""Who starts sessions and may do all; who may only hand on the data of a session that runs already."""
 
 _MODE = re.compile(r"0?[0-7]{3}")
 _OWNERS = 0o600
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _MOST_BYTES = 1 << 60
 _MOST_MILLISECONDS = 3_600_000
-_MOST_CONNECTIONS = 1 << 16
+_LARGEST_CONNECTIONS = 1 << 16
 
 
 def _name(written: str) -> str:
@@ -121,9 +121,9 @@ class LimitsSection:
     """What the agent takes at once, and at most; None: no limit of its own."""
 
     sessions: Annotated[int, whole(1, 4096)] = 16
-    connections: Annotated[int, whole(1, _MOST_CONNECTIONS)] = 1024
-    unauthenticated: Annotated[int, whole(1, 4096)] = 64
-    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = 16
+    connections: Annotated[int, whole(1, _LARGEST_CONNECTIONS)] = MOST_CONNECTIONS
+    unauthenticated: Annotated[int, whole(1, 4096)] = MOST_STRANGERS
+    unauthenticated_per_host: Annotated[int, whole(1, 4096)] = MOST_STRANGERS_PER_HOST
     file_bytes: Annotated[int | None, whole(1, _MOST_BYTES)] = None
     memory_bytes: Annotated[int, whole(0, _MOST_BYTES)] = 0
     highest_rate_mbps: Annotated[float | None, positive(1e9)] = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
-from blast_transport.agent.connection import Connection
 from blast_transport.agent.permissions import AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.sessions import SessionFactory
-from blast_transport.errors import StoreError, UnsafeNameError
+from blast_transport.base.errors import StoreError, UnsafeNameError
+from blast_transport.credentials.admission import Connection
 from blast_transport.session.receiver_session import ReceiverSession, Surroundings
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blast_transport.errors import BrokenDigestError, WrongInputError
+from blast_transport.base.errors import BrokenDigestError, WrongInputError
 
 try:
     import blake3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from blast_transport.errors import RemoteProtocolError
+from blast_transport.base.errors import RemoteProtocolError
 
 BLOCK_SEGMENTS = 44
 """Segments in a block at the Ethernet MTU: as many as the largest UDP payload takes (65,507 bytes)."""

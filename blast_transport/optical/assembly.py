@@ -5,11 +5,11 @@ A block that comes in one piece, as a super-packet does, passes through without 
 
 from __future__ import annotations
 
+from blast_transport.base.errors import SealError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.errors import SealError
 from blast_transport.store.store import Store
 
 MOST_OPEN_BYTES = 64 << 20

@@ -8,7 +8,7 @@ import ipaddress
 import socket
 import struct
 
-from blast_transport.errors import LightPathError, WrongInputError, sentence
+from blast_transport.base.errors import LightPathError, WrongInputError, sentence
 
 _SIOCGIFCONF = 0x8912
 _SIOCGIFMTU = 0x8921

@@ -10,7 +10,7 @@ import errno
 import socket
 from collections.abc import Sequence
 
-from blast_transport.errors import LightPathError, sentence
+from blast_transport.base.errors import LightPathError, sentence
 
 UDP_SEGMENT, UDP_GRO = 103, 104
 """Linux's numbers; Python has no names for them before 3.13."""

@@ -7,7 +7,7 @@ and no faster, in bursts so short that the smallest queue on the path holds them
 
 from __future__ import annotations
 
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
 
 SHARE = 0.995
 """Part of the granted rate that is used in the long run: clocks differ, and a queue must be able to drain."""

@@ -19,15 +19,12 @@ from blast_transport.pipeline.leg import (
     Reported,
     StoreFailed,
 )
-from blast_transport.pipeline.messages import JOIN_TYPE, Join
 from blast_transport.pipeline.node import PipelineNode
 from blast_transport.pipeline.source import PipelineSource
 
 __all__ = [
-    "JOIN_TYPE",
     "Drained",
     "Ended",
-    "Join",
     "Lost",
     "Member",
     "Outcome",

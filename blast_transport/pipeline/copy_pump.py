@@ -11,10 +11,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from blast_transport.errors import ForgottenError, LocalError, StoreError
+from blast_transport.base.errors import ForgottenError, LocalError, StoreError
+from blast_transport.base.threads import start_thread
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
-from blast_transport.threads import start_thread
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20

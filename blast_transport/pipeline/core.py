@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blast_transport.errors import RemoteProtocolError
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.pipeline.downstream import Downstream
 from blast_transport.pipeline.events import (
     Arrived,

@@ -6,12 +6,12 @@ import socket
 import time
 from collections.abc import Callable
 
-from blast_transport.errors import NoThreadError, TransportError, sentence
+from blast_transport.base.errors import NoThreadError, TransportError, sentence
+from blast_transport.base.threads import start_thread
 from blast_transport.pipeline.leg import Member, PipelineLeg
 from blast_transport.pipeline.link import Link
-from blast_transport.pipeline.messages import Join
 from blast_transport.pipeline.waker import Waker
-from blast_transport.threads import start_thread
+from blast_transport.wire.joining import Join
 
 Connector = Callable[[Member, float], socket.socket]
 """(whom, seconds at most) -> a connected socket, TLS or not. Raises OSError, TransportError."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.pipeline.events import (
     CloseDown,
     Connect,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import time
 
-from blast_transport.errors import RemoteError
+from blast_transport.base.errors import RemoteError
 from blast_transport.pipeline.link import Link
 
 _IN, _OUT = select.POLLIN, select.POLLOUT

@@ -6,8 +6,8 @@ import select
 import time
 from collections.abc import Callable
 
-from blast_transport.errors import RemoteError
-from blast_transport.moderation import Moderation
+from blast_transport.base.errors import RemoteError
+from blast_transport.base.moderation import Moderation
 from blast_transport.pipeline.link import Intake, Link
 from blast_transport.pipeline.messages import Message
 

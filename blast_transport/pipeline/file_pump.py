@@ -15,7 +15,7 @@ import os
 import socket
 import ssl
 
-from blast_transport.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.pipeline.copy_pump import READ_BYTES
 from blast_transport.store.store import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
 
 
 @dataclass(frozen=True, slots=True)

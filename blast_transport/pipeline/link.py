@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import Protocol
 
-from blast_transport.errors import RemoteError, sentence
+from blast_transport.base.errors import RemoteError, sentence
 from blast_transport.pipeline.messages import Alive, Data, Decoder, Message, encode
 
 CHUNK_BYTES = 1 << 20

@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.codec import FRAME, VERSION
+from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Join, decode_join, encode_join
 
 LARGEST_CHUNK = 16 << 20
 MOST_NODES = 1 << 16
-TOKEN_BYTES = 16
-TEXT_BYTES = 255
 
-_JOIN = struct.Struct(f"<II{TOKEN_BYTES}s")
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
 _MARKED = struct.Struct("<QB")
@@ -46,16 +44,6 @@ class Why(IntEnum):
     """Up: this node alone leaves; its successor is yours."""
     DONE = 5
     """Down: the report has reached the source; everybody may go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """First word of whoever connects: the node `name` of leg `leg`, which knows the leg's token."""
-
-    session: int
-    leg: int
-    token: bytes
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +133,6 @@ class _Form:
     largest: int
 
 
-def _encode_join(join: Join) -> bytes:
-    if len(join.token) != TOKEN_BYTES or len(join.name.encode()) > TEXT_BYTES:
-        raise LocalProtocolError(f"Join needs a token of {TOKEN_BYTES} bytes and a name of up to {TEXT_BYTES}")
-    return _JOIN.pack(join.session, join.leg, join.token) + join.name.encode()
-
-
-def _decode_join(body: bytes) -> Join:
-    session, leg, token = _JOIN.unpack_from(body)
-    return Join(session, leg, token, body[_JOIN.size :].decode())
-
-
 def _decode_pget(body: bytes) -> Pget:
     offset, stop = _RANGE.unpack(body)
     if offset >= stop:
@@ -210,10 +187,8 @@ def _decode_failed(body: bytes) -> dict[int, str]:
 
 _REPORT_BYTES = MOST_NODES * (_FAILED.size + TEXT_BYTES)
 
-# Numbers apart from those of a control connection, because both begin at the same port.
-JOIN_TYPE = 32
 _FORMS: dict[int, _Form] = {
-    JOIN_TYPE: _Form(Join, _encode_join, _decode_join, _JOIN.size + TEXT_BYTES),
+    JOIN_TYPE: _Form(Join, encode_join, decode_join, LARGEST_JOIN),
     33: _Form(Get, lambda get: _OFFSET.pack(get.offset), lambda body: Get(*_OFFSET.unpack(body)), _OFFSET.size),
     34: _Form(Pget, lambda pget: _RANGE.pack(pget.offset, pget.stop), _decode_pget, _RANGE.size),
     35: _Form(Forget, lambda it: _OFFSET.pack(it.lowest), lambda body: Forget(*_OFFSET.unpack(body)), _OFFSET.size),

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from blast_transport.errors import RemoteError, RemoteProtocolError
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.pipeline.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.pipeline.core import NodeCore
 from blast_transport.pipeline.dialling import Connector, Dialler, connect_plain, join_message

@@ -9,14 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from blast_transport.errors import NoThreadError, StoreError, TransportError, sentence
+from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
+from blast_transport.base.threads import start
 from blast_transport.pipeline.dialling import Connector, Dialler, Scouts
 from blast_transport.pipeline.events import Command, Event, Started, Tell
 from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
 from blast_transport.pipeline.successor import Connections
 from blast_transport.pipeline.waker import Waker
-from blast_transport.threads import start
 
 
 class Core(Protocol):

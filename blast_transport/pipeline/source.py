@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from blast_transport.errors import ForgottenError, LocalError, RemoteError
+from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.pipeline.copy_pump import REPLAY_BYTES, StreamOutlet
 from blast_transport.pipeline.core import SourceCore
 from blast_transport.pipeline.dialling import Connector, connect_plain

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from blast_transport.errors import ForgottenError, RemoteError
+from blast_transport.base.errors import ForgottenError, RemoteError
 from blast_transport.pipeline.dialling import Dialler, Scouts, join_message
 from blast_transport.pipeline.downstream import Downstream
 from blast_transport.pipeline.events import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import BlockMap
-from blast_transport.errors import LocalProtocolError
 from blast_transport.session.comeback import Comeback
 from blast_transport.session.owed import Owed
 from blast_transport.wire.messages import Fin, Ready

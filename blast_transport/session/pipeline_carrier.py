@@ -7,7 +7,9 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from blast_transport.agent.chain_source import SourceAdmission
+from blast_transport.links.chain_source import SourceAdmission
+from blast_transport.links.dialling import Dialer
+from blast_transport.links.reception import Reception
 from blast_transport.pipeline import (
     Drained,
     Ended,
@@ -20,10 +22,8 @@ from blast_transport.pipeline import (
     Reported,
 )
 from blast_transport.session.carrier import DIGESTS_TOLD
-from blast_transport.session.links import Dialer
 from blast_transport.session.pipeline_node import by_name
 from blast_transport.session.reader import BlockReader, UndigestedKept
-from blast_transport.session.reception import Reception
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import PIPELINE, Leg
 
@@ -133,7 +133,7 @@ class PipelineCarrier:
             self._note,
             by_name(self._entrance.dialer),
         )
-        self._reception = Reception(self._entrance.listener, self._entrance.admission, pipeline, self._source)
+        self._reception = Reception(self._entrance.listener, self._entrance.admission, leg, self._source.accept)
         self._source.start()
 
     def _note(self, event: PipelineEvent) -> None:

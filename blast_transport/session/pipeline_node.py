@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
+from blast_transport.links.dialling import Dialer
 from blast_transport.pipeline import Member, PipelineEvent, PipelineLeg, PipelineNode
-from blast_transport.session.links import Dialer
 from blast_transport.store.store import Store
 from blast_transport.wire.messages import Leg
 

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.errors import LocalProtocolError
 from blast_transport.optical.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg

@@ -19,21 +19,21 @@ from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
-from blast_transport.agent.sessions import Verdict
+from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, WrongInputError, sentence
+from blast_transport.base.moderation import Moderation
+from blast_transport.base.report import Failed, Received, ReceiverEvent
+from blast_transport.base.threads import start_thread
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.errors import RemoteProtocolError, StoreError, TransportError, WrongInputError, sentence
-from blast_transport.moderation import Moderation
+from blast_transport.links.dialling import Dialer, dial
+from blast_transport.links.sender_link import SenderLink
+from blast_transport.links.verdict import Verdict
 from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
 from blast_transport.optical.light_socket import LightSocket
-from blast_transport.report import Failed, Received, ReceiverEvent
-from blast_transport.session.dialling import Dialer, dial
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
-from blast_transport.session.sender_link import SenderLink
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
-from blast_transport.threads import start_thread
 from blast_transport.wire.messages import (
     OPTICAL,
     PIPELINE,
@@ -52,9 +52,9 @@ from blast_transport.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from blast_transport.agent.connection import Connection
+    from blast_transport.credentials.admission import Connection
     from blast_transport.pipeline import PipelineEvent, PipelineNode
-    from blast_transport.pipeline.messages import Join
+    from blast_transport.wire.joining import Join
 
 GroupOpener = Callable[[str, str, int], socket.socket]
 """(interface address, group, port) -> a non-blocking socket that has joined."""

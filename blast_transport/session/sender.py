@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from blast_transport.base.errors import UnsafeNameError, WrongInputError
+from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.errors import UnsafeNameError, WrongInputError
+from blast_transport.links.dialling import Address
+from blast_transport.links.racks import groups
 from blast_transport.optical.interface import check_group, interface_mtu
 from blast_transport.optical.pacing import Pacer
-from blast_transport.report import Progress, ReceiverOutcome, TransferResult
-from blast_transport.session.links import Address, ControlLinks
+from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.peer import Peer, PeerState
-from blast_transport.session.racks import groups
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Light, Packets, Route
 from blast_transport.session.sender_core import SenderCore

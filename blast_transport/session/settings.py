@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blast_transport.agent.credentials import Credentials
 from blast_transport.blocks.digests import BEST
-from blast_transport.session.dialling import Dialer, dial
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.dialling import Dialer, dial
 from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import FILE
 

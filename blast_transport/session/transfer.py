@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_transport.errors import LightPathError, WrongInputError
-from blast_transport.host_order import as_given, by_name
-from blast_transport.report import Progress
+from blast_transport.base.errors import LightPathError, WrongInputError
+from blast_transport.base.host_order import as_given, by_name
+from blast_transport.base.report import Progress
 from blast_transport.session.carrier import Carrier
+from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_carrier import LightCarrier, queue_bytes
-from blast_transport.session.links import ControlLinks
 from blast_transport.session.packet_carrier import PacketCarrier
 from blast_transport.session.peer import PeerState
 from blast_transport.session.reader import BlockReader
@@ -242,7 +242,7 @@ class Transfer:
 
     def _begin_chain(self, chain: Chain) -> None:
         # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
-        from blast_transport.agent.chain_source import SourceAdmission
+        from blast_transport.links.chain_source import SourceAdmission
         from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
 
         core = self._core

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from blast_transport.errors import ForgottenError, StoreError, sentence
+from blast_transport.base.errors import ForgottenError, StoreError, sentence
 from blast_transport.store.target import Buffer
 
 REPLAY_BYTES = 32 << 20

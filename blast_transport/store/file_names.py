@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from blast_transport.errors import UnsafeNameError
+from blast_transport.base.errors import UnsafeNameError
 
 PARTIAL_PREFIX = ".blast-"
 """Of our own temporary files."""

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from blast_transport.base.errors import StoreError, WrongInputError, sentence
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import StoreError, WrongInputError, sentence
 from blast_transport.store.file_names import PARTIAL_PREFIX, plain_name
 from blast_transport.store.target import Buffer
 

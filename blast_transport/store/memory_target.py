@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blast_transport.errors import StoreError
+from blast_transport.base.errors import StoreError
 from blast_transport.store.target import Buffer
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
+from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError
 
 RING_BYTES = 64 << 20
 _READ_BYTES = 1 << 20

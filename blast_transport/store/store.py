@@ -13,10 +13,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import DigestMismatchError, RemoteProtocolError
 from blast_transport.store.file_target import FileTarget
 from blast_transport.store.target import Buffer, Target
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES, Buffer
 from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEGMENTS
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
     Alive,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 
+from blast_transport.base.errors import WrongInputError
 from blast_transport.blocks.layout import MOST_SEGMENTS
-from blast_transport.errors import WrongInputError
 
 HEADER = struct.Struct("<IIQ")
 """session, flags, segment."""

@@ -12,7 +12,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from blast_transport.errors import RemoteProtocolError
+from blast_transport.base.errors import RemoteProtocolError
 
 Message = TypeVar("Message")
 

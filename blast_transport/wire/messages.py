@@ -12,10 +12,10 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import RemoteProtocolError
 
 OPTICAL, PIPELINE, PACKETS = "optical", "pipeline", "packets"
 CARRIERS = (OPTICAL, PIPELINE, PACKETS)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from blast_transport.errors import RemoteProtocolError
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, LARGEST_BODY, Form, FrameDecoder, frame
 from blast_transport.wire.fields import from_json, to_json
 

@@ -10,7 +10,7 @@ from thrift.Thrift import TException
 
 from blast_client.calls import ControllerUnreachable
 from blast_client.failures import explain_failure
-from blast_transport.errors import TransportError
+from blast_transport.base.errors import TransportError
 from mininet_topos.demo.groups import most_groups
 from mininet_topos.demo.settings import LEAST_FILE, demo_plan
 from mininet_topos.ending import end_in_order

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret
 from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.stage import Stage
 from mininet_topos.errors import ProcessFault

@@ -21,7 +21,7 @@ from blast_sim.replay.result import Row, policy_row, result
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Workload
-from blast_transport.errors import TransportError
+from blast_transport.base.errors import TransportError
 from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.mix import Asked, Served, serve
 from mininet_topos.demo.results import Results

@@ -13,15 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blast_transport.agent
-from blast_transport.agent.authentication import MAGIC, REFUSED, AgentHandshake, ClientHandshake
-from blast_transport.agent.errors import AuthenticationError, NotAllowedError, SettingsError
-from blast_transport.agent.first_message import read_first
 from blast_transport.agent.permissions import Allowed, AllowedCommand, AllowedFile, Permissions
 from blast_transport.agent.settings import CommandSection, FolderSection, LimitsSection, Settings, parse
-from blast_transport.errors import RemoteProtocolError, UnsafeNameError
-from blast_transport.pipeline.messages import TOKEN_BYTES, Join
+from blast_transport.base.errors import (
+    AuthenticationError,
+    NotAllowedError,
+    RemoteProtocolError,
+    SettingsError,
+    UnsafeNameError,
+)
+from blast_transport.credentials.authentication import MAGIC, REFUSED, AgentHandshake, ClientHandshake
+from blast_transport.links.first_message import read_first
 from blast_transport.pipeline.messages import encode as encode_join
 from blast_transport.wire.codec import FRAME, encode
+from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Hello, Quit
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
@@ -174,7 +179,7 @@ def check(_: random.Random, text: str) -> str:
 
 
 def test_settings_are_understood_or_refused_in_a_sentence() -> None:
-    files = ("agent/settings.py", "agent/schema.py", "agent/endpoint.py")
+    files = ("agent/settings.py", "agent/schema.py", "base/endpoint.py")
     run = fuzz(Decoder("agent settings", WHOLE, mutation, garbage, check, files), inputs(5000))
     for outcome in ("settings", "refused: not TOML", "refused: a sentence on a key"):
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
@@ -235,7 +240,7 @@ def check_first(_: random.Random, data: bytes) -> str:
 
 
 def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() -> None:
-    files = ("agent/first_message.py", "wire/codec.py", "wire/fields.py", "pipeline/messages.py")
+    files = ("links/first_message.py", "wire/codec.py", "wire/fields.py", "wire/joining.py", "pipeline/messages.py")
     run = fuzz(Decoder("first message", FIRST, bytes_changed, noise, check_first, files), inputs(5000))
     for outcome in ("Hello", "Join", "refused"):
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.pipeline.core import NodeCore, SourceCore
 from blast_transport.pipeline.downstream import Down, Downstream
 from blast_transport.pipeline.events import (

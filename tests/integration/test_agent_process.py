@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.base.errors import AuthenticationError
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.agent.remote_start import StartedAgents, StartOptions, started_agents
+from blast_transport.base.errors import AuthenticationError
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
@@ -236,7 +236,7 @@ def test_whatever_ends_us_ends_them(server, options, incoming):
 def test_agents_end_with_a_sender_that_is_killed(server, options, incoming, number):
     code = (
         "import sys, time\n"
-        "from blast_transport.agent.remote_start import *\n"
+        "from blast_transport.remote.start import *\n"
         "host, folder, port, ssh = sys.argv[1:]\n"
         "with started_agents([host], folder, StartOptions(port=int(port), ssh_options=ssh)) as agents:\n"
         "    print(agents.addresses[0][2], flush=True)\n"

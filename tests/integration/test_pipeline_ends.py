@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import StoreError
 from blast_transport.pipeline import (
     Ended,
     Lost,

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import PartState
-from blast_transport.agent.endpoint import Endpoint
+from blast_transport.base.endpoint import Endpoint
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget
 from tests.support.memory_controller import MemoryController, serving

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.errors import LightPathError
+from blast_transport.base.errors import LightPathError
 from blast_transport.session import light_carrier
 from blast_transport.session.route import Chain, Packets, Route
 from blast_transport.session.settings import Destination

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.report import Received
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.settings import SENDER, ClientSection
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.agent.settings import ClientSection
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.roles import SENDER
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.pipeline import copy_pump, node
 from blast_transport.pipeline.source import PipelineSource
 from blast_transport.session.route import Chain, Route

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.targets import Targets
-from blast_transport.session.dialling import Address, dial
-from blast_transport.session.precedence import BEST_EFFORT, EXPEDITED
+from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
+from blast_transport.links.dialling import Address, dial
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.receiver import Receiver, ReceiverSettings
-from blast_transport.report import Failed, Listening, Progress, Received, ReceiverEvent, TransferResult
+from blast_transport.base.report import Failed, Listening, Progress, Received, ReceiverEvent, TransferResult
 from blast_transport.session.route import Chain, Light, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.timings import SenderTimings
+from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.store.source import StreamSource
 from tests.support.waiting import HANGING
 

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.endpoint import Endpoint
 from blast_transport.agent.process import make_server
 from blast_transport.agent.reporting import Reporter, Why
 from blast_transport.agent.server import AgentServer
@@ -26,7 +23,10 @@ from blast_transport.agent.settings import (
     FolderSection,
     Settings,
 )
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.report import TransferResult
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.report import TransferResult
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.settings import SenderSettings
 from tests.support.transport_hosts import (

@@ -269,8 +269,8 @@ def test_an_interface_that_goes_away_in_mid_transfer(plant: Plant, file: Path, c
 WITH_ANOTHER_WAY = f"""
 import json, sys
 from pathlib import Path
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret, read_secret
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.session.route import Chain, Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings

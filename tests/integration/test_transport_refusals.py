@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.errors import SourceChangedError, WrongInputError
-from blast_transport.session.links import dial
+from blast_transport.base.errors import SourceChangedError, WrongInputError
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.links.dialling import dial
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Chain, Packets, Route, Way
 from blast_transport.session.sender import Sender

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from blast_transport.report import Progress
+from blast_transport.base.report import Progress
 from blast_transport.session.route import Chain, GiveUp, Light, Packets, Route, Way
 from blast_transport.session.settings import Destination
 from blast_transport.store.memory_target import MemoryTarget

@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.host_order import by_name, by_racks, natural_key
+from blast_transport.base.host_order import by_name, by_racks, natural_key
 
 names = st.from_regex(r"[a-c]{0,2}[0-9]{0,3}[a-c]?", fullmatch=True).filter(bool)
 hosts = st.lists(names, unique=True, max_size=12)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.session.group import REPORT_SECONDS, Group
+from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.messages import (
     OPTICAL,
     PIPELINE,

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from blast_transport.base.errors import BrokenDigestError, RemoteProtocolError, WrongInputError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
 from blast_transport.blocks.layout import MOST_BLOCKS, Layout
 from blast_transport.blocks.masks import mask_of, runs
-from blast_transport.errors import BrokenDigestError, RemoteProtocolError, WrongInputError
 from blast_transport.session.owed import WHOLE, Owed
 from blast_transport.session.peer import Peer
 from blast_transport.session.repairs import Repairs

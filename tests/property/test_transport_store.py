@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blast_transport.base.errors import DigestMismatchError, ForgottenError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import DigestMismatchError, ForgottenError, RemoteProtocolError
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store

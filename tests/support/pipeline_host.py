@@ -36,7 +36,8 @@ from blast_transport.pipeline.events import (
     Unheld,
 )
 from blast_transport.pipeline.leg import Ended, PipelineEvent, PipelineLeg, Reported
-from blast_transport.pipeline.messages import Alive, Forget, Join, Pget
+from blast_transport.pipeline.messages import Alive, Forget, Pget
+from blast_transport.wire.joining import Join
 from tests.support.pipeline_wires import BUFFER, PIECE, Connection
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from itertools import count
 
 from blast_transport.pipeline.events import Started, SuccessorLost
 from blast_transport.pipeline.leg import Member, Outcome, PipelineTimings
-from blast_transport.pipeline.messages import Join
+from blast_transport.wire.joining import Join
 from tests.support.pipeline_host import Faults, Host
 from tests.support.pipeline_wires import LATENCY, PIECE, Connection
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from blast_transport.base.errors import ForgottenError
 from blast_transport.blocks.digests import BEST, Suite, suite_named
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import ForgottenError
 
 SUITE = suite_named(BEST)
 

@@ -19,10 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blast_transport.agent.chain_source import node_dialer
-from blast_transport.agent.connection import Admission
-from blast_transport.agent.credentials import Credentials
-from blast_transport.agent.endpoint import Endpoint
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
@@ -35,9 +31,13 @@ from blast_transport.agent.settings import (
     Settings,
 )
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.errors import LightPathError
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.errors import LightPathError
+from blast_transport.base.report import Failed, Received, ReceiverEvent, TransferResult
+from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.chain_source import node_dialer
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.report import Failed, Received, ReceiverEvent, TransferResult
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import GroupOpener, Surroundings
 from blast_transport.session.route import Light, Route

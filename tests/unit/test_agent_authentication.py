@@ -8,7 +8,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.agent.authentication import (
+from blast_transport.base.errors import AuthenticationError, LocalProtocolError
+from blast_transport.credentials.authentication import (
     MAGIC,
     AgentHandshake,
     ClientHandshake,
@@ -17,8 +18,6 @@ from blast_transport.agent.authentication import (
     hkdf_extract,
     refusal,
 )
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.errors import LocalProtocolError
 
 SECRET, OTHER = b"s" * 32, b"t" * 32
 

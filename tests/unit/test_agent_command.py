@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import main
-from blast_transport.agent import on_demand
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
-from blast_transport.agent.on_demand import own_address_in, read_order
 from blast_transport.agent.settings import parse
+from blast_transport.base.errors import SettingsError
+from blast_transport.remote import on_demand
+from blast_transport.remote.on_demand import own_address_in, read_order
 
 SECRET = "ab" * 32
 

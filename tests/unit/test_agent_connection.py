@@ -12,11 +12,13 @@ from contextlib import suppress
 
 import pytest
 
-from blast_transport.agent.connection import Admission, Connection, ProvenSocket, dialer, hide, prove
-from blast_transport.agent.credentials import Credentials, SharedSecret, credentials_of, read_secret
-from blast_transport.agent.errors import AuthenticationError, SettingsError
-from blast_transport.agent.settings import NEIGHBOUR, SENDER, AccessSection, ClientSection
-from blast_transport.agent.tls import TlsFiles
+from blast_transport.agent.host_check import credentials_of
+from blast_transport.agent.settings import AccessSection, ClientSection
+from blast_transport.base.errors import AuthenticationError, SettingsError
+from blast_transport.credentials.admission import Admission, Connection, ProvenSocket, dialer, hide, prove
+from blast_transport.credentials.material import Credentials, SharedSecret, read_secret
+from blast_transport.credentials.roles import NEIGHBOUR, SENDER
+from blast_transport.credentials.tls import TlsFiles
 from tests.support.certificates import Authority
 from tests.support.waiting import HANGING
 
@@ -198,7 +200,7 @@ def test_another_secret_is_refused_and_told(ends):
 def test_nothing_of_what_follows_is_read(ends):
     """A sender that knows the secret may say its first message in the same breath as its proof."""
     admitted = ends.admit(SECRET)
-    from blast_transport.agent.authentication import ClientHandshake
+    from blast_transport.credentials.authentication import ClientHandshake
 
     handshake = ClientHandshake(SECRET.value, time.monotonic() + 5)
     ends.client.sendall(handshake.opening)

@@ -15,11 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import Admission, dialer
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.door import Door
-from blast_transport.agent.endpoint import Endpoint
-from blast_transport.agent.errors import AuthenticationError
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter, Why
 from blast_transport.agent.server import AgentServer
@@ -33,13 +28,18 @@ from blast_transport.agent.settings import (
     Settings,
 )
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.agent.tls import TlsFiles
-from blast_transport.pipeline.messages import TOKEN_BYTES, Join
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.errors import AuthenticationError
+from blast_transport.credentials.admission import Admission, dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
+from blast_transport.links.dialling import MOST_DIALS, Dialling
+from blast_transport.links.door import Door
 from blast_transport.pipeline.messages import encode as encode_join
-from blast_transport.session.dialling import MOST_DIALS, Dialling
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
 from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Fin, Hello, Quit, Ready
 from blast_transport.wire.relaying import Relay, encode_relay
 from tests.support.certificates import Authority
@@ -389,7 +389,7 @@ def test_an_agent_without_descriptors_refuses_sessions_in_words(
 
 
 def test_of_ipv6_a_whole_network_counts_as_one_host() -> None:
-    door = Door(LimitsSection(unauthenticated=4, unauthenticated_per_host=2))
+    door = Door(strangers=4, strangers_per_host=2)
     assert not door.enter("2001:db8::1") and not door.enter("2001:db8::2:2")
     assert "others of your host" in door.enter("2001:db8::3")
     assert not door.enter("2001:db8:0:1::1"), "another network"

@@ -56,7 +56,7 @@ def test_limits_of_names_are_those_of_the_code():
 def test_files_that_are_installed_exist():
     for path in re.findall(r"packaging/\S+?\.(?:service|conf)", GUIDE):
         assert (ROOT / path).is_file()
-    assert "blast_transport.agent.remote_start.started_agents" in GUIDE
+    assert "blast_transport.remote.start.started_agents" in GUIDE
 
 
 def test_the_keys_of_the_two_proofs_are_those_of_the_configuration():

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.errors import NotAllowedError
 from blast_transport.agent.permissions import AllowedCommand, AllowedFile, AllowedMemory, Permissions
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, LimitsSection, Settings
-from blast_transport.errors import UnsafeNameError
+from blast_transport.base.errors import NotAllowedError, UnsafeNameError
 
 UNTAR = CommandSection("untar", ("/bin/tar", "-x", "--label", FILE_NAME))
 PLAIN = CommandSection("plain", ("/bin/cat",), Path("/srv"))

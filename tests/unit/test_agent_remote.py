@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.remote_hosts import HostBook
-from blast_transport.agent.remote_script import COMPLAINT, start_line
-from blast_transport.agent.remote_start import StartOptions, started_agents
-from blast_transport.errors import WrongInputError
-from blast_transport.extras import how_to_install
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.extras import how_to_install
+from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.script import COMPLAINT, start_line
+from blast_transport.remote.start import StartOptions, started_agents
 from tests.support.waiting import eventually
 
 READY = b'{"event": "ready", "host": "0.0.0.0", "port": 4711, "suites": ["sha256"]}'
@@ -291,6 +291,6 @@ def test_what_cannot_be_right_anywhere_is_refused_at_once(hosts, folder, options
 
 
 def test_without_clustershell_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("blast_transport.agent.remote_shell.IS_INSTALLED", False)
+    monkeypatch.setattr("blast_transport.remote.shell.IS_INSTALLED", False)
     with pytest.raises(WrongInputError, match=re.escape(how_to_install("ssh"))), started_agents(["a"], "/srv"):
         pass

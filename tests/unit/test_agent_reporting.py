@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.agent.door import Door
 from blast_transport.agent.notify import READY, STOPPING, Notifier
 from blast_transport.agent.reporting import JsonFormatter, Refusals, Reporter, TextFormatter, Why
-from blast_transport.agent.settings import LimitsSection
+from blast_transport.links.door import Door
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:
@@ -67,7 +66,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["enter", "welcome", "leave"]), st.sa
 
 @given(steps=STEPS)
 def test_the_door_counts_like_a_list_of_who_is_there(steps):
-    door = Door(LimitsSection(connections=6, unauthenticated=4, unauthenticated_per_host=2))
+    door = Door(connections=6, strangers=4, strangers_per_host=2)
     strangers: list[str] = []
     guests: list[str] = []
     for step, host in steps:

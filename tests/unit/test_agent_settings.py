@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import blast_transport.agent
-from blast_transport.agent.endpoint import Endpoint, endpoint
-from blast_transport.agent.errors import SettingsError
-from blast_transport.agent.settings import FILE_NAME, NEIGHBOUR, SENDER, load, parse
+from blast_transport.agent.settings import FILE_NAME, load, parse
+from blast_transport.base.endpoint import Endpoint, endpoint
+from blast_transport.base.errors import SettingsError
+from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 
 EXAMPLE = Path(blast_transport.agent.__file__).with_name("example.toml")
 FOLDER = '[[folder]]\nname = "in"\npath = "/srv/in"\n'

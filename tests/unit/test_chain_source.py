@@ -8,13 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from blast_transport.agent.chain_source import SourceAdmission, node_dialer
-from blast_transport.agent.connection import Admission
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.errors import AuthenticationError
 from blast_transport.agent.settings import ClientSection
-from blast_transport.agent.tls import TlsFiles
-from blast_transport.session.dialling import SOURCE
+from blast_transport.base.errors import AuthenticationError
+from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.tls import TlsFiles
+from blast_transport.links.chain_source import SourceAdmission, node_dialer
+from blast_transport.links.dialling import SOURCE
 from tests.support.certificates import Authority
 
 CLIENTS = [ClientSection(common_name="head"), ClientSection(organizational_unit="hosts", role="neighbour")]

@@ -21,8 +21,8 @@ from blast_client import part_sending
 from blast_client.part_plan import WrongGrant
 from blast_client.part_sending import PartSent
 from blast_client.sending import send
-from blast_transport.errors import LightPathError
-from blast_transport.report import ReceiverOutcome, TransferResult
+from blast_transport.base.errors import LightPathError
+from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import Dark, GiveUp, Light, Route
 from tests.support.scripted_controller import SIZE, ScriptedController
 from tests.support.virtual_time import give_virtual_time

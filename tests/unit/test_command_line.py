@@ -18,7 +18,7 @@ from blast_client.address import Address
 from blast_client.calls import NoAnswerInTime
 from blast_client.command import build_parser, main
 from blast_client.failures import explain_failure
-from blast_transport.extras import how_to_install
+from blast_transport.base.extras import how_to_install
 from tests.support.declared_commands import declared_commands
 from tests.support.memory_controller import MemoryController, serving
 

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from blast_transport.agent.authentication import refusal
-from blast_transport.errors import RemoteError
-from blast_transport.session.connection import ControlConnection
+from blast_transport.base.errors import RemoteError
+from blast_transport.credentials.authentication import refusal
+from blast_transport.links.control_connection import ControlConnection
 
 
 def test_an_agent_that_wants_a_proof_is_told_apart_from_one_that_speaks_nonsense() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.extras import CONSTRAINTS, NotInstalled, how_to_install, require
+from blast_transport.base.extras import CONSTRAINTS, NotInstalled, how_to_install, require
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]

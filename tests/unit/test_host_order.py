@@ -1,7 +1,7 @@
 import pytest
 
-from blast_transport.errors import WrongInputError
-from blast_transport.host_order import as_given, by_name, by_racks
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.host_order import as_given, by_name, by_racks
 
 
 def test_numbers_in_names_count_as_numbers() -> None:

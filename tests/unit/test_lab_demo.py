@@ -19,7 +19,7 @@ from blast_client.calls import ControllerUnreachable
 from blast_controller.core.records import Record
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
-from blast_transport.errors import LightPathError
+from blast_transport.base.errors import LightPathError
 from mininet_topos import command as lab_command
 from mininet_topos.demo import command, iperf, iterations, latency
 from mininet_topos.demo.commits import JournalBeside, renamed, until_granted

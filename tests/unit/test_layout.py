@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
@@ -61,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.config_schema",
         "blast_controller.config_section",
         # How to install what is missing is said in one place, which every installation has.
-        "blast_transport.extras",
+        "blast_transport.base.extras",
     },
     "mininet_topos": OURS,
 }
@@ -112,6 +113,41 @@ def imports_of(file: Path) -> Iterator[str]:
     return imported(ast.parse(file.read_text()), package)
 
 
+def module_graph(top: str) -> dict[str, set[str]]:
+    """Every module of `top`, and which others of it it imports, wherever in the file."""
+    files = {module_name(file): file for file in python_files(top)}
+
+    def known(target: str) -> str:
+        return target if target in files else target.rpartition(".")[0]
+
+    return {
+        module: {known(target) for target in imports_of(file) if known(target) in files} - {module}
+        for module, file in files.items()
+    }
+
+
+def folder_graph(modules: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The same for the folders that they are in."""
+    packages = {module.rpartition(".")[0] for module in modules}
+
+    def folder(module: str) -> str:
+        return module if module in packages else module.rpartition(".")[0]
+
+    graph: dict[str, set[str]] = {}
+    for module, targets in modules.items():
+        graph.setdefault(folder(module), set()).update(map(folder, targets))
+    return {one: targets - {one} for one, targets in graph.items()}
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """One circle of it, empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
 def wrong_direction(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None."""
     if target.partition(".")[0] in OURS:
@@ -141,6 +177,19 @@ def test_imports_follow_the_directions(top: str) -> None:
         if (reason := wrong_direction(module_name(file), target))
     ]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("top", ["blast_transport"])
+def test_neither_files_nor_folders_import_in_circles(top: str) -> None:
+    modules = module_graph(top)
+    assert circle(modules) == []
+    assert circle(folder_graph(modules)) == []
+
+
+def test_a_circle_is_found_of_files_and_of_folders() -> None:
+    assert circle({"t.a": {"t.b"}, "t.b": {"t.a"}})
+    apart = {"t.one.a": {"t.two.b"}, "t.two.b": set[str](), "t.two.c": {"t.one.d"}, "t.one.d": set[str]()}
+    assert not circle(apart) and circle(folder_graph(apart))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from blast_transport.session.dialling import Address
-from blast_transport.session.leader import Leader
+from blast_transport.links.dialling import Address
+from blast_transport.links.leader import Leader
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import Alive, Credit, Demoted, Hello, Leg, Message, Nack, Quit, Ready, Repair
 from blast_transport.wire.relaying import (

@@ -19,7 +19,7 @@ THIS_SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 
 # What a Spark executor gets, and what must stay away from it.
 BASE_DISTRIBUTIONS = ["blake3", "thrift", "tqdm"]
-EXTRAS_ONLY = {"blast_transport.agent.remote_shell"}
+EXTRAS_ONLY = {"blast_transport.remote.shell"}
 """Modules that say themselves which extra they need, to whoever calls for them."""
 CONTROLLER_ONLY = ["networkx", "os_ken", "pydantic", "mininet"]
 

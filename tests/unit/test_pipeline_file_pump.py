@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.layout import Layout
-from blast_transport.errors import RemoteProtocolError
 from blast_transport.pipeline.file_pump import FileIntake
 from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish
 

@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.pipeline.messages import (
     LARGEST_CHUNK,
     TEXT_BYTES,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_transport.errors import RemoteError, WrongInputError
+from blast_transport.base.errors import RemoteError, WrongInputError
 from blast_transport.pipeline import Member, PipelineLeg
 from blast_transport.pipeline.copy_pump import Replay
 from blast_transport.pipeline.dialling import Dialler, Scouts

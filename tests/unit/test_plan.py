@@ -21,7 +21,7 @@ from blast_sim.allocate import ONE_SHOT, Method, plan
 from blast_sim.instance import Instance, Request
 from blast_sim.instance_file import parse_instance
 from blast_sim.wrong_input import WrongInput
-from blast_transport.extras import how_to_install
+from blast_transport.base.extras import how_to_install
 
 
 def document(**changes):

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blast_transport.agent.connection import Admission, dialer
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.session.dialling import Dialer, dial
-from blast_transport.session.precedence import BEST_EFFORT, EXPEDITED, open_connection
+from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED, open_connection
+from blast_transport.credentials.admission import Admission, dialer
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.links.dialling import Dialer, dial
 
 SECRET = SharedSecret(b"s" * 32)
 _TCP_SAVE_SYN, _TCP_SAVED_SYN = 27, 28

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.session.racks import MOST_PER_LEADER, groups
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.links.racks import MOST_PER_LEADER, groups
 from blast_transport.wire.codec import FRAME, VERSION, encode
 from blast_transport.wire.messages import Alive
 from blast_transport.wire.relaying import (

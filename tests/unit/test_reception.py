@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_transport.agent.chain_source import SourceAdmission
-from blast_transport.pipeline import Join, Member, PipelineLeg
-from blast_transport.pipeline.messages import TOKEN_BYTES, encode
-from blast_transport.session.reception import Reception
+from blast_transport.links.chain_source import SourceAdmission
+from blast_transport.links.reception import Reception
+from blast_transport.pipeline.messages import encode
+from blast_transport.wire.joining import TOKEN_BYTES, Join
+from blast_transport.wire.messages import PIPELINE, Leg
 from tests.support.waiting import eventually
 
 TOKEN = b"t" * TOKEN_BYTES
-CHAIN = (Member("", "127.0.0.1", 1), Member("h2", "127.0.0.1", 2))
-LEG = PipelineLeg(7, 1, TOKEN, 0, CHAIN, 0)
+LEG = Leg(7, 1, PIPELINE, 0, chain=(("", "127.0.0.1", 1), ("h2", "127.0.0.1", 2)), token=TOKEN)
 
 
 class Source:
@@ -39,7 +39,7 @@ def source() -> Source:
 def address(source: Source) -> Iterator[tuple[str, int]]:
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    reception = Reception(listener, SourceAdmission(None, ["h2"]), LEG, source)  # type: ignore[arg-type]
+    reception = Reception(listener, SourceAdmission(None, ["h2"]), LEG, source.accept)
     yield address
     reception.close()
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.digests import suite_named
-from blast_transport.errors import RemoteError, RemoteProtocolError
-from blast_transport.receiver import Receiver, ReceiverSettings
-from blast_transport.session.sender_link import SenderLink
+from blast_transport.links.sender_link import SenderLink
+from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import (
     PACKETS,

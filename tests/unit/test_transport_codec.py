@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blast_transport.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.messages import (
     OPTICAL,

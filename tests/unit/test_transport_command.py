@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.command import main
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.report import ReceiverEvent
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret
 from blast_transport.optical.interface import interface_mtu, open_sender_socket
-from blast_transport.receiver import Receiver, ReceiverSettings
-from blast_transport.report import ReceiverEvent
 from blast_transport.session.route import Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
+from blast_transport.standalone.command import main
+from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 
 TO = ["--to", "a=127.0.0.1:9"]
 LOOPBACK = ["--interface-address", "127.0.0.1"]

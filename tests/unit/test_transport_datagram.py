@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
 from blast_transport.wire.datagram import HEADER, segment_size_for, segments_for, wire_bytes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.moderation import Moderation
+from blast_transport.base.moderation import Moderation
 
 DUE, MOST = 100_000, 0.004
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.errors import LightPathError, SealError
 from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.burst import Burst
 from blast_transport.optical.light_socket import LightSocket

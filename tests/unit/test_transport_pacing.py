@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
 from blast_transport.optical.pacing import SHARE, Pacer
 
 FULL = 9014

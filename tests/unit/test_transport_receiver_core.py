@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.errors import LocalProtocolError
+from blast_transport.base.errors import LocalProtocolError
 from blast_transport.optical.assembly import Assembly
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.memory_target import MemoryTarget

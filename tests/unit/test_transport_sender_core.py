@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.errors import LocalProtocolError
+from blast_transport.base.errors import LocalProtocolError
 from blast_transport.session.peer import Peer, PeerEvent, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.timings import SenderTimings

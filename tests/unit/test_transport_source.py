@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.errors import ForgottenError, SourceChangedError, WrongInputError
+from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError
 from blast_transport.store.source import FileSource, StreamSource, opened_file
 from tests.support.waiting import eventually, for_a_while
 

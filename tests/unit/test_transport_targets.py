@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
+from blast_transport.base.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_names import plain_name
 from blast_transport.store.file_target import STALE_SECONDS, FileRules, FileTarget, open_directory

@@ -12,8 +12,8 @@ import sys
 import threading
 from pathlib import Path
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret, read_secret
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.session.route import Chain, Light, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings

@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blast_transport.agent.chain_source import node_dialer
-from blast_transport.agent.connection import Admission
-from blast_transport.agent.credentials import Credentials
-from blast_transport.agent.endpoint import Endpoint
-from blast_transport.agent.errors import CannotListenError
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, FolderSection, Settings
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.errors import WrongInputError
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.base.errors import CannotListenError, WrongInputError
+from blast_transport.base.report import Listening, ReceiverEvent
+from blast_transport.credentials.admission import Admission
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.chain_source import node_dialer
 from blast_transport.optical.interface import interface_mtu, open_group_socket
-from blast_transport.report import Listening, ReceiverEvent
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import GroupOpener, Surroundings
 

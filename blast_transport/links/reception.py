@@ -5,30 +5,37 @@ from __future__ import annotations
 import hmac
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
-from blast_transport.agent.chain_source import SourceAdmission
-from blast_transport.agent.door import Door
-from blast_transport.agent.first_message import read_first
-from blast_transport.agent.settings import LimitsSection
-from blast_transport.errors import NoThreadError, TransportError
-from blast_transport.pipeline import Join, PipelineLeg, PipelineSource
-from blast_transport.threads import start_thread
+from blast_transport.base.errors import NoThreadError, TransportError
+from blast_transport.base.threads import start_thread
+from blast_transport.links.chain_source import SourceAdmission
+from blast_transport.links.door import Door
+from blast_transport.links.first_message import read_first
+from blast_transport.wire.joining import Join
+from blast_transport.wire.messages import Leg
 
 _PATIENCE_SECONDS = 5.0
 _SECONDS_WITHOUT_ROOM = 0.2
-_LIMITS = LimitsSection()
-"""Whoever comes is a stranger until its Join has come, and then the source's own."""
 
 
 class Reception:
-    """Accepts connections at `listener`, which it owns, in a thread of its own, until `close`."""
+    """Accepts connections at `listener`, which it owns, in a thread of its own, until `close`.
+
+    `accept` is given the connection and the name of every member of `leg` that comes, in some thread.
+    """
 
     def __init__(
-        self, listener: socket.socket, admission: SourceAdmission, leg: PipelineLeg, source: PipelineSource
+        self,
+        listener: socket.socket,
+        admission: SourceAdmission,
+        leg: Leg,
+        accept: Callable[[socket.socket, str], None],
     ) -> None:
-        self._listener, self._admission, self._leg, self._source = listener, admission, leg, source
-        self._door = Door(_LIMITS)
+        self._listener, self._admission, self._leg, self._accept = listener, admission, leg, accept
+        # Whoever comes is a stranger until its Join has come, and then the source's own.
+        self._door = Door()
         self._closed = False
         start_thread("reception", self._run)
 
@@ -77,6 +84,6 @@ class Reception:
             and (join.session, join.leg) == (leg.session, leg.number)
             and hmac.compare_digest(join.token, leg.token)
         ):
-            self._source.accept(sock, join.name)
+            self._accept(sock, join.name)
         else:
             sock.close()

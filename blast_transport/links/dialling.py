@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from blast_transport.errors import NoThreadError, TransportError, sentence
-from blast_transport.session.precedence import BEST_EFFORT, open_connection, set_precedence
-from blast_transport.threads import start_thread
+from blast_transport.base.errors import NoThreadError, TransportError, sentence
+from blast_transport.base.precedence import BEST_EFFORT, open_connection, set_precedence
+from blast_transport.base.threads import start_thread
 
 Address = tuple[str, str, int]
 """(name, host, port) of a receiver's control address."""

@@ -12,11 +12,11 @@ import socket
 import time
 from collections.abc import Collection
 
-from blast_transport.agent.connection import Admission, Connection, dialer, prove_to_one_of
-from blast_transport.agent.credentials import Credentials
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.agent.settings import SENDER
-from blast_transport.session.dialling import SOURCE, Address, Dialer
+from blast_transport.base.errors import AuthenticationError
+from blast_transport.credentials.admission import Admission, Connection, dialer, prove_to_one_of
+from blast_transport.credentials.material import Credentials
+from blast_transport.credentials.roles import SENDER
+from blast_transport.links.dialling import SOURCE, Address, Dialer
 
 _SECONDS = 5.0
 

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from blast_transport.agent.connection import dialer
-from blast_transport.agent.credentials import SharedSecret, read_secret
-from blast_transport.agent.endpoint import Endpoint, endpoint
-from blast_transport.agent.errors import SettingsError
-from blast_transport.errors import TransportError, WrongInputError
-from blast_transport.report import Failed, Listening, Received, ReceiverEvent
-from blast_transport.session.links import Address
+from blast_transport.base.endpoint import Endpoint, endpoint
+from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
+from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret, read_secret
+from blast_transport.links.dialling import Address
 from blast_transport.session.route import Chain, Light, Packets, Route, Way
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
@@ -102,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _receive(options: argparse.Namespace) -> int:
     # A sender should not wait until all of an agent is loaded.
-    from blast_transport.receiver import Receiver, ReceiverSettings
+    from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 
     rate = None if options.highest_mbps is None else options.highest_mbps * 1e6
     settings = ReceiverSettings(

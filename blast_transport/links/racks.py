@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from blast_transport.host_order import natural_key
+from blast_transport.base.host_order import natural_key
 
 MOST_PER_LEADER = 32
 """Every leader costs the sender as much as one receiver does, and every member costs its leader as much."""

@@ -22,8 +22,7 @@ import secrets
 from abc import ABC, abstractmethod
 from enum import Enum, auto
 
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.errors import LocalProtocolError
+from blast_transport.base.errors import AuthenticationError, LocalProtocolError
 
 MAGIC = b"BlastA1\n"
 REFUSED = b"BlastNO\n"

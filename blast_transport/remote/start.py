@@ -21,16 +21,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from blast_transport.agent import remote_shell
-from blast_transport.agent.authentication import LEAST_SECRET_BYTES
 from blast_transport.agent.bundle import build_bundle
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.agent.remote_hosts import HostBook
-from blast_transport.agent.remote_script import PYTHONS, start_line
-from blast_transport.agent.remote_shell import RemoteShells, ShellSettings
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.extras import how_to_install
 from blast_transport.blocks.digests import BEST
-from blast_transport.errors import WrongInputError
-from blast_transport.extras import how_to_install
+from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.remote import shell as remote_shell
+from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.script import PYTHONS, start_line
+from blast_transport.remote.shell import RemoteShells, ShellSettings
 
 LEAST = "sha256"
 """The digests that every Python can compute."""

@@ -7,8 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 
-from blast_transport.errors import RemoteError, RemoteProtocolError
-from blast_transport.session.connection import ControlConnection
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
+from blast_transport.links.control_connection import ControlConnection
 from blast_transport.wire.messages import Message
 
 

@@ -71,6 +71,22 @@ class DigestMismatchError(RemoteError):
     """All bytes arrived, but they are not the ones that were sent."""
 
 
+class SettingsError(LocalError):
+    """The operator's fault: the file cannot be read, breaks the schema or contradicts itself."""
+
+
+class CannotListenError(LocalError):
+    """The agent cannot listen where it should."""
+
+
+class NotAllowedError(RemoteError):
+    """A sender asks for what the agent's configuration does not allow."""
+
+
+class AuthenticationError(RemoteError):
+    """The other side does not prove who it is, or does not prove it in time."""
+
+
 def sentence(error: Exception) -> str:
     """What went wrong, for the middle of a sentence: the system's own words for its errors, without numbers."""
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from blast_transport.agent.errors import SettingsError
+from blast_transport.base.errors import SettingsError
 
 _SUBJECT = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
 _ALTERNATIVES = {"DNS": "dns_name", "URI": "uri"}

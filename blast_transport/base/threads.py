@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from blast_transport.errors import NoThreadError
+from blast_transport.base.errors import NoThreadError
 
 
 def start_thread(name: str, work: Callable[..., object], *arguments: object) -> threading.Thread:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from blast_transport.agent.authentication import LEAST_SECRET_BYTES
-from blast_transport.agent.errors import SettingsError
-from blast_transport.agent.tls import TlsFiles
-from blast_transport.errors import sentence
-
-if TYPE_CHECKING:
-    # A sender has credentials, and no configuration of an agent.
-    from blast_transport.agent.settings import AccessSection
+from blast_transport.base.errors import SettingsError, sentence
+from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.tls import TlsFiles
 
 _MOST_SECRET_BYTES = 4096
 
@@ -28,16 +22,6 @@ class SharedSecret:
 
 Credentials = TlsFiles | SharedSecret | None
 """None: nothing is proved, which is for connections within one machine."""
-
-
-def credentials_of(access: AccessSection) -> Credentials:
-    """What the configuration names. Raises SettingsError for files that cannot be used."""
-    if access.secret_file is not None:
-        return SharedSecret(read_secret(access.secret_file))
-    if access.certificate is None or access.private_key is None or access.client_ca is None:
-        return None
-    refuse_readable_by_others(access.private_key)
-    return TlsFiles(access.certificate, access.private_key, access.client_ca)
 
 
 def read_secret(path: Path) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from blast_transport.agent.remote_hosts import HostBook
+from blast_transport.remote.hosts import HostBook
 
 try:
     from ClusterShell.Event import EventHandler

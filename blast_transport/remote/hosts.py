@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from blast_transport.agent.remote_script import COMPLAINT
+from blast_transport.remote.script import COMPLAINT
 
 SSH_FAILED = 255
 """ssh's own exit status; every other one is that of the remote command."""

@@ -10,14 +10,21 @@ import ipaddress
 import threading
 from collections import Counter
 
-from blast_transport.agent.settings import LimitsSection
+MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST = 1024, 64, 16
+"""Of one that was told nothing else."""
 
 
 class Door:
-    """Counts of one agent. A connection enters as a stranger, may become a guest, and leaves."""
+    """Counts of one who listens. A connection enters as a stranger, may become a guest, and leaves."""
 
-    def __init__(self, limits: LimitsSection) -> None:
-        self._limits = limits
+    def __init__(
+        self,
+        connections: int = MOST_CONNECTIONS,
+        strangers: int = MOST_STRANGERS,
+        strangers_per_host: int = MOST_STRANGERS_PER_HOST,
+    ) -> None:
+        self._most = connections
+        self._most_strangers, self._most_per_host = strangers, strangers_per_host
         self._lock = threading.Lock()
         self._strangers: Counter[str] = Counter()
         self._guests = 0
@@ -34,14 +41,14 @@ class Door:
 
     def enter(self, host: str) -> str:
         """A connection of `host` wants in: why it may not, or nothing, and then it has entered."""
-        limits, host = self._limits, _neighbourhood(host)
+        host = _neighbourhood(host)
         with self._lock:
-            if self._strangers.total() + self._guests >= limits.connections:
-                return f"this agent has {limits.connections} connections, as many as it takes; try again later"
-            if self._strangers.total() >= limits.unauthenticated:
-                return f"{limits.unauthenticated} others are at the door; try again"
-            if self._strangers[host] >= limits.unauthenticated_per_host:
-                return f"{limits.unauthenticated_per_host} others of your host are at the door; try again"
+            if self._strangers.total() + self._guests >= self._most:
+                return f"this agent has {self._most} connections, as many as it takes; try again later"
+            if self._strangers.total() >= self._most_strangers:
+                return f"{self._most_strangers} others are at the door; try again"
+            if self._strangers[host] >= self._most_per_host:
+                return f"{self._most_per_host} others of your host are at the door; try again"
             self._strangers[host] += 1
         return ""
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from blast_transport.errors import RemoteError, RemoteProtocolError
-from blast_transport.session.connection import ControlConnection, FramedConnection, LeaderConnection
-from blast_transport.session.dialling import Dialer, Dialling
-from blast_transport.session.group import REPORT_SECONDS, Group
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
+from blast_transport.links.control_connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.links.dialling import Dialer, Dialling
+from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
 from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Promoted, Quit
 from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken

@@ -18,15 +18,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from blast_transport.agent.authentication import LEAST_SECRET_BYTES
-from blast_transport.agent.credentials import SharedSecret
-from blast_transport.agent.errors import SettingsError
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import Settings, from_tables
-from blast_transport.errors import TransportError, WrongInputError
+from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
+from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
+from blast_transport.credentials.material import SharedSecret
 from blast_transport.optical.interface import interface_mtu
 
 IDLE_SECONDS = 3600.0

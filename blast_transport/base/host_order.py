@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from blast_transport.errors import WrongInputError
+from blast_transport.base.errors import WrongInputError
 
 _NUMBERS = re.compile(r"([0-9]+)")
 

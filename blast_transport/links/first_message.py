@@ -5,12 +5,10 @@ from __future__ import annotations
 import socket
 import time
 
-from blast_transport.agent.connection import receive_some
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.errors import RemoteProtocolError
-from blast_transport.pipeline.messages import JOIN_TYPE, Join
-from blast_transport.pipeline.messages import Decoder as PipelineDecoder
+from blast_transport.base.errors import AuthenticationError, RemoteProtocolError
+from blast_transport.credentials.admission import receive_some
 from blast_transport.wire.codec import FRAME, Decoder
+from blast_transport.wire.joining import JOIN_TYPE, Join, read_join
 from blast_transport.wire.messages import Hello, Message
 from blast_transport.wire.relaying import RELAY_TYPE, Relay, RelayDecoder
 
@@ -50,9 +48,7 @@ def _parse(frame: bytes) -> Message | Join | Relay | None:
     """The message in a whole frame. Raises RemoteProtocolError."""
     _, number, _ = FRAME.unpack_from(frame)
     if number == JOIN_TYPE:
-        joining = PipelineDecoder()
-        joined = joining.feed(frame[: FRAME.size]) or joining.feed(frame[FRAME.size :])
-        return joined if isinstance(joined, Join) else None
+        return read_join(frame)
     if number == RELAY_TYPE:
         return next((each for each in RelayDecoder().feed(frame) if isinstance(each, Relay)), None)
     return next(iter(Decoder().feed(frame)), None)

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from blast_transport.errors import ForgottenError, RemoteError
-from blast_transport.session.dialling import SOURCE, Address, Dialer, Dialling, dial
-from blast_transport.session.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
+from blast_transport.base.errors import ForgottenError, RemoteError
+from blast_transport.links.dialling import SOURCE, Address, Dialer, Dialling, dial
+from blast_transport.links.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
 from blast_transport.session.peer import LISTENING, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import Repair

@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from blast_transport.agent.authentication import (
+from blast_transport.base.errors import AuthenticationError, sentence
+from blast_transport.base.precedence import BEST_EFFORT, open_connection, set_precedence
+from blast_transport.credentials.authentication import (
     WELCOME,
     AgentHandshake,
     ClientHandshake,
@@ -19,12 +21,9 @@ from blast_transport.agent.authentication import (
     refusal,
     refusal_read,
 )
-from blast_transport.agent.credentials import Credentials, SharedSecret
-from blast_transport.agent.errors import AuthenticationError
-from blast_transport.agent.settings import SENDER, ClientSection
-from blast_transport.agent.tls import TlsFiles, certificate_names, is_certified, tls_reason
-from blast_transport.errors import sentence
-from blast_transport.session.precedence import BEST_EFFORT, open_connection, set_precedence
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.roles import SENDER, Client
+from blast_transport.credentials.tls import TlsFiles, certificate_names, is_certified, tls_reason
 
 _LEAST_SECONDS = 0.001
 
@@ -55,7 +54,7 @@ def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
 class Connection:
     """A connection to an agent whose two ends know each other. `sock` is blocking, without a time-out.
 
-    `peer` says who is there, for people; `role` what it may do here (settings.SENDER, settings.NEIGHBOUR).
+    `peer` says who is there, for people; `role` what it may do here (roles.SENDER, roles.NEIGHBOUR).
     """
 
     sock: socket.socket
@@ -70,7 +69,7 @@ class Connection:
 class Admission:
     """The agent's side: who may come in. Thread-safe. Raises SettingsError for files that cannot be used."""
 
-    def __init__(self, credentials: Credentials, clients: Iterable[ClientSection] = (), seconds: float = 5.0) -> None:
+    def __init__(self, credentials: Credentials, clients: Iterable[Client] = (), seconds: float = 5.0) -> None:
         self._credentials = credentials
         self._clients = [(client.names(), client.role) for client in clients]
         self._seconds = seconds

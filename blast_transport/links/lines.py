@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blast_transport.errors import RemoteProtocolError
-from blast_transport.session.connection import ControlConnection, FramedConnection, LeaderConnection
-from blast_transport.session.dialling import Address
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.links.control_connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.links.dialling import Address
 from blast_transport.wire.codec import decode, encode
 from blast_transport.wire.messages import Credit, Hello, Message
 from blast_transport.wire.relaying import Enveloped, GroupCredit, Member, MemberCredits, Relay, RelayMessage, Taken

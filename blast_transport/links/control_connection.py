@@ -9,9 +9,9 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Generic
 
-from blast_transport.agent.authentication import REFUSED
-from blast_transport.errors import RemoteError
-from blast_transport.session.precedence import BEST_EFFORT, EXPEDITED, set_precedence
+from blast_transport.base.errors import RemoteError
+from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED, set_precedence
+from blast_transport.credentials.authentication import REFUSED
 from blast_transport.wire.codec import Decoder, FrameDecoder, M, encode
 from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
@@ -107,7 +107,7 @@ class FramedConnection(Generic[M]):
     def hidden(self, session: int, key: bytes) -> bytes:
         """The key of a session as it may be seen on this connection; applied again, as it was.
 
-        TLS hides everything anyway; where both ends have proved a secret (`agent.connection`), the keys that came of it
+        TLS hides everything anyway; where both ends have proved a secret (`credentials.admission`), the keys that came of it
         do.
         """
         keys = getattr(self.socket, "keys", None)

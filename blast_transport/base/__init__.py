@@ -1,0 +1,1 @@
+"""What everything stands on: errors with whose fault they are, threads, the precedence of packets, what is reported."""

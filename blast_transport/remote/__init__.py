@@ -1,0 +1,1 @@
+"""Agents on bare hosts: copied there over SSH, started, and ended afterwards."""

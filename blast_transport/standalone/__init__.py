@@ -1,0 +1,1 @@
+"""`python -m blast_transport`: sending and receiving without a controller and without a configuration file."""

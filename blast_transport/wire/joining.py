@@ -1,0 +1,56 @@
+"""The first word of a node to another one: it brings the connection to a session that runs there. No sockets.
+
+Its frame is that of every message: {body length u32, type u16, version u16} and the body, little-endian.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.wire.codec import FRAME, VERSION
+
+TOKEN_BYTES = 16
+TEXT_BYTES = 255
+
+_JOIN = struct.Struct(f"<II{TOKEN_BYTES}s")
+
+JOIN_TYPE = 32
+"""Apart from the numbers of a control connection, because both begin at the same port."""
+LARGEST_JOIN = _JOIN.size + TEXT_BYTES
+"""Bytes of its body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """First word of whoever connects: the node `name` of leg `leg`, which knows the leg's token."""
+
+    session: int
+    leg: int
+    token: bytes
+    name: str
+
+
+def encode_join(join: Join) -> bytes:
+    """The body of the frame. Raises LocalProtocolError."""
+    if len(join.token) != TOKEN_BYTES or len(join.name.encode()) > TEXT_BYTES:
+        raise LocalProtocolError(f"Join needs a token of {TOKEN_BYTES} bytes and a name of up to {TEXT_BYTES}")
+    return _JOIN.pack(join.session, join.leg, join.token) + join.name.encode()
+
+
+def decode_join(body: bytes) -> Join:
+    """What is in the body of a frame. Raises struct.error, UnicodeDecodeError."""
+    session, leg, token = _JOIN.unpack_from(body)
+    return Join(session, leg, token, body[_JOIN.size :].decode())
+
+
+def read_join(frame: bytes) -> Join:
+    """The message in a whole frame. Raises RemoteProtocolError."""
+    length, number, version = FRAME.unpack_from(frame)
+    if number != JOIN_TYPE or version != VERSION or length > LARGEST_JOIN or length != len(frame) - FRAME.size:
+        raise RemoteProtocolError(f"no Join: type {number}, version {version}, {length} bytes")
+    try:
+        return decode_join(frame[FRAME.size :])
+    except (struct.error, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"Join cannot be read: {error}") from error
