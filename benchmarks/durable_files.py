@@ -23,12 +23,12 @@ from pathlib import Path
 
 import machine
 
-from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
 from blast_transport.session.sender import Sender
 
 LOOPBACK = "127.0.0.1"
 _WRITE_BYTES = 1 << 20
-WAYS: dict[str, Way] = {"pipeline": Chain(), "packets": Packets()}
+WAYS: dict[str, CarrierChoice] = {"pipeline": Chain(), "packets": Packets()}
 
 Address = tuple[str, str, int]
 
@@ -48,7 +48,7 @@ def receiver(folder: Path, name: str, option: str) -> Iterator[Address]:
         process.communicate()
 
 
-def seconds_of(sender: Sender, source: Path, way: Way) -> float:
+def seconds_of(sender: Sender, source: Path, way: CarrierChoice) -> float:
     """From the first byte to the last receiver's word."""
     began = time.monotonic()
     result = sender.send_file(source, Route(way))
@@ -70,7 +70,7 @@ def disk_seconds(folder: Path, size: int) -> float:
     return taken
 
 
-def measure(senders: Sequence[Sender], source: Path, way: Way, pairs: int) -> list[tuple[float, float]]:
+def measure(senders: Sequence[Sender], source: Path, way: CarrierChoice, pairs: int) -> list[tuple[float, float]]:
     """(synced, not synced) seconds of each pair, in an order that changes; one round before that is not counted."""
     found = []
     for pair in range(pairs + 1):

@@ -19,7 +19,7 @@ from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
-from blast_transport.session.route import Chain, Light, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Light, Route
 
 GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""
@@ -80,11 +80,11 @@ class _Delivery:
 
     async def _with(self, controller: Controller) -> Delivered:
         first = await self._first(controller)
-        way: Way = self._chain
+        choice: CarrierChoice = self._chain
         if first is not None and first.kind == EventKind.GRANTED:
             grant = first.grant
-            way = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
-        part = _Part(controller, self._request, self._chain, way)
+            choice = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
+        part = _Part(controller, self._request, self._chain, choice)
         if first is not None:
             part.inbox.put_nowait(first)
         listening = asyncio.create_task(self._listen(controller, part))
@@ -129,7 +129,7 @@ class _Delivery:
 class _Part(PartSending):
     """All receivers; where there is no light, the chain goes on."""
 
-    def __init__(self, controller: Controller, request: MulticastRequest, chain: Chain, first: Way) -> None:
+    def __init__(self, controller: Controller, request: MulticastRequest, chain: Chain, first: CarrierChoice) -> None:
         super().__init__(controller, request, 0, request.receivers, Route(first, chain))
         self._chain = chain
         self._begun: tuple[float, int] | None = (time.monotonic(), 0) if isinstance(first, Chain) else None

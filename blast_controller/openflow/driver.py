@@ -108,7 +108,7 @@ class OpenFlowDriver:
 
         An absent ToR fails its steps at once, a forward that no rule can express fails its step.
         """
-        self._wish(Command(command, time.monotonic()))
+        self._put(Command(command, time.monotonic()))
 
     def read(self, datapath: int) -> None:
         """Read a ToR's rules after all that was applied before, and mend what is the driver's own; return at once.
@@ -116,11 +116,11 @@ class OpenFlowDriver:
         The driver's own are the guards, and rules with our magic that are no forwards; what is right is not touched.
         `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a ToR that is away.
         """
-        self._wish(Read(datapath, mend=True))
+        self._put(Read(datapath, mend=True))
 
     def look(self, datapath: int) -> None:
         """Like `read`, but write nothing at all."""
-        self._wish(Read(datapath, mend=False))
+        self._put(Read(datapath, mend=False))
 
     def probe(self, datapath: int, port: int, payload: bytes) -> None:
         """Send a probe frame out of a port and return at once.
@@ -131,15 +131,15 @@ class OpenFlowDriver:
         """
         if len(payload) > MOST_BYTES:
             raise ValueError(f"a probe of {len(payload)} bytes is longer than {MOST_BYTES}")
-        self._wish(Probe(datapath, port, payload))
+        self._put(Probe(datapath, port, payload))
 
     def stop(self) -> None:
         """Close every connection; the ToRs keep their rules, unanswered steps stay unanswered."""
         self._stopped = True
         self._server.stop()
 
-    def _wish(self, wish: Input) -> None:
-        self._inbox.append(wish)
+    def _put(self, wanted: Input) -> None:
+        self._inbox.append(wanted)
         # With more in it, somebody who came before has called already, or it is being emptied.
         if len(self._inbox) == 1:
             self._server.soon(self._empty)

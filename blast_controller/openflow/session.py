@@ -43,8 +43,8 @@ from blast_controller.openflow.vocabulary import (
     Event,
     Fence,
     HangUp,
+    MalformedMessage,
     News,
-    Nonsense,
     PortReported,
     PortState,
     Probe,
@@ -153,9 +153,9 @@ class Session:
             return []
         return [Transmit(self.handle, ((next(self._numbers), Fence()),))]
 
-    def probe(self, wish: Probe) -> list[Effect]:
+    def probe(self, probe: Probe) -> list[Effect]:
         """Send a probe frame; nothing answers it."""
-        return [Transmit(self.handle, ((next(self._numbers), SendProbe(wish.port, wish.payload)),))]
+        return [Transmit(self.handle, ((next(self._numbers), SendProbe(probe.port, probe.payload)),))]
 
     # --------------------------------------------------------------------------------------------- what the ToR says
 
@@ -172,7 +172,7 @@ class Session:
         match news:
             case Demoted():
                 return self.hang_up(FENCED)
-            case Nonsense(_, reason):
+            case MalformedMessage(_, reason):
                 return self.hang_up(f"it does not keep to the protocol: {reason}")
             case PortReported(_, state):
                 return self._port_reported(state)

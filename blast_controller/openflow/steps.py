@@ -1,4 +1,4 @@
-"""Who is connected, and which ToR a wish or an answer is about: the sans-IO core of this part.
+"""Who is connected, and which ToR an input or an answer is about: the sans-IO core of this part.
 
 Theory of operation
 -------------------
@@ -29,10 +29,11 @@ from blast_controller.openflow.vocabulary import (
     Command,
     Connected,
     Demoted,
+    DriverInput,
     Effect,
     Input,
     Lost,
-    Nonsense,
+    MalformedMessage,
     PortReported,
     Probe,
     ProbeArrived,
@@ -97,7 +98,7 @@ class Steps:
             case Connected():
                 effects = self._connected(happened, now)
             case Command() | Read() | Probe():
-                effects = self._wished(happened, now)
+                effects = self._wanted(happened, now)
             case _ if session := self._sessions.get(happened.session):
                 effects = self._said(session, happened, now)
             case _:
@@ -163,8 +164,8 @@ class Steps:
                 waiting.session.hears(happened)
         return []
 
-    def _wished(self, wish: Command | Read | Probe, now: float) -> list[Effect]:
-        match wish:
+    def _wanted(self, wanted: DriverInput, now: float) -> list[Effect]:
+        match wanted:
             case Command(change, asked):
                 session = self._current.get(change.datapath)
                 if session is None or not session.up:
@@ -174,7 +175,7 @@ class Steps:
             case Read(datapath, mend) if (session := self._current.get(datapath)) and session.up:
                 return self._kept(session, session.read(mend, now))
             case Probe(datapath) if (session := self._current.get(datapath)) and session.up:
-                return session.probe(wish)
+                return session.probe(wanted)
             case _:
                 return []
 
@@ -183,7 +184,7 @@ class Steps:
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
         match happened:
-            case Demoted() | Nonsense() | PortReported() | ProbeArrived():
+            case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
             case Connected() | Command() | Read() | Probe() | Lost():
                 return effects

@@ -123,7 +123,7 @@ class ProbeArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Nonsense:
+class MalformedMessage:
     """The ToR said something that contradicts the protocol."""
 
     session: object
@@ -131,7 +131,7 @@ class Nonsense:
 
 
 Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
-News = Demoted | PortReported | ProbeArrived | Nonsense
+News = Demoted | PortReported | ProbeArrived | MalformedMessage
 
 # ---------------------------------------------------------------------------------- inputs: what the core wants
 
@@ -161,8 +161,8 @@ class Probe:
     payload: bytes
 
 
-Wish = Command | Read | Probe
-Input = Connected | Lost | Answer | News | Wish
+DriverInput = Command | Read | Probe
+Input = Connected | Lost | Answer | News | DriverInput
 
 # ---------------------------------------------------------------------------------------------- messages to a ToR
 

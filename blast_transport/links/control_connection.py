@@ -107,8 +107,8 @@ class FramedConnection(Generic[M]):
     def hidden(self, session: int, key: bytes) -> bytes:
         """The key of a session as it may be seen on this connection; applied again, as it was.
 
-        TLS hides everything anyway; where both ends have proved a secret (`credentials.admission`), the keys that came of it
-        do.
+        TLS hides everything anyway; where both ends have proved a secret (`credentials.admission`), the keys that came
+        of it do.
         """
         keys = getattr(self.socket, "keys", None)
         return bytes(keys.hide(session, key)) if keys is not None and key else key

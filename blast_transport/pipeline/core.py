@@ -31,7 +31,7 @@ from blast_transport.pipeline.events import (
 )
 from blast_transport.pipeline.leg import Drained, Outcome, PipelineLeg, Progress, Reported
 from blast_transport.pipeline.messages import Alive, Message, Quit, Report, Why
-from blast_transport.pipeline.standing import Standing
+from blast_transport.pipeline.node_state import NodeState
 from blast_transport.pipeline.upstream import Upstream
 
 _CREDIT_BYTES = 1 << 20
@@ -47,10 +47,10 @@ class NodeCore:
     """A node that holds all bytes before `position` at the start."""
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
-        self.standing = Standing(leg, position)
-        self.down = Downstream(self.standing, self._below_passed)
-        self.up = Upstream(self.standing, self.down.settle, self._send_done)
-        self._beat = _Heartbeat(self.standing, self._greet)
+        self.node = NodeState(leg, position)
+        self.down = Downstream(self.node, self._below_passed)
+        self.up = Upstream(self.node, self.down.settle, self._send_done)
+        self._beat = _Heartbeat(self.node, self._greet)
         self._acknowledged = position
         self._waited = 0.0
 
@@ -59,7 +59,7 @@ class NodeCore:
 
         A neighbour that says what it may not say is treated like one that is lost.
         """
-        if self.standing.over:
+        if self.node.over:
             return []
         match event:
             case FromSuccessor(message):
@@ -83,14 +83,14 @@ class NodeCore:
     def leave(self, outcome: Outcome, reason: str) -> list[Command]:
         """Our own side ends it: our predecessor hears why, our successor will hear from it."""
         if self.up.linked:
-            self.standing.say(SendUp(Quit(Why.LEFT, reason)), CloseUp())
-        self.standing.say(CloseDown())
-        self.standing.end(outcome, reason)
+            self.node.say(SendUp(Quit(Why.LEFT, reason)), CloseUp())
+        self.node.say(CloseDown())
+        self.node.end(outcome, reason)
         return self._take()
 
     def hold_up(self) -> None:
         """What we wait for is not our doing; our predecessor hears so with the next sign of life."""
-        self.standing.held_up = True
+        self.node.held_up = True
 
     def waited(self, seconds: float) -> None:
         """For so long there was room for data, and none had come."""
@@ -103,12 +103,12 @@ class NodeCore:
     def tick(self, now: float) -> list[Command]:
         """What is due at `now`."""
         for due in (self.up.tick, self.down.tick, self._beat.tick):
-            if not self.standing.over:
+            if not self.node.over:
                 due(now)
         return self._take()
 
     def _take(self) -> list[Command]:
-        commands, self.standing.outbox = self.standing.outbox, []
+        commands, self.node.outbox = self.node.outbox, []
         return commands
 
     def _from_successor(self, message: Message, now: float) -> None:
@@ -133,43 +133,43 @@ class NodeCore:
         self.up.handle(Passing(), now)
 
     def _send_done(self) -> None:
-        self.standing.say(SendDown(Quit(Why.DONE)))
+        self.node.say(SendDown(Quit(Why.DONE)))
 
     def _acknowledge(self) -> None:
-        standing = self.standing
-        if standing.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
-            self._acknowledged = standing.position
-            standing.say(SendUp(self._alive()))
+        node = self.node
+        if node.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
+            self._acknowledged = node.position
+            node.say(SendUp(self._alive()))
 
     def _greet(self) -> None:
-        standing = self.standing
-        standing.starved = self._waited > _STARVED_SHARE * standing.leg.timings.heartbeat
+        node = self.node
+        node.starved = self._waited > _STARVED_SHARE * node.leg.timings.heartbeat
         self._waited = 0.0
         alive = self._alive()
         if self.up.linked:
-            standing.say(SendUp(alive))
+            node.say(SendUp(alive))
         if self.down.linked:
-            standing.say(SendDown(alive))
-        standing.held_up = False
-        standing.tell(Progress(standing.position))
+            node.say(SendDown(alive))
+        node.held_up = False
+        node.tell(Progress(node.position))
 
     def _alive(self) -> Alive:
-        standing = self.standing
-        return Alive(standing.position, standing.held_up, standing.starved)
+        node = self.node
+        return Alive(node.position, node.held_up, node.starved)
 
 
 class SourceCore:
     """The first node. `position` is how far the data can be read."""
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
-        self.standing = Standing(leg, position)
-        self.standing.report_ready = self.standing.stored = True
-        self.down = Downstream(self.standing, self._below_passed)
-        self._beat = _Heartbeat(self.standing, self._greet)
+        self.node = NodeState(leg, position)
+        self.node.report_ready = self.node.stored = True
+        self.down = Downstream(self.node, self._below_passed)
+        self._beat = _Heartbeat(self.node, self._greet)
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """What to do about this event, as `NodeCore.handle`."""
-        if self.standing.over:
+        if self.node.over:
             return []
         if isinstance(event, FromSuccessor):
             try:
@@ -182,28 +182,28 @@ class SourceCore:
 
     def readable(self, position: int, now: float) -> list[Command]:
         """The data can be read up to `position` by now."""
-        self.standing.position = position
+        self.node.position = position
         self.down.settle(now)
         return self._take()
 
     def end_at(self, stop: int, final: bool, now: float) -> list[Command]:
         """The leg ends at byte `stop`; `final`: so does the data."""
-        self.standing.stop, self.standing.final = stop, final
+        self.node.stop, self.node.final = stop, final
         self.down.settle(now)
         return self._take()
 
     def interrupt(self, reason: str, now: float) -> list[Command]:
         """The user ends it: QUIT goes down the chain, and the report comes back."""
-        self.standing.quit = Quit(Why.INTERRUPTED, reason)
+        self.node.quit = Quit(Why.INTERRUPTED, reason)
         self.down.settle(now)
         return self._take()
 
     def leave(self, outcome: Outcome, reason: str) -> list[Command]:
         """Our own side ends it now; nobody waits for the report."""
         if self.down.linked:
-            self.standing.say(SendDown(Quit(Why.INTERRUPTED, reason)), SendDown(Report(dict(self.standing.failed))))
-        self.standing.say(CloseDown())
-        self.standing.end(outcome, reason)
+            self.node.say(SendDown(Quit(Why.INTERRUPTED, reason)), SendDown(Report(dict(self.node.failed))))
+        self.node.say(CloseDown())
+        self.node.end(outcome, reason)
         return self._take()
 
     def deadline(self) -> float:
@@ -213,42 +213,42 @@ class SourceCore:
     def tick(self, now: float) -> list[Command]:
         """What is due at `now`."""
         for due in (self.down.tick, self._beat.tick):
-            if not self.standing.over:
+            if not self.node.over:
                 due(now)
         return self._take()
 
     def _take(self) -> list[Command]:
-        if self.down.alone and not self.standing.over:
+        if self.down.alone and not self.node.over:
             self._end()
-        commands, self.standing.outbox = self.standing.outbox, []
+        commands, self.node.outbox = self.node.outbox, []
         return commands
 
     def _end(self) -> None:
-        standing = self.standing
-        standing.tell(Reported(standing.named_failures()))
-        if len(standing.failed) == len(standing.leg.chain) - 1:
-            standing.end(Outcome.FAILED, "no node of the chain is left")
+        node = self.node
+        node.tell(Reported(node.named_failures()))
+        if len(node.failed) == len(node.leg.chain) - 1:
+            node.end(Outcome.FAILED, "no node of the chain is left")
         else:
-            standing.say(SendDown(Quit(Why.DONE)))
-            if standing.quit is None:
-                standing.tell(Drained(standing.stop or 0))
-            standing.end_as_it_stands(Outcome.FAILED, "the report came before the end")
+            node.say(SendDown(Quit(Why.DONE)))
+            if node.quit is None:
+                node.tell(Drained(node.stop or 0))
+            node.end_as_it_stands(Outcome.FAILED, "the report came before the end")
 
     def _below_passed(self, now: float) -> None:
         """`alone` says so."""
 
     def _greet(self) -> None:
         if self.down.linked:
-            self.standing.say(SendDown(Alive(self.standing.position, held_up=False)))
-        self.standing.tell(Progress(self.down.taken))
+            self.node.say(SendDown(Alive(self.node.position, held_up=False)))
+        self.node.tell(Progress(self.down.taken))
 
 
 class _Heartbeat:
     """Calls `greet` at the start and then every so often."""
 
-    def __init__(self, standing: Standing, greet: Callable[[], None]) -> None:
+    def __init__(self, node: NodeState, greet: Callable[[], None]) -> None:
         self.due = 0.0
-        self._interval = standing.leg.timings.heartbeat
+        self._interval = node.leg.timings.heartbeat
         self._greet = greet
 
     def tick(self, now: float) -> None:

@@ -31,8 +31,8 @@ from blast_transport.pipeline.events import (
 )
 from blast_transport.pipeline.leg import Outcome, Reported
 from blast_transport.pipeline.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
+from blast_transport.pipeline.node_state import NodeState
 from blast_transport.pipeline.pace import Pace, Sight
-from blast_transport.pipeline.standing import Standing
 
 _SCOUTED = 32
 """How many are tried at once: a rack."""
@@ -59,18 +59,18 @@ class Downstream:
     and how far it says that it holds it. `end_told`: where the end is has been said, and stays so.
     """
 
-    def __init__(self, standing: Standing, passed: Callable[[float], None]) -> None:
+    def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
         self.state = Down.IDLE
-        self.successor = standing.leg.index
-        self.sent = self.taken = standing.position
+        self.successor = node.leg.index
+        self.sent = self.taken = node.position
         self.end_told = False
-        self._standing = standing
+        self._node = node
         self._passed = passed
-        self._timings = standing.leg.timings
+        self._timings = node.leg.timings
         self._assembled_at = 0.0
         self._heard = 0.0
         self._due = 0.0
-        self._pace = Pace(standing.leg.slowest_rate, self._timings.slow)
+        self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
         self._scouted = 0
 
     @property
@@ -86,7 +86,7 @@ class Downstream:
     @property
     def lagging(self) -> bool:
         """Our successor takes so little of what comes that it should not hold us up."""
-        return self.serving and self._pace.lags(self._standing.position, self.taken)
+        return self.serving and self._pace.lags(self._node.position, self.taken)
 
     @property
     def linked(self) -> bool:
@@ -131,8 +131,8 @@ class Downstream:
         if self.state is Down.TAIL:
             self._deliver(now)
         elif self.state in (Down.SERVING, Down.FORGOTTEN):
-            if self._standing.quit is not None:
-                self._send_quit(self._standing.quit, now)
+            if self._node.quit is not None:
+                self._send_quit(self._node.quit, now)
             elif self.state is Down.SERVING:
                 self._send_end()
 
@@ -142,7 +142,7 @@ class Downstream:
 
     def _next(self, now: float) -> None:
         self.successor += 1
-        if self.successor < len(self._standing.leg.chain):
+        if self.successor < len(self._node.leg.chain):
             self._connect(now)
         else:
             self.state = Down.TAIL
@@ -150,20 +150,20 @@ class Downstream:
 
     def _connect(self, now: float) -> None:
         self.state, self._due = Down.CONNECTING, now + self._timings.answer
-        self._standing.say(Connect(self.successor))
+        self._node.say(Connect(self.successor))
 
     def _scout(self) -> None:
         """Find out who of those behind the next one can be reached, each once."""
         first = max(self.successor + 1, self._scouted)
-        stop = min(self.successor + 1 + _SCOUTED, len(self._standing.leg.chain))
+        stop = min(self.successor + 1 + _SCOUTED, len(self._node.leg.chain))
         if first < stop:
             self._scouted = stop
-            self._standing.say(Scout(tuple(range(first, stop))))
+            self._node.say(Scout(tuple(range(first, stop))))
 
     def _skip(self, reason: str, now: float) -> None:
         """Go on without the successor; if it lives after all, it should know."""
-        self._standing.lose(self.successor, reason)
-        self._standing.say(SendDown(Quit(Why.EXCLUDED, reason)), CloseDown())
+        self._node.lose(self.successor, reason)
+        self._node.say(SendDown(Quit(Why.EXCLUDED, reason)), CloseDown())
         self._next(now)
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
@@ -173,7 +173,7 @@ class Downstream:
             if lost.unanswered:
                 self._scout()
             return
-        self._standing.say(CloseDown())
+        self._node.say(CloseDown())
         self.state, self._due = Down.PAUSED, now + self._timings.retry
 
     def _lost(self, lost: SuccessorLost, now: float) -> None:
@@ -183,7 +183,7 @@ class Downstream:
         self.state, self._scouted = Down.SERVING, 0
         self.sent = self.taken = get.offset
         self._pace.anew(self._sight(now))
-        self._standing.say(Serve(get.offset))
+        self._node.say(Serve(get.offset))
         self.settle(now)
 
     def _sent(self, sent: Sent, now: float) -> None:
@@ -192,7 +192,7 @@ class Downstream:
 
     def _unheld(self, unheld: Unheld, now: float) -> None:
         self.state = Down.FORGOTTEN
-        self._standing.say(SendDown(Forget(unheld.lowest)))
+        self._node.say(SendDown(Forget(unheld.lowest)))
 
     def _alive(self, alive: Alive, now: float) -> None:
         self.taken = max(self.taken, alive.position)
@@ -202,52 +202,52 @@ class Downstream:
                 self._skip(slow, now)
 
     def _sight(self, now: float) -> Sight:
-        return Sight(now, self._standing.position, self.sent, self.taken)
+        return Sight(now, self._node.position, self.sent, self.taken)
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.LEFT:
             self._skip(quit_.text, now)
         elif quit_.why is Why.EXCLUDED:
-            self._standing.end(Outcome.EXCLUDED, quit_.text)
+            self._node.end(Outcome.EXCLUDED, quit_.text)
         elif quit_.why is Why.GONE:
-            for place in range(self.successor, len(self._standing.leg.chain)):
-                self._standing.lose(place, quit_.text)
-            self._standing.say(CloseDown())
-            self.successor = len(self._standing.leg.chain) - 1
+            for place in range(self.successor, len(self._node.leg.chain)):
+                self._node.lose(place, quit_.text)
+            self._node.say(CloseDown())
+            self.successor = len(self._node.leg.chain) - 1
             self._next(now)
         else:
             raise RemoteProtocolError(f"QUIT {quit_.why.name} from a successor")
 
     def _send_quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.GONE:
-            self._standing.say(SendDown(quit_), CloseDown())
+            self._node.say(SendDown(quit_), CloseDown())
             self._deliver_to_nobody(now)
-        elif self._standing.report_ready:
-            self._standing.say(SendDown(quit_), SendDown(Report(dict(self._standing.failed))))
+        elif self._node.report_ready:
+            self._node.say(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
             self.state = Down.ENDING
 
     def _send_end(self) -> None:
-        standing = self._standing
-        if standing.stop is not None and self.sent >= standing.stop and standing.report_ready:
-            standing.say(SendDown(End(standing.stop, standing.final)), SendDown(Report(dict(standing.failed))))
+        node = self._node
+        if node.stop is not None and self.sent >= node.stop and node.report_ready:
+            node.say(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
             self.state, self.end_told = Down.ENDING, True
 
     def _deliver(self, now: float) -> None:
-        standing = self._standing
-        if standing.quit is not None and standing.quit.why is Why.GONE:
+        node = self._node
+        if node.quit is not None and node.quit.why is Why.GONE:
             self._deliver_to_nobody(now)
-        elif standing.settled:
-            standing.tell(Reported(standing.named_failures()))
+        elif node.settled:
+            node.tell(Reported(node.named_failures()))
             self.state = Down.PASSED
             self._passed(now)
 
     def _deliver_to_nobody(self, now: float) -> None:
         """The chain behind a gone range has no way to the source: who is before it reports us."""
         self.state = Down.PASSED
-        self._standing.end_as_it_stands(Outcome.FORGOTTEN, "")
+        self._node.end_as_it_stands(Outcome.FORGOTTEN, "")
 
     def _report_passed(self, passed: Passed, now: float) -> None:
-        self._standing.learn(passed.failed)
+        self._node.learn(passed.failed)
         self.state = Down.PASSED
         self._passed(now)
 

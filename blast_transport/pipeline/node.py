@@ -139,13 +139,13 @@ class PipelineNode(Runner):
             feed.send(farewell)
         link = feed.take_link()
         if link is not None:
-            self._farewells.add(link)
+            self._closing.add(link)
 
     def _close_candidate(self, message: Message) -> None:
         link, self._candidate = self._candidate, None
         assert link is not None
         link.send(message)
-        self._farewells.add(link)
+        self._closing.add(link)
 
     def _fetch(self, pget: Pget) -> None:
         self._asked = pget

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
 from blast_transport.base.threads import start
+from blast_transport.pipeline.closing_connections import ClosingConnections
 from blast_transport.pipeline.dialling import Connector, Dialler, Scouts
 from blast_transport.pipeline.events import Command, Event, Started, Tell
-from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
 from blast_transport.pipeline.successor import Connections
 from blast_transport.pipeline.waker import Waker
@@ -49,10 +49,10 @@ class Runner(ABC):
         self._decide = core
         self._events = events
         self._waker = Waker()
-        self._farewells = Farewells(leg.timings.farewell)
+        self._closing = ClosingConnections(leg.timings.farewell)
         self._dialler = Dialler(connect, self._waker, leg.timings.answer)
         self._scouts = Scouts(connect, self._waker, leg.timings.answer)
-        self._connections = Connections(self._dialler, self._scouts, self._farewells)
+        self._connections = Connections(self._dialler, self._scouts, self._closing)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)
 
@@ -136,7 +136,7 @@ class Runner(ABC):
     def _turn(self) -> None:
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
-        self._farewells.watch(poll)
+        self._closing.watch(poll)
         at_once, began = self._watch(poll), time.monotonic()
         wait = 0.0 if at_once else self._decide.deadline() - began
         ready = dict(poll.poll(max(0.0, wait) * 1000))
@@ -147,18 +147,18 @@ class Runner(ABC):
         self._work(ready, now)
         # After what was heard: whoever was stopped himself must not take others for dead.
         self._obey(self._decide.tick(now))
-        self._farewells.serve(now)
+        self._closing.serve(now)
 
     def _pause(self, seconds: float) -> None:
         """Only say goodbye, and hear who calls."""
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
-        self._farewells.watch(poll)
+        self._closing.watch(poll)
         if self._waker.fileno() in dict(poll.poll(seconds * 1000)):
             self._waker.run()
-        self._farewells.serve(time.monotonic())
+        self._closing.serve(time.monotonic())
 
     def _part(self) -> None:
         """Let the last words go out, for as long as is allowed."""
-        while (limit := self._farewells.deadline()) is not None:
+        while (limit := self._closing.deadline()) is not None:
             self._pause(max(0.0, limit - time.monotonic()))

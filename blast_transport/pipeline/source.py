@@ -49,7 +49,7 @@ class PipelineSource(Runner):
         self._outlet = outlet
         self._successor = Successor(leg, core.down, outlet, self._tell, self._connections)
         self._fetchers: list[_Fetcher] = []
-        self._begun = self._core.standing.position
+        self._begun = self._core.node.position
 
     @property
     def begun(self) -> int:
@@ -99,7 +99,7 @@ class PipelineSource(Runner):
 
     @property
     def _limit(self) -> int:
-        stop = self._core.standing.stop
+        stop = self._core.node.stop
         return self._source.available if stop is None else min(stop, self._source.available)
 
     def _watch(self, poll: select.poll) -> bool:
@@ -118,11 +118,11 @@ class PipelineSource(Runner):
         self._fetchers = [fetcher for fetcher in self._fetchers if fetcher.work(now)]
 
     def _see_source(self, now: float) -> None:
-        standing, size = self._core.standing, self._source.size
-        if self._source.available != standing.position:
+        node, size = self._core.node, self._source.size
+        if self._source.available != node.position:
             self._obey(self._core.readable(self._source.available, now))
         # A stream may end before where it was to be left.
-        if size is not None and (standing.stop is None or standing.stop > size):
+        if size is not None and (node.stop is None or node.stop > size):
             self._obey(self._core.end_at(size, True, now))
         self._source.release(self._core.down.taken - REPLAY_BYTES)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import ForgottenError, RemoteError
+from blast_transport.pipeline.closing_connections import ClosingConnections
 from blast_transport.pipeline.dialling import Dialler, Scouts, join_message
 from blast_transport.pipeline.downstream import Downstream
 from blast_transport.pipeline.events import (
@@ -23,7 +24,6 @@ from blast_transport.pipeline.events import (
     SuccessorLost,
     Unheld,
 )
-from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.leg import PipelineLeg
 from blast_transport.pipeline.link import Link, Outlet
 
@@ -39,7 +39,7 @@ class Connections:
 
     dialler: Dialler
     scouts: Scouts
-    farewells: Farewells
+    closing: ClosingConnections
 
 
 class Successor:
@@ -59,7 +59,7 @@ class Successor:
         self._tell = tell
         self._dialler = connections.dialler
         self._scouts = connections.scouts
-        self._farewells = connections.farewells
+        self._closing = connections.closing
         self._link: Link | None = None
         self._offset = 0
 
@@ -163,7 +163,7 @@ class Successor:
         self._scouts.cancel()
         if self._link is not None:
             link, self._link = self._link, None
-            self._farewells.add(link)
+            self._closing.add(link)
 
     def _drop_now(self) -> None:
         if self._link is not None:

@@ -33,7 +33,7 @@ from blast_transport.pipeline.events import (
 )
 from blast_transport.pipeline.leg import Drained, Outcome
 from blast_transport.pipeline.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
-from blast_transport.pipeline.standing import Standing
+from blast_transport.pipeline.node_state import NodeState
 
 _SOURCE = 0
 
@@ -53,11 +53,11 @@ class Up(Enum):
 class Upstream:
     """`settle` is called when something has come that the other half may wait for; `done` sends DONE down."""
 
-    def __init__(self, standing: Standing, settle: Callable[[float], None], done: Callable[[], None]) -> None:
+    def __init__(self, node: NodeState, settle: Callable[[float], None], done: Callable[[], None]) -> None:
         self.state = Up.WAITING
         self.predecessor: int | None = None
-        self._standing = standing
-        self._timings = standing.leg.timings
+        self._node = node
+        self._timings = node.leg.timings
         self._settle = settle
         self._done = done
         self._heard = 0.0
@@ -102,7 +102,7 @@ class Upstream:
         """When `tick` has something to do at the latest; None if never."""
         if self.state is Up.CLOSED:
             return None
-        if self._passed_at is not None and self._standing.settled:
+        if self._passed_at is not None and self._node.settled:
             return self._passed_at + self._timings.linger
         orphaned = self._heard + self._timings.orphan
         return min(orphaned, self._fetch_heard + self._timings.fetch) if self.state is Up.FETCHING else orphaned
@@ -113,59 +113,59 @@ class Upstream:
         if limit is None or now < limit:
             return
         if self.state is Up.FETCHING:
-            self._gone(f"bytes from {self._standing.position} on cannot be fetched: the source does not answer", now)
+            self._gone(f"bytes from {self._node.position} on cannot be fetched: the source does not answer", now)
         else:
             orphaned = f"nothing heard from a predecessor for {self._timings.orphan:g} s"
-            self._standing.end_as_it_stands(Outcome.FAILED, orphaned)
+            self._node.end_as_it_stands(Outcome.FAILED, orphaned)
 
     def _join(self, joined: Joined, now: float) -> None:
         if self.predecessor is not None and joined.place > self.predecessor:
             reason = f"the chain goes on without {self._name(joined.place)}"
-            self._standing.say(Refuse(Quit(Why.EXCLUDED, reason)))
+            self._node.say(Refuse(Quit(Why.EXCLUDED, reason)))
             return
         skipped = self.predecessor is not None and joined.place < self.predecessor
         farewell = Quit(Why.EXCLUDED, f"{self._name(joined.place)} took its place") if skipped else None
         if self.state is Up.FETCHING:
-            self._standing.say(CloseFetch())
-        self._standing.say(Admit(farewell), SendUp(Get(self._standing.position)))
+            self._node.say(CloseFetch())
+        self._node.say(Admit(farewell), SendUp(Get(self._node.position)))
         self.predecessor, self.state = joined.place, Up.RECEIVING
 
     def _too_late(self, joined: Joined, now: float) -> None:
-        assert self._standing.quit is not None
-        self._standing.say(Refuse(self._standing.quit))
+        assert self._node.quit is not None
+        self._node.say(Refuse(self._node.quit))
 
     def _name(self, place: int) -> str:
-        return self._standing.leg.chain[place].name
+        return self._node.leg.chain[place].name
 
     def _lost(self, lost: PredecessorLost, now: float) -> None:
         if self.state is Up.FETCHING:
-            self._standing.say(CloseFetch())
-        self._standing.say(CloseUp())
+            self._node.say(CloseFetch())
+        self._node.say(CloseUp())
         self.state = Up.WAITING
 
     def _arrived(self, arrived: Arrived, now: float) -> None:
-        self._standing.position = arrived.position
+        self._node.position = arrived.position
         self._fetch_heard = now
         if self.state is Up.FETCHING and arrived.position >= self._fetch_stop:
-            self._standing.say(CloseFetch(), SendUp(Get(arrived.position)))
+            self._node.say(CloseFetch(), SendUp(Get(arrived.position)))
             self.state = Up.RECEIVING
         self._settle(now)
 
     def _end(self, end: End, now: float) -> None:
-        standing = self._standing
-        if end.stop > standing.position:
-            raise RemoteProtocolError(f"END at byte {end.stop}, but the data ended at {standing.position}")
-        if standing.stop is None:
-            standing.stop, standing.final = end.stop, end.final
-            standing.say(Complete(end.stop, end.final))
-            standing.tell(Drained(end.stop))
+        node = self._node
+        if end.stop > node.position:
+            raise RemoteProtocolError(f"END at byte {end.stop}, but the data ended at {node.position}")
+        if node.stop is None:
+            node.stop, node.final = end.stop, end.final
+            node.say(Complete(end.stop, end.final))
+            node.tell(Drained(end.stop))
         self.state = Up.ENDED
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.why is Why.EXCLUDED:
-            self._standing.end(Outcome.EXCLUDED, quit_.text)
+            self._node.end(Outcome.EXCLUDED, quit_.text)
         elif quit_.why is Why.INTERRUPTED:
-            self._standing.quit, self.state = quit_, Up.ENDED
+            self._node.quit, self.state = quit_, Up.ENDED
         elif quit_.why is Why.GONE:
             self._give_up(quit_.text, now)
         else:
@@ -175,24 +175,24 @@ class Upstream:
         """Who is skipped after its work was done has done it all the same."""
         if quit_.why is not Why.EXCLUDED:
             raise RemoteProtocolError(f"QUIT {quit_.why.name} after the end")
-        self._standing.end_as_it_stands(Outcome.EXCLUDED, quit_.text)
+        self._node.end_as_it_stands(Outcome.EXCLUDED, quit_.text)
 
     def _dismissed(self, quit_: Quit, now: float) -> None:
         if quit_.why is not Why.DONE:
             self._late_quit(quit_, now)
             return
         self._done()
-        self._standing.end_as_it_stands(Outcome.FAILED, "dismissed before the end")
+        self._node.end_as_it_stands(Outcome.FAILED, "dismissed before the end")
 
     def _report(self, report: Report, now: float) -> None:
-        self._standing.learn(report.failed)
-        self._standing.report_ready = True
+        self._node.learn(report.failed)
+        self._node.report_ready = True
         self.state = Up.REPORTED
         self._pass_up()
         self._settle(now)
 
     def _stored(self, event: Stored, now: float) -> None:
-        self._standing.stored = True
+        self._node.stored = True
         self._pass_up()
         self._settle(now)
 
@@ -202,41 +202,41 @@ class Upstream:
 
     def _pass_up(self) -> None:
         """Let the report pass, if all after us are done, and we are too."""
-        if self.state is Up.REPORTED and self._passed_at is not None and self._standing.settled:
-            self._standing.say(SendUp(Passed(dict(self._standing.failed))))
+        if self.state is Up.REPORTED and self._passed_at is not None and self._node.settled:
+            self._node.say(SendUp(Passed(dict(self._node.failed))))
             self.state = Up.LINGERING
 
     def _forget(self, forget: Forget, now: float) -> None:
-        position = self._standing.position
+        position = self._node.position
         if forget.lowest <= position:
             raise RemoteProtocolError(f"FORGET up to byte {forget.lowest}, but {position} was asked for")
-        if self.predecessor == _SOURCE or self._standing.leg.chain[_SOURCE].port == 0:
+        if self.predecessor == _SOURCE or self._node.leg.chain[_SOURCE].port == 0:
             self._gone(f"bytes from {position} to {forget.lowest} are gone for good", now)
             return
         self.state, self._fetch_stop, self._fetch_heard = Up.FETCHING, forget.lowest, now
-        self._standing.say(Fetch(position, forget.lowest))
+        self._node.say(Fetch(position, forget.lowest))
 
     def _from_source(self, event: FromSource, now: float) -> None:
         match event.message:
             case Forget():
-                self._gone(f"bytes from {self._standing.position} on are gone for good", now)
+                self._gone(f"bytes from {self._node.position} on are gone for good", now)
             case Alive():
                 pass
             case _:
                 raise RemoteProtocolError(f"{type(event.message).__name__} from the source that was asked for bytes")
 
     def _fetch_lost(self, lost: FetchLost, now: float) -> None:
-        self._gone(f"bytes from {self._standing.position} on cannot be fetched: {lost.reason}", now)
+        self._gone(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
 
     def _gone(self, reason: str, now: float) -> None:
-        self._standing.say(SendUp(Quit(Why.GONE, reason)))
+        self._node.say(SendUp(Quit(Why.GONE, reason)))
         self._give_up(reason, now)
 
     def _give_up(self, reason: str, now: float) -> None:
         if self.state is Up.FETCHING:
-            self._standing.say(CloseFetch())
-        self._standing.say(CloseUp())
-        self._standing.quit = Quit(Why.GONE, reason)
+            self._node.say(CloseFetch())
+        self._node.say(CloseUp())
+        self._node.quit = Quit(Why.GONE, reason)
         self.state = Up.CLOSED
         self._settle(now)
 

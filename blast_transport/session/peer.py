@@ -7,8 +7,8 @@ from enum import Enum, auto
 
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import BlockMap
-from blast_transport.session.comeback import Comeback
-from blast_transport.session.owed import Owed
+from blast_transport.session.readmission import Readmission
+from blast_transport.session.retransmit_queue import RetransmitQueue
 from blast_transport.wire.messages import Fin, Ready
 
 
@@ -17,7 +17,7 @@ class PeerState(Enum):
 
     ABSENT = auto()
     INVITED = auto()
-    MOVING = auto()
+    CHANGING_LEG = auto()
     READY = auto()
     ENDING = auto()
     COMPLETE = auto()
@@ -41,20 +41,20 @@ _TRANSITIONS: dict[tuple[PeerState, PeerEvent], PeerState] = {
     (PeerState.ABSENT, PeerEvent.CONNECTED): PeerState.INVITED,
     (PeerState.ABSENT, PeerEvent.FAILURE): PeerState.FAILED,
     (PeerState.INVITED, PeerEvent.ANSWERED): PeerState.READY,
-    (PeerState.READY, PeerEvent.LEG): PeerState.MOVING,
-    (PeerState.MOVING, PeerEvent.LISTENS): PeerState.READY,
+    (PeerState.READY, PeerEvent.LEG): PeerState.CHANGING_LEG,
+    (PeerState.CHANGING_LEG, PeerEvent.LISTENS): PeerState.READY,
     (PeerState.READY, PeerEvent.END_OF_DATA): PeerState.ENDING,
     # Who has come again may have been through when it was lost.
     (PeerState.READY, PeerEvent.STORED): PeerState.COMPLETE,
-    (PeerState.MOVING, PeerEvent.STORED): PeerState.COMPLETE,
+    (PeerState.CHANGING_LEG, PeerEvent.STORED): PeerState.COMPLETE,
     (PeerState.ENDING, PeerEvent.STORED): PeerState.COMPLETE,
 }
-for _state in (PeerState.INVITED, PeerState.MOVING, PeerState.READY, PeerState.ENDING):
+for _state in (PeerState.INVITED, PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING):
     _TRANSITIONS[_state, PeerEvent.GONE] = PeerState.ABSENT
     _TRANSITIONS[_state, PeerEvent.FAILURE] = PeerState.FAILED
 
-UNANSWERED = (PeerState.INVITED, PeerState.MOVING)
-LISTENING = (PeerState.MOVING, PeerState.READY, PeerState.ENDING)
+UNANSWERED = (PeerState.INVITED, PeerState.CHANGING_LEG)
+LISTENING = (PeerState.CHANGING_LEG, PeerState.READY, PeerState.ENDING)
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Peer:
     """One receiver. `handled`, `position` and `written` are as in Credit; `progressed` is when they changed last.
 
     `awaited`: until when it may come back where the way to it was lost. `demoted`: why it is served apart from the
-    others, empty if it is not. `comeback`: whether it keeps up again. `held_up`: seconds for which it alone kept the
+    others, empty if it is not. `readmission`: whether it keeps up again. `held_up`: seconds for which it alone kept the
     others waiting lately. `repair_at`: before which it gets no repair, for it takes no more than its rate.
     `unanswered`: invitations one after the other at which it closed the connection.
     """
@@ -72,14 +72,14 @@ class Peer:
     reason: str = "is not connected"
     ready: Ready | None = None
     fin: Fin | None = None
-    owed: Owed = field(default_factory=Owed)
+    retransmits: RetransmitQueue = field(default_factory=RetransmitQueue)
     held: BlockMap = field(default_factory=BlockMap)
     handled: int = 0
     position: int = 0
     written: int = 0
     awaited: float = 0.0
     demoted: str = ""
-    comeback: Comeback = field(default_factory=Comeback)
+    readmission: Readmission = field(default_factory=Readmission)
     held_up: float = 0.0
     repair_at: float = 0.0
     unanswered: int = 0

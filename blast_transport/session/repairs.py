@@ -31,15 +31,15 @@ class Repairs:
         block, index = divmod(first, block_segments)
         last, rest = divmod(stop, block_segments)
         if block == last:
-            peer.owed.add(block, mask_of(index, rest - index))
+            peer.retransmits.add(block, mask_of(index, rest - index))
             return
         if index:
-            peer.owed.add(block, mask_of(index, block_segments - index))
+            peer.retransmits.add(block, mask_of(index, block_segments - index))
             block += 1
         if block < last:
-            peer.owed.add_whole([(block, last - block)])
+            peer.retransmits.add_whole([(block, last - block)])
         if rest:
-            peer.owed.add(last, mask_of(0, rest))
+            peer.retransmits.add(last, mask_of(0, rest))
 
     def await_others(self, peer: Peer, blocks: range, now: float) -> None:
         """`peer` misses something of these; others may, and will say so soon."""
@@ -59,7 +59,7 @@ class Repairs:
             del self._asked[block]
             if alone is None and (shared := self._several(block) & layout.all_segments(block)):
                 for peer in self._peers:
-                    peer.owed.take(block, shared)
+                    peer.retransmits.take(block, shared)
                 self.shared += shared.bit_count()
                 return block, shared
         return None
@@ -67,8 +67,10 @@ class Repairs:
     def take(self, peer: Peer, layout: Layout, now: float) -> list[Range]:
         """Segments that are due to this receiver alone, in runs that end with a block: about as much as one block."""
         found, size = list[Range](), 0
-        while size < layout.block_size and (block := peer.owed.first()) is not None and not self._waits(block, now):
-            mask = peer.owed.take_all(block) & layout.all_segments(block)
+        while (
+            size < layout.block_size and (block := peer.retransmits.first()) is not None and not self._waits(block, now)
+        ):
+            mask = peer.retransmits.take_all(block) & layout.all_segments(block)
             found += [(block * layout.block_segments + first, count) for first, count in runs(mask)]
             size += min(mask.bit_count() * layout.segment_size, layout.wire_length(block))
             peer.repairs += mask.bit_count()
@@ -88,7 +90,7 @@ class Repairs:
     def _several(self, block: int) -> int:
         once = shared = 0
         for peer in self._peers:
-            mask = peer.owed.mask(block)
+            mask = peer.retransmits.mask(block)
             shared |= once & mask
             once |= mask
         return shared

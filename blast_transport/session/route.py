@@ -53,8 +53,8 @@ class GiveUp:
     reason: str
 
 
-Way = Light | Dark | Chain | Packets
-Order = Way | GiveUp
+CarrierChoice = Light | Dark | Chain | Packets
+Order = CarrierChoice | GiveUp
 
 
 class Route:
@@ -65,7 +65,7 @@ class Route:
     method may be called from any thread.
     """
 
-    def __init__(self, first: Way, otherwise: Chain | Packets | None = None) -> None:
+    def __init__(self, first: CarrierChoice, otherwise: Chain | Packets | None = None) -> None:
         self.first, self.otherwise = first, otherwise
         self.reached = 0
         self.broken = ""
@@ -73,9 +73,9 @@ class Route:
         self.on_broken: Callable[[], object] = lambda: None
         self._orders: deque[Order] = deque()
 
-    def go(self, way: Way) -> None:
+    def go(self, choice: CarrierChoice) -> None:
         """Go on by this way from now on, or by the same light for longer."""
-        self._order(way)
+        self._order(choice)
 
     def shine(self, light: Light) -> None:
         """There is light, from now on or for longer."""

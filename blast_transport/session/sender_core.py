@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
-from blast_transport.session.hold_ups import HoldUps
-from blast_transport.session.patience import Patience
 from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
 from blast_transport.session.repairs import Repairs
 from blast_transport.session.sent_digests import SentDigests
+from blast_transport.session.stragglers import Stragglers
+from blast_transport.session.timeouts import Timeouts
 from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.messages import (
     OPTICAL,
@@ -90,7 +90,7 @@ class SenderCore:
         self._everywhere: BlockMap | None = None
         self._digests = SentDigests(hello.session)
         self._repairs = Repairs(self.peers.values())
-        self._hold_ups = HoldUps(now)
+        self._stragglers = Stragglers(now)
         self._end: EndOfData | None = None
         self._limit = 0
         self._timings = timings or SenderTimings()
@@ -102,9 +102,9 @@ class SenderCore:
     @property
     def settling(self) -> bool:
         """Some receiver that the others wait for has neither answered what it was asked, nor failed."""
-        patience = self._patience()
+        timeouts = self._timeouts()
         return any(
-            not peer.demoted if peer.state is PeerState.MOVING else self._ticked < patience.invited_until(peer)
+            not peer.demoted if peer.state is PeerState.CHANGING_LEG else self._ticked < timeouts.invited_until(peer)
             for peer in self.peers.values()
             if peer.state in UNANSWERED
         )
@@ -157,7 +157,7 @@ class SenderCore:
         if peer.state is not PeerState.ABSENT:
             peer.move(PeerEvent.GONE)
         peer.reason, peer.progressed = reason, now
-        peer.owed.clear()
+        peer.retransmits.clear()
         self._limit = 0
 
     def lose(self, name: str, reason: str) -> None:
@@ -173,7 +173,7 @@ class SenderCore:
         peer = self.peers[name]
         if not peer.demoted:
             peer.demoted, peer.held_up = reason, 0.0
-            peer.comeback.begin()
+            peer.readmission.begin()
             self.outbox.append((name, Demoted(self.hello.session)))
         self._limit = 0
 
@@ -193,9 +193,9 @@ class SenderCore:
         if leg.carrier == PIPELINE:
             for name, peer in self.peers.items():
                 if leg_of(name) is not None:
-                    peer.owed.cut(leg.first)
+                    peer.retransmits.cut(leg.first)
         for name, peer in self.peers.items():
-            if peer.state in (PeerState.READY, PeerState.MOVING):
+            if peer.state in (PeerState.READY, PeerState.CHANGING_LEG):
                 self._tell_leg(name, peer, now)
 
     def end_legs(self) -> None:
@@ -220,11 +220,11 @@ class SenderCore:
 
     def may_send(self, now: float) -> bool:
         """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
-        for name, peer in self._hold_ups.judge(self.peers, self.window, now):
-            if peer.held_up > self._patience().hold_up and self._may_demote():
+        for name, peer in self._stragglers.judge(self.peers, self.window, now):
+            if peer.held_up > self._timeouts().hold_up and self._may_demote():
                 self.demote(name, "slower than half of the others")
         fits = self.next_block < self._limit or self.next_block < self._renew_limit()
-        self._hold_ups.blocked = not fits
+        self._stragglers.blocked = not fits
         if fits:
             self._hinted = now
         elif now >= self._hinted + _HINT_SECONDS:
@@ -246,7 +246,7 @@ class SenderCore:
         if stop > self.next_block:
             for peer in self.peers.values():
                 if peer.state in LISTENING:
-                    peer.owed.add_whole(peer.held.missing(self.next_block, stop))
+                    peer.retransmits.add_whole(peer.held.missing(self.next_block, stop))
             self.next_block = stop
 
     @property
@@ -289,7 +289,7 @@ class SenderCore:
         self.layout = self.layout.closed(size)
         for name, peer in self.peers.items():
             peer.progressed = now
-            peer.owed.cut(self.layout.blocks)
+            peer.retransmits.cut(self.layout.blocks)
             if peer.state is PeerState.ABSENT and now >= peer.awaited:
                 self.lose(name, peer.reason)
 
@@ -320,7 +320,7 @@ class SenderCore:
         if peer.demoted and later and self._others(peer):
             return []
         repair = self._repairs.take(peer, self.layout, now)
-        if not repair and not peer.owed and peer.state is PeerState.READY and self._end is not None:
+        if not repair and not peer.retransmits and peer.state is PeerState.READY and self._end is not None:
             peer.move(PeerEvent.END_OF_DATA)
             self.outbox.append((name, self._end))
         return repair
@@ -332,7 +332,7 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
-        if isinstance(message, OnLeg) or not (isinstance(message, Credit) or peer.state is PeerState.MOVING):
+        if isinstance(message, OnLeg) or not (isinstance(message, Credit) or peer.state is PeerState.CHANGING_LEG):
             peer.progressed = now
         match message:
             case Credit() if peer.state in LISTENING:
@@ -370,23 +370,23 @@ class SenderCore:
         """When `tick` has something to do at the latest; None if never."""
         if self.over:
             return None
-        patience = self._patience()
-        waits = [limit for peer in self.peers.values() if (limit := patience.limit(peer)) is not None]
-        waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.owed]
-        waits += [until for peer in self.peers.values() if (until := patience.invited_until(peer)) > self._ticked]
+        timeouts = self._timeouts()
+        waits = [limit for peer in self.peers.values() if (limit := timeouts.limit(peer)) is not None]
+        waits += [peer.repair_at for peer in self.peers.values() if peer.repair_at > self._ticked and peer.retransmits]
+        waits += [until for peer in self.peers.values() if (until := timeouts.invited_until(peer)) > self._ticked]
         return min([self._heartbeat_at, *waits])
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
-        self._ticked, patience = now, self._patience()
+        self._ticked, timeouts = now, self._timeouts()
         for name, peer in self.peers.items():
-            limit = patience.limit(peer)
+            limit = timeouts.limit(peer)
             if limit is not None and now >= limit:
-                if patience.outstanding(peer) or patience.lingers(peer):
+                if timeouts.outstanding(peer) or timeouts.lingers(peer):
                     self.demote(name, f"no progress for {self._timings.freeze:g} s")
                     peer.progressed = now
                 else:
-                    self.lose(name, patience.overdue(peer))
+                    self.lose(name, timeouts.overdue(peer))
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._timings.heartbeat
             self.tell_sent()
@@ -394,7 +394,7 @@ class SenderCore:
     def _tell_leg(self, name: str, peer: Peer, now: float) -> None:
         leg = self._leg_of(name)
         if leg is None:
-            if peer.state is PeerState.MOVING:
+            if peer.state is PeerState.CHANGING_LEG:
                 # It may stay where it is.
                 peer.move(PeerEvent.LISTENS)
             return
@@ -425,10 +425,10 @@ class SenderCore:
         there = self.leg is not None and ready.leg == self.leg.number and not self._by(PACKETS)
         if not there and (self._everywhere is not None or self.leg is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
-            peer.owed.add_whole(peer.held.missing(0, self.next_block))
+            peer.retransmits.add_whole(peer.held.missing(0, self.next_block))
             if self._everywhere is not None:
                 for first, count in self._everywhere.ranges():
-                    peer.owed.add_whole(peer.held.missing(max(first, self.next_block), first + count))
+                    peer.retransmits.add_whole(peer.held.missing(max(first, self.next_block), first + count))
         self._tell_digests(name, 0)
         if self.leg is not None and not there:
             self._tell_leg(name, peer, now)
@@ -444,7 +444,7 @@ class SenderCore:
                         self._everywhere.add(block)
 
     def _on_leg(self, name: str, peer: Peer, answer: OnLeg) -> None:
-        if self.leg is None or answer.number != self.leg.number or peer.state is not PeerState.MOVING:
+        if self.leg is None or answer.number != self.leg.number or peer.state is not PeerState.CHANGING_LEG:
             return
         peer.move(PeerEvent.LISTENS)
         if answer.reason:
@@ -454,23 +454,23 @@ class SenderCore:
     def _credit(self, name: str, peer: Peer, credit: Credit, now: float) -> None:
         moved = credit.handled > peer.handled or credit.written > peer.written
         completing = self._end is not None and credit.written >= self.layout.blocks
-        patience = self._patience()
-        idle = not (patience.outstanding(peer) or patience.limit(peer))
-        if peer.state is not PeerState.MOVING and (moved or completing or idle):
+        timeouts = self._timeouts()
+        idle = not (timeouts.outstanding(peer) or timeouts.limit(peer))
+        if peer.state is not PeerState.CHANGING_LEG and (moved or completing or idle):
             peer.progressed = now
         peer.handled = max(peer.handled, credit.handled)
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
-        if peer.demoted and self._comes_back(peer, now):
+        if peer.demoted and self._readmits(peer, now):
             peer.demoted, self._limit = "", 0
             self.outbox.append((name, Promoted(self.hello.session)))
 
-    def _comes_back(self, peer: Peer, now: float) -> bool:
+    def _readmits(self, peer: Peer, now: float) -> bool:
         limited = peer.ready is not None and peer.ready.highest_rate
         if limited or peer.state is not PeerState.READY or self._end is not None or not self._by(OPTICAL):
             return False
         # What it misses of a stream would have to be kept for it.
         reached = peer.handled if self.layout.known else peer.position
-        return peer.comeback.made(reached, self.next_block, self.window, now)
+        return peer.readmission.made(reached, self.next_block, self.window, now)
 
     def _nack(self, name: str, peer: Peer, nack: Nack, now: float) -> None:
         count, blocks = self.layout.block_segments, self.layout.blocks
@@ -483,7 +483,7 @@ class SenderCore:
             self._repairs.ask(peer, first, stop, count)
             if self._end is None and self._by(OPTICAL) and not peer.demoted:
                 self._repairs.await_others(peer, range(first // count, -(-stop // count)), now)
-        if peer.repairs + len(peer.owed) > _MOST_REPAIRS * sent:
+        if peer.repairs + len(peer.retransmits) > _MOST_REPAIRS * sent:
             self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
 
     def _fin(self, name: str, peer: Peer, fin: Fin) -> None:
@@ -517,6 +517,6 @@ class SenderCore:
     def _by(self, carrier: str) -> bool:
         return self.leg is not None and self.leg.carrier == carrier
 
-    def _patience(self) -> Patience:
+    def _timeouts(self) -> Timeouts:
         carrier = "" if self.leg is None else self.leg.carrier
-        return Patience(self._timings, carrier, self._end is not None, self.layout.known, self.next_block, self._others)
+        return Timeouts(self._timings, carrier, self._end is not None, self.layout.known, self.next_block, self._others)

@@ -17,7 +17,7 @@ from blast_transport.session.light_carrier import LightCarrier, queue_bytes
 from blast_transport.session.packet_carrier import PacketCarrier
 from blast_transport.session.peer import PeerState
 from blast_transport.session.reader import BlockReader
-from blast_transport.session.route import Chain, Dark, GiveUp, Light, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Dark, GiveUp, Light, Packets, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.source import Source, StreamSource
@@ -58,7 +58,7 @@ class Transfer:
         self._settings = settings
         self._report: Callable[[Progress], None] | None = None
         self._report_at = 0.0
-        self._way: Way = route.first
+        self._choice: CarrierChoice = route.first
         self._carrier: Carrier | None = None
         self._draining: list[Carrier] = []
         self._legs = 0
@@ -128,27 +128,27 @@ class Transfer:
             elif self._route.broken and isinstance(order, Light | Dark):
                 continue
             elif not self._goes_on(order):
-                self._way = order
+                self._choice = order
                 self._leave()
 
     def _do_without_light(self, error: LightPathError) -> None:
         """Our own side of it has failed: what has not left goes another way, if there is one. Raises `error` if not."""
         if self._route.otherwise is None:
             raise error
-        self._way = self._route.otherwise
+        self._choice = self._route.otherwise
         self._leave()
         self._route.light_broke(str(error))
 
-    def _goes_on(self, way: Way) -> bool:
+    def _goes_on(self, choice: CarrierChoice) -> bool:
         """The present carrier goes by this way as well."""
         carrier = self._carrier
-        if isinstance(carrier, LightCarrier) and isinstance(way, Dark):
+        if isinstance(carrier, LightCarrier) and isinstance(choice, Dark):
             # The receivers keep listening: mostly the same light comes back.
             carrier.darken(self._core)
             return True
-        if isinstance(carrier, LightCarrier) and isinstance(way, Light):
-            return carrier.follow(way)
-        return carrier is not None and way == self._way
+        if isinstance(carrier, LightCarrier) and isinstance(choice, Light):
+            return carrier.follow(choice)
+        return carrier is not None and choice == self._choice
 
     def _leave(self) -> None:
         """Another way is to be taken, or none for now."""
@@ -173,9 +173,9 @@ class Transfer:
         for draining in self._draining:
             draining.drain(core)
         if self._carrier is None:
-            if isinstance(self._way, Dark):
+            if isinstance(self._choice, Dark):
                 return _IDLE_SECONDS
-            self._begin(self._way, now)
+            self._begin(self._choice, now)
             return 0
         return self._advance(self._carrier, now)
 
@@ -187,7 +187,7 @@ class Transfer:
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on.
-            self._way = Packets()
+            self._choice = Packets()
             self._leave()
         else:
             self._end(now)
@@ -202,15 +202,15 @@ class Transfer:
         self._route.reached = size
         core.end_of_data(size, self._reader.whole(), now)
 
-    def _begin(self, way: Way, now: float) -> None:
+    def _begin(self, choice: CarrierChoice, now: float) -> None:
         """The session is ready for its next leg."""
         core = self._core
         self._legs += 1
-        if isinstance(way, Light):
-            self._begin_light(way)
-        elif isinstance(way, Chain):
-            self._begin_chain(way)
-        elif isinstance(way, Packets):
+        if isinstance(choice, Light):
+            self._begin_light(choice)
+        elif isinstance(choice, Chain):
+            self._begin_chain(choice)
+        elif isinstance(choice, Packets):
             leg = Leg(core.hello.session, self._legs, PACKETS, core.next_block)
             self._carrier = PacketCarrier(leg, self._reader)
         carrier = self._carrier

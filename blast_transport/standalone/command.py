@@ -20,7 +20,7 @@ from blast_transport.base.report import Failed, Listening, Received, ReceiverEve
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
-from blast_transport.session.route import Chain, Light, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Light, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE
@@ -144,7 +144,7 @@ def _secret(options: argparse.Namespace) -> SharedSecret | None:
     return None if options.secret_file is None else SharedSecret(read_secret(options.secret_file))
 
 
-def _way(options: argparse.Namespace) -> Way:
+def _way(options: argparse.Namespace) -> CarrierChoice:
     if options.carrier == OPTICAL:
         return Light(options.group, options.port, options.rate_mbps * 1e6)
     if options.carrier == PIPELINE:

@@ -36,7 +36,7 @@ from blast_transport.pipeline.messages import (
     Why,
     encode,
 )
-from blast_transport.pipeline.standing import Standing
+from blast_transport.pipeline.node_state import NodeState
 from blast_transport.pipeline.upstream import Up, Upstream
 from tests.support.fuzzing import inputs
 
@@ -151,16 +151,16 @@ def test_a_node_bears_whatever_its_neighbours_say() -> None:
                 case 4 if core.down.linked or core.down.state is Down.CONNECTING:
                     core.handle(SuccessorLost("x"), now)
                 case 5 if core.up.receiving or core.up.fetching:
-                    core.handle(Arrived(core.standing.position + 25), now)
+                    core.handle(Arrived(core.node.position + 25), now)
                 case 6 if core.up.fetching:
                     core.handle(chance.choice([FetchLost("x"), FromSource(any_message(chance))]), now)
                 case _:
                     core.tick(now)
-            assert core.standing.over or core.deadline() >= 0
+            assert core.node.over or core.deadline() >= 0
         core.tick(now + 100)
         core.tick(now + 200)
         core.tick(now + 300)
-        assert core.standing.over, (core.up.state, core.down.state)
+        assert core.node.over, (core.up.state, core.down.state)
         ends.add((core.up.state, core.down.state))
     assert len(ends) > 5
 
@@ -172,14 +172,14 @@ def test_a_source_bears_whatever_its_successor_says() -> None:
         core.handle(Started(), now)
         for _ in range(15):
             now += chance.random() * 0.5
-            if core.standing.over:
+            if core.node.over:
                 break
             if core.down.linked or core.down.state is Down.CONNECTING:
                 core.handle(chance.choice([FromSuccessor(any_message(chance)), SuccessorLost("x")]), now)
             core.tick(now)
         for later in range(20):
             core.tick(now + later)
-        assert core.standing.over
+        assert core.node.over
 
 
 ODD: list[Any] = [*SAMPLES, Arrived(5), Joined(1), PredecessorLost(), SuccessorLost("x"), Started(), FetchLost("x")]
@@ -188,7 +188,7 @@ ODD: list[Any] = [*SAMPLES, Arrived(5), Joined(1), PredecessorLost(), SuccessorL
 def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:
     for state in Down:
         for event in ODD:
-            down = Downstream(Standing(leg(2), 0), lambda now: None)
+            down = Downstream(NodeState(leg(2), 0), lambda now: None)
             down.state = state
             try:
                 down.handle(event, 1.0)
@@ -196,9 +196,9 @@ def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> Non
                 assert str(error)
     for place in Up:
         for event in ODD:
-            standing = Standing(leg(2), 0)
-            standing.quit = Quit(Why.GONE, "gone")
-            up = Upstream(standing, lambda now: None, lambda: None)
+            node = NodeState(leg(2), 0)
+            node.quit = Quit(Why.GONE, "gone")
+            up = Upstream(node, lambda now: None, lambda: None)
             up.state = place
             try:
                 up.handle(event, 1.0)

@@ -482,13 +482,13 @@ def test_the_command_s_options_and_variables(papers, tmp_path, monkeypatch, caps
     token.chmod(0o600)
     with serving(papers, client_ca=papers.client_ca.cert, required=False) as served:
         at = ("--controller", served.address)
-        proofs = ("--ca", str(papers.ca.cert), "--token-file", str(token))
+        credentials = ("--ca", str(papers.ca.cert), "--token-file", str(token))
         request = ("request", "--from", "r1h1", "--to", "r2h1,r3h1", "--bytes", "1MB", "--key", "k")
-        assert main([*request, *at, *proofs]) == 0
+        assert main([*request, *at, *credentials]) == 0
         capsys.readouterr()
-        assert main(["status", *at, *proofs]) == 0
+        assert main(["status", *at, *credentials]) == 0
         assert "physics/k  active" in capsys.readouterr().out
-        assert main(["status", "physics/k", *at, *proofs]) == 0
+        assert main(["status", "physics/k", *at, *credentials]) == 0
         assert main(["status", *at, "--ca", str(papers.ca.cert)]) == 2, "not logged in"
         assert "log in" in capsys.readouterr().err
         assert main(["status", *at]) == 1, "without TLS"

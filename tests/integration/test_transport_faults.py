@@ -17,7 +17,7 @@ from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -39,7 +39,7 @@ from tests.support.waiting import eventually
 SIZE = 16 << 20
 RATE = 300e6
 TIMINGS = SenderTimings(connect=4.0, stall=4.0)
-WAYS: dict[str, Callable[[], Way]] = {"light": lambda: light(RATE), "pipeline": Chain, "packets": Packets}
+WAYS: dict[str, Callable[[], CarrierChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "packets": Packets}
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,12 @@ TO_COMMAND = Destination("collect", COMMAND)
 TO_NOTHING = '[[command]]\nname = "collect"\nrun = ["/bin/dd", "of=/dev/null", "status=none"]\n'
 GATE = "open"
 
-Proofs = Callable[[str], tuple[Credentials, str]]
+CredentialsOf = Callable[[str], tuple[Credentials, str]]
 """What a host proves itself by, and the lines of its configuration that say so."""
 
 
 @pytest.fixture(params=["certificates", "secret"])
-def proofs(request: pytest.FixtureRequest, tmp_path: Path) -> Proofs:
+def credentials_of(request: pytest.FixtureRequest, tmp_path: Path) -> CredentialsOf:
     if request.param == "secret":
         secret = tmp_path / "secret"
         secret.write_text(secrets.token_hex(32))
@@ -97,7 +97,7 @@ def narrowed(sock: socket.socket) -> socket.socket:
 
 
 def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proofs: Proofs
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credentials_of: CredentialsOf
 ) -> None:
     """h3 has taken little when h2 dies, which was far ahead of it; h1 remembers even less than h2 did."""
     file = tmp_path / "content.bin"
@@ -114,11 +114,11 @@ def test_what_its_neighbours_have_forgotten_comes_from_the_sender(
     monkeypatch.setattr(
         PipelineSource, "accept", lambda self, sock, name: (fetching.append(name), accept(self, sock, name))[1]
     )
-    ours, _ = proofs("head")
+    ours, _ = credentials_of("head")
     with (
-        agent(tmp_path / "h1", credentials=proofs("h1")[0], clients=CLIENTS, commands=collect()) as first,
-        agent_process(tmp_path / "h2", proofs("h2")[1]) as (port, process),
-        agent(tmp_path / "h3", credentials=proofs("h3")[0], clients=CLIENTS, commands=collect(GATE)) as last,
+        agent(tmp_path / "h1", credentials=credentials_of("h1")[0], clients=CLIENTS, commands=collect()) as first,
+        agent_process(tmp_path / "h2", credentials_of("h2")[1]) as (port, process),
+        agent(tmp_path / "h3", credentials=credentials_of("h3")[0], clients=CLIENTS, commands=collect(GATE)) as last,
     ):
         settings = SenderSettings(dialer=dialer(ours), credentials=ours)
         with Sender([first.address, ("h2", "127.0.0.1", port), last.address], settings) as sender:

@@ -15,7 +15,7 @@ import pytest
 from blast_transport.agent.targets import Targets
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
 from blast_transport.links.dialling import Address, dial
-from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -52,7 +52,7 @@ def seconds_until_there(one: Agent, file: Path, began: float) -> float:
 
 @WAYS
 def test_who_never_answers_costs_the_others_a_moment(
-    tmp_path: Path, file: Path, deaf: tuple[str, str, int], way: Way
+    tmp_path: Path, file: Path, deaf: tuple[str, str, int], way: CarrierChoice
 ) -> None:
     """And is reported when its time is over."""
     with agents(tmp_path, 2) as there, Sender([*(one.address for one in there), deaf], SETTINGS) as sender:
@@ -66,7 +66,7 @@ def test_who_never_answers_costs_the_others_a_moment(
 
 @WAYS
 def test_who_answers_late_gets_it_all_the_same(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: Way
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, way: CarrierChoice
 ) -> None:
     """Its directory takes its time: until the others have it all."""
     make = Targets.__call__
@@ -90,7 +90,7 @@ def test_who_answers_late_gets_it_all_the_same(
 @pytest.mark.parametrize(
     ("way", "precedence"), [(light(), EXPEDITED), (Chain(), BEST_EFFORT)], ids=["light", "pipeline"]
 )
-def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: Way, precedence: int) -> None:
+def test_an_invitation_to_light_goes_before_other_packets(file: Path, way: CarrierChoice, precedence: int) -> None:
     """Behind a flood of them it would be late; and who is connected later is no different."""
     sockets: list[socket.socket] = []
 

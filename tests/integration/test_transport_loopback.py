@@ -13,7 +13,7 @@ import pytest
 
 from blast_transport.base.report import TransferResult
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.session.route import Chain, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
 from blast_transport.session.settings import SenderSettings
 from tests.support.transport_hosts import (
     LOOPBACK,
@@ -45,7 +45,7 @@ def file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def ways() -> list[Way]:
+def ways() -> list[CarrierChoice]:
     return [light(), Chain(), Packets()]
 
 
@@ -129,7 +129,7 @@ def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: by
     results: dict[str, TransferResult] = {}
     with agent(tmp_path / "r") as there:
 
-        def send(name: str, way: Way) -> None:
+        def send(name: str, way: CarrierChoice) -> None:
             path = tmp_path / name
             path.write_bytes(name.encode() + content)
             with sender_to([there]) as sender:

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from blast_transport.base.report import Progress
-from blast_transport.session.route import Chain, GiveUp, Light, Packets, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, GiveUp, Light, Packets, Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
@@ -74,7 +74,7 @@ def test_the_way_changes_in_mid_transfer(
     file: Path,
     content: bytes,
     first: Callable[[], Light],
-    later: list[Callable[[], Way]],
+    later: list[Callable[[], CarrierChoice]],
     faults: float,
 ) -> None:
     with agents(tmp_path, 3, open_group=FaultyLight(faults)) as there, sender_to(there) as sender:
@@ -172,7 +172,9 @@ def test_darkness_and_then_a_pipeline(tmp_path: Path, file: Path, content: bytes
 
 
 @pytest.mark.parametrize("way", [light(50e6), Chain(), Packets()], ids=["light", "pipeline", "packets"])
-def test_giving_up_ends_it_and_the_next_transfer_is_whole(tmp_path: Path, file: Path, content: bytes, way: Way) -> None:
+def test_giving_up_ends_it_and_the_next_transfer_is_whole(
+    tmp_path: Path, file: Path, content: bytes, way: CarrierChoice
+) -> None:
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         reader, writer = os.pipe()
         os.write(writer, content[: 1 << 15])
@@ -248,7 +250,7 @@ def stored(one: Agent, kind: str) -> bytes:
 @pytest.mark.parametrize("carrier", ["light", "pipeline", "packets"])
 def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str, kind: str) -> None:
     """Through a ring that holds a sixth of it."""
-    ways: dict[str, Callable[[], Way]] = {"light": light, "pipeline": Chain, "packets": Packets}
+    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "packets": Packets}
     name = "collect" if kind == COMMAND else "stream"
     with agents(tmp_path, 3, commands=COLLECT) as there, sender_to(there, PATIENT) as sender:
         for stream in (content, content[:1000], b""):
@@ -261,7 +263,7 @@ def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str,
 
 @pytest.mark.parametrize("carrier", ["light", "pipeline", "packets"])
 def test_a_slow_producer_is_carried(tmp_path: Path, content: bytes, carrier: str) -> None:
-    ways: dict[str, Callable[[], Way]] = {"light": light, "pipeline": Chain, "packets": Packets}
+    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "packets": Packets}
     reports: list[Progress] = []
     with agents(tmp_path, 2) as there, sender_to(there, PATIENT) as sender:
         with produced(content[: 1 << 20], piece=1 << 17, pause=0.05) as source:

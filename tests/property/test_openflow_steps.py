@@ -26,8 +26,8 @@ from blast_controller.openflow.vocabulary import (
     HangUp,
     Input,
     Lost,
+    MalformedMessage,
     Message,
-    Nonsense,
     PortReported,
     PortState,
     Probe,
@@ -127,7 +127,7 @@ class Switches(RuleBasedStateMachine):
             self.give(Lost(session, "cut"))
             assert not self.up[datapath]
 
-    @rule(datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: Nonsense(s, "it raves")]))
+    @rule(datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: MalformedMessage(s, "it raves")]))
     def misbehave(self, datapath: int, how: type[Demoted]) -> None:
         if session := self.sessions.get(datapath):
             self.give(how(session))

@@ -13,9 +13,9 @@ from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
 from blast_transport.blocks.layout import MOST_BLOCKS, Layout
 from blast_transport.blocks.masks import mask_of, runs
-from blast_transport.session.owed import WHOLE, Owed
 from blast_transport.session.peer import Peer
 from blast_transport.session.repairs import Repairs
+from blast_transport.session.retransmit_queue import WHOLE, RetransmitQueue
 
 MOST = 40
 numbers = st.integers(0, MOST)
@@ -182,27 +182,27 @@ steps = st.tuples(st.sampled_from(["add", "whole", "take", "cut"]), st.integers(
 
 @given(st.lists(steps))
 def test_what_is_owed_comes_once(steps: list[tuple[str, int, int]]) -> None:
-    owed, model, left = Owed(), dict[int, int](), dict[int, int]()
+    queue, model, left = RetransmitQueue(), dict[int, int](), dict[int, int]()
     for action, block, mask in steps:
         match action:
             case "add":
-                owed.add(block, mask)
+                queue.add(block, mask)
                 model[block] = model.get(block, 0) | mask
             case "whole":
-                owed.add_whole([(block, 2), (block + 1, 3)])
+                queue.add_whole([(block, 2), (block + 1, 3)])
                 model |= dict.fromkeys(range(block, block + 4), WHOLE)
             case "take":
-                assert owed.take(block, mask) == model.get(block, 0) & mask
+                assert queue.take(block, mask) == model.get(block, 0) & mask
                 model[block] = model.get(block, 0) & ~mask
             case _:
-                owed.cut(block)
+                queue.cut(block)
                 model = {known: what for known, what in model.items() if known < block}
         left = {known: what for known, what in model.items() if what}
-        assert {known: owed.mask(known) for known in range(10) if owed.mask(known)} == left
-        assert bool(owed) == bool(left) and len(left) <= len(owed) <= 2 * len(left)
-    while (due := owed.first()) is not None:
-        assert owed.take_all(due) == left.pop(due)
-    assert not owed and not left
+        assert {known: queue.mask(known) for known in range(10) if queue.mask(known)} == left
+        assert bool(queue) == bool(left) and len(left) <= len(queue) <= 2 * len(left)
+    while (due := queue.first()) is not None:
+        assert queue.take_all(due) == left.pop(due)
+    assert not queue and not left
 
 
 @given(st.integers(0, 200), st.integers(1, 200), st.integers(1, 8))
@@ -214,6 +214,6 @@ def test_what_is_asked_for_is_owed_whatever_blocks_it_is_of(first: int, count: i
             block * block_segments + index
             for block in range(401)
             for index in range(block_segments)
-            if peer.owed.mask(block) & mask_of(index, 1)
+            if peer.retransmits.mask(block) & mask_of(index, 1)
         ]
         assert found == list(range(first, first + count))

@@ -315,9 +315,9 @@ class Host:
 
     def _see_source(self, core: SourceCore) -> None:
         world = self.world
-        if core.standing.position != self.position:
+        if core.node.position != self.position:
             self.obey(core.readable(self.position, world.now))
-        if self.position == len(world.content) and core.standing.stop is None:
+        if self.position == len(world.content) and core.node.stop is None:
             self.obey(core.end_at(len(world.content), True, world.now))
         if world.source_rate is not None and self.position < len(world.content):
             world.wake(self, world.now + PIECE / world.source_rate)
@@ -325,7 +325,7 @@ class Host:
     def _pour(self) -> None:
         while self.down is not None and self.core.down.serving:
             way = self.down.outgoing(self)
-            stop = self.position if self.core.standing.stop is None else self.core.standing.stop
+            stop = self.position if self.core.node.stop is None else self.core.node.stop
             if self.offset >= min(stop, self.position):
                 return
             if self.offset < self.lowest():

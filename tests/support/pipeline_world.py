@@ -60,7 +60,7 @@ class World:
             come -= come % PIECE
         # A stream is read ahead as far as there is room, and what the successor has taken makes some.
         room = come if ring is None else min(come, source.core.down.taken + ring)
-        return min(len(self.content), max(room, source.core.standing.position))
+        return min(len(self.content), max(room, source.core.node.position))
 
     def wake(self, host: Host, when: float) -> None:
         """Activate the host at this time, unless it is to be activated before: it knows what it waits for."""
@@ -79,7 +79,7 @@ class World:
             return None
         connection = Connection(self, caller, callee)
         callee.waiting.append(connection)
-        connection.put(caller, Join(1, 1, bytes(16), caller.core.standing.leg.chain[caller.place].name))
+        connection.put(caller, Join(1, 1, bytes(16), caller.core.node.leg.chain[caller.place].name))
         return connection
 
     def connect(self, caller: Host, place: int) -> None:

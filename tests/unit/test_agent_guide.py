@@ -59,7 +59,7 @@ def test_files_that_are_installed_exist():
     assert "blast_transport.remote.start.started_agents" in GUIDE
 
 
-def test_the_keys_of_the_two_proofs_are_those_of_the_configuration():
+def test_the_keys_of_the_two_kinds_of_credentials_are_those_of_the_configuration():
     keys = re.search(r"^\| \| `(.*)` \| `(\w+)` \|$", GUIDE, re.MULTILINE)
     assert keys is not None
     certificates = keys[1].split("`, `")

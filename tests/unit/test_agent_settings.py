@@ -120,7 +120,7 @@ def test_beyond_loopback_everybody_proves_who_he_is(access, sentence):
 
 
 @pytest.mark.parametrize("access", ['secret_file = "/s"', TLS + 'client = [{ common_name = "a" }]'])
-def test_beyond_loopback_with_proofs_is_taken(access):
+def test_beyond_loopback_with_credentials_is_taken(access):
     assert not parse(f'{FOLDER}[agent]\nlisten = "0.0.0.0:9095"\n[access]\n{access}').agent.listen.is_loopback
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from blast_transport.base.errors import RemoteError, WrongInputError
 from blast_transport.pipeline import Member, PipelineLeg
+from blast_transport.pipeline.closing_connections import ClosingConnections
 from blast_transport.pipeline.copy_pump import Replay
 from blast_transport.pipeline.dialling import Dialler, Scouts
-from blast_transport.pipeline.farewells import Farewells
 from blast_transport.pipeline.link import Link
 from blast_transport.pipeline.messages import Alive, Get, Quit, Why
 from blast_transport.pipeline.waker import Waker
@@ -186,26 +186,26 @@ def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
 
 def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
-    farewells = Farewells(5.0)
+    closing = ClosingConnections(5.0)
     theirs.send(Alive(1, False))
     theirs.flush()
     ours.send(Quit(Why.LEFT, "no room"))
-    farewells.add(ours)
-    farewells.serve(time.monotonic())
+    closing.add(ours)
+    closing.serve(time.monotonic())
     assert theirs.receive() == Quit(Why.LEFT, "no room")
     with pytest.raises(RemoteError):
         theirs.receive()
-    assert farewells.deadline() is not None
+    assert closing.deadline() is not None
     theirs.close()
-    farewells.serve(time.monotonic())
-    assert farewells.deadline() is None
+    closing.serve(time.monotonic())
+    assert closing.deadline() is None
 
 
 def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
     ours, _ = pair
-    farewells = Farewells(0.0)
+    closing = ClosingConnections(0.0)
     ours.send(Quit(Why.DONE))
-    farewells.add(ours)
-    farewells.serve(time.monotonic())
-    assert farewells.deadline() is None
+    closing.add(ours)
+    closing.serve(time.monotonic())
+    assert closing.deadline() is None
     assert ours.socket.fileno() == -1

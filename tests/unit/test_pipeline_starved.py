@@ -19,7 +19,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
     core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
-    beat = core.standing.leg.timings.heartbeat
+    beat = core.node.leg.timings.heartbeat
     starved = []
     for turn, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
         core.waited(share * beat / 2)

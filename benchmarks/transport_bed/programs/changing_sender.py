@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
-from blast_transport.session.route import Chain, Light, Route, Way
+from blast_transport.session.route import CarrierChoice, Chain, Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 
@@ -24,7 +24,7 @@ def main() -> int:
     file, to, interface_address, group, rate_mbps, first, secret_file = sys.argv[1:]
     secret = SharedSecret(read_secret(Path(secret_file)))
     address, port = _endpoint(group)
-    ways: list[Way] = [Light(address, port, float(rate_mbps) * 1e6), Chain()]
+    ways: list[CarrierChoice] = [Light(address, port, float(rate_mbps) * 1e6), Chain()]
     if first == "pipeline":
         ways.reverse()
     route = Route(ways[0])
@@ -37,7 +37,7 @@ def main() -> int:
     return 0 if result.complete == len(receivers) else 3
 
 
-def _change(route: Route, way: Way) -> None:
+def _change(route: Route, way: CarrierChoice) -> None:
     if sys.stdin.readline():
         route.go(way)
 

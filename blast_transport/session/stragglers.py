@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from blast_transport.session.peer import Peer
 
 
-class HoldUps:
+class Stragglers:
     """Judges the receivers that keep up. `blocked`: the light waits for them now."""
 
     def __init__(self, now: float) -> None:

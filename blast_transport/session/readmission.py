@@ -13,7 +13,7 @@ WINDOWS = 8
 
 
 @dataclass(slots=True)
-class Comeback:
+class Readmission:
     """How one receiver does since it was demoted, for the `demotions`-th time."""
 
     demotions: int = 0

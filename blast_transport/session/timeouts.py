@@ -12,7 +12,7 @@ from blast_transport.wire.messages import PIPELINE
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """In a session as it stands now.
 
     `carrier`: of the present leg, empty before the first. `ended`: all was sent once. `sized`: it is no stream that
@@ -37,7 +37,7 @@ class Patience:
 
     def lingers(self, peer: Peer) -> bool:
         """It has not followed to another carrier yet, and others wait for it."""
-        return peer.state is PeerState.MOVING and not peer.demoted and self.others(peer)
+        return peer.state is PeerState.CHANGING_LEG and not peer.demoted and self.others(peer)
 
     def invited_until(self, peer: Peer) -> float:
         """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
@@ -52,7 +52,7 @@ class Patience:
             return peer.progressed + self.timings.freeze
         if peer.state in UNANSWERED:
             return peer.progressed + self.timings.ready
-        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended and peer.owed):
+        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended and peer.retransmits):
             return peer.progressed + self.timings.stall
         if peer.state is PeerState.ABSENT and self.ended:
             return peer.awaited
@@ -69,9 +69,9 @@ class Patience:
             return peer.reason
         if peer.state is PeerState.INVITED:
             return f"did not answer the invitation within {self.timings.ready:g} s"
-        if peer.state is PeerState.MOVING:
+        if peer.state is PeerState.CHANGING_LEG:
             return f"did not follow to another carrier within {self.timings.ready:g} s"
-        if peer.owed or not self.ended:
+        if peer.retransmits or not self.ended:
             return f"no sign of taking its repairs for {self.timings.stall:g} s"
         return f"did not confirm: no progress for {self.timings.stall:g} s after the end of data"
 

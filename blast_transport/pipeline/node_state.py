@@ -7,7 +7,7 @@ from blast_transport.pipeline.leg import Ended, Lost, Outcome, PipelineEvent, Pi
 from blast_transport.pipeline.messages import Quit, Why, short
 
 
-class Standing:
+class NodeState:
     """The state of a node that is neither its upstream nor its downstream side's alone.
 
     `position`: all bytes before it are held. `stop`: where the leg ends, once that is known, and whether that is

@@ -11,7 +11,7 @@ WHOLE = (1 << MOST_SEGMENTS) - 1
 """Every segment of a block, however many it has."""
 
 
-class Owed:
+class RetransmitQueue:
     """Segments, a bit of a mask for each, block by block in the order of asking; behind them whole blocks in theirs.
 
     To ask for the same again changes nothing, and for a row of whole blocks it costs no more than for one.

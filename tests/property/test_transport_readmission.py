@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.session.comeback import SECONDS, WINDOWS, Comeback
 from blast_transport.session.peer import PeerState
+from blast_transport.session.readmission import SECONDS, WINDOWS, Readmission
 from tests.support.transport_data import data_of
 from tests.support.transport_world import SPACING, World
 from tests.support.transport_world_hosts import FOREVER, Host, Spans
@@ -18,16 +18,16 @@ credits_ = st.lists(st.tuples(st.floats(0.0, 0.9), st.integers(0, 40), st.intege
 
 @given(st.integers(1, 3), credits_)
 def test_it_takes_a_second_and_many_windows_without_one_lapse(demotions: int, credits_: list) -> None:
-    comeback = Comeback()
+    readmission = Readmission()
     for _ in range(demotions):
-        comeback.begin()
+        readmission.begin()
     now, sent, kept = 0.0, 0, list[tuple[float, int]]()
     for later, more, lag in credits_:
         now, sent = now + later, sent + more
         kept = [*kept, (now, sent)] if lag <= WINDOW else []
         since, block = kept[0] if kept else (now, sent)
         long_enough = now >= since + SECONDS * 2 ** (demotions - 1) and sent >= block + WINDOWS * WINDOW
-        assert comeback.made(sent - lag, sent, WINDOW, now) == (bool(kept) and long_enough)
+        assert readmission.made(sent - lag, sent, WINDOW, now) == (bool(kept) and long_enough)
 
 
 def session(spans: Spans, blocks: int, seed: int, buffer: int = 2 * WINDOW) -> World:
@@ -42,7 +42,7 @@ def session(spans: Spans, blocks: int, seed: int, buffer: int = 2 * WINDOW) -> W
 def test_a_receiver_that_recovers_is_counted_again(when: float, for_: float, seed: int) -> None:
     world = session([(when, when + for_)], 4000, seed)
     peer = world.sender.peers["h0"]
-    assert peer.comeback.demotions == 1 and not peer.demoted
+    assert peer.readmission.demotions == 1 and not peer.demoted
     assert all(world.outcome(name) is PeerState.COMPLETE for name in world.hosts)
 
 
@@ -50,7 +50,7 @@ def test_a_receiver_that_recovers_is_counted_again(when: float, for_: float, see
 @given(st.floats(0.05, 1.0), st.integers(0, 2**32))
 def test_one_that_does_not_recover_is_waited_for_once(when: float, seed: int) -> None:
     world = session([(when, FOREVER)], 1500, seed)
-    assert world.sender.peers["h0"].comeback.demotions == 1
+    assert world.sender.peers["h0"].readmission.demotions == 1
     others = [world.hosts[name].complete_at for name in ("h1", "h2")]
     assert max(others) < 1500 * SPACING / 0.95 + 1.5
 
@@ -63,7 +63,7 @@ def test_one_that_comes_and_goes_costs_the_others_less_and_less(turns: list[tupl
         spans.append((now + up, now + up + down))
         now += up + down
     world = session(spans, 6000, seed)
-    demotions = world.sender.peers["h0"].comeback.demotions
+    demotions = world.sender.peers["h0"].readmission.demotions
     # To be demoted for the fourth time it must have kept up for one, two and four seconds.
     assert demotions <= 4
     others = [world.hosts[name].complete_at for name in ("h1", "h2")]

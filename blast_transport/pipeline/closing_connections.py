@@ -11,7 +11,7 @@ from blast_transport.pipeline.link import Link
 _IN, _OUT = select.POLLIN, select.POLLOUT
 
 
-class Farewells:
+class ClosingConnections:
     """Connections that are closed when their last words are out and heard: closing at once could destroy them."""
 
     def __init__(self, seconds: float) -> None:
