@@ -23,12 +23,12 @@ from pathlib import Path
 
 import machine
 
-from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 
 LOOPBACK = "127.0.0.1"
 _WRITE_BYTES = 1 << 20
-WAYS: dict[str, CarrierChoice] = {"pipeline": Chain(), "packets": Packets()}
+WAYS: dict[str, CarrierChoice] = {"pipeline": Chain(), "unicast": Unicast()}
 
 Address = tuple[str, str, int]
 

@@ -45,7 +45,7 @@ CELLS = "unshaped:3,7,15 400:3,7,15 1000:3 lab"
 QUICK_CELLS = "unshaped:3"
 MEGABYTES, QUICK_MEGABYTES = 1000, 64
 REPEATS, QUICK_REPEATS = 3, 1
-UNUSUAL = ("packets", "sealed")
+UNUSUAL = ("unicast", "sealed")
 """As slow as naive TCP on shaped links, and in no claim."""
 OURS = ("optical", "pipeline")
 

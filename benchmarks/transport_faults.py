@@ -144,7 +144,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, megabytes=200, repeats=3)
-    carriers = script.some_of(("optical", "pipeline", "packets"))
+    carriers = script.some_of(("optical", "pipeline", "unicast"))
     parser.add_argument("--carriers", type=carriers, default=CARRIERS.split(","), help=f"(default: {CARRIERS})")
     parser.add_argument("--faults", type=_faults, default=_faults(FAULTS), help=f"KIND:HOST+HOST,… (default: {FAULTS})")
     return parser.parse_args()

@@ -8,8 +8,9 @@ from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
-from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, Receiver
+from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, OPTICAL, PIPELINE, RACKS, UNICAST, Receiver
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
+from blast_transport.wire.carriers import carrier_named
 
 _DESCRIPTION = """\
 Bring a file, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over SSH).
@@ -38,7 +39,8 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--to", metavar="HOST,…", type=checked(_receivers), required=True, help="HOST, HOST:PORT or HOST=ADDRESS:PORT"
     )
-    parser.add_argument("--via", choices=(AUTO, OPTICAL, PIPELINE, PACKETS), default=AUTO, help="default: auto")
+    ways = (AUTO, OPTICAL, PIPELINE, UNICAST)
+    parser.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
     _add_target(parser)
     _add_way(parser)
     _add_agents(parser)

@@ -29,7 +29,7 @@ from blast_client.options import tls_settings
 from blast_client.part_sending import PartSent
 from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, SoFar, cancelled_by_sigterm
-from blast_client.send_words import GIVEN, NAMES, OPTICAL, PACKETS, PIPELINE, RACKS, STREAM
+from blast_client.send_words import GIVEN, NAMES, OPTICAL, PIPELINE, RACKS, STREAM, UNICAST
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, read_token
 from blast_transport.base.errors import TransportError, WrongInputError
@@ -40,7 +40,7 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import Address
-from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.route import Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source, StreamSource, opened_file
@@ -98,11 +98,11 @@ class _Job:
         """Send; what became of it by light or chain, and the results."""
         arguments = self.arguments
         carry = self._carrier(view.report)
-        if arguments.via in (PIPELINE, PACKETS) or self.size is None:
+        if arguments.via in (PIPELINE, UNICAST) or self.size is None:
             if arguments.via == OPTICAL:
                 raise WrongInputError("light is granted for a number of bytes: say how many come with --bytes")
-            order = [] if arguments.via == PACKETS else await self._order()
-            way = Packets() if arguments.via == PACKETS else self._chain(order)
+            order = [] if arguments.via == UNICAST else await self._order()
+            way = Unicast() if arguments.via == UNICAST else self._chain(order)
             return None, [await carried(carry, tuple(self.addresses), Route(way))]
         async with _client(arguments) as client:
             if len(self.addresses) > MOST_DIRECT:
@@ -182,7 +182,7 @@ class _Job:
         return Chain(tuple(order), self.arguments.slowest)
 
     def _light_address(self) -> str | None:
-        if self.arguments.via in (PIPELINE, PACKETS):
+        if self.arguments.via in (PIPELINE, UNICAST):
             return None
         return self.arguments.light_address or _own_address(next(iter(self.addresses.values())))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-AUTO, OPTICAL, PIPELINE, PACKETS = "auto", "optical", "pipeline", "packets"
+AUTO, OPTICAL, PIPELINE, UNICAST = "auto", "optical", "pipeline", "unicast"
 RACKS, NAMES, GIVEN = "racks", "names", "given"
 STREAM = "-"
 AGENT_PORT = 9095

@@ -30,7 +30,7 @@ SHARE = 20
 _WAYS: dict[str, tuple[str, Callable[[Job, str], object]]] = {
     "optical": ("Blast, optical, with its grant", Job.by_light),
     "pipeline": ("Blast, pipeline", Job.by_pipeline),
-    "packets": ("Blast, one copy for each", Job.by_unicast),
+    "unicast": ("Blast, one copy for each", Job.by_unicast),
 }
 
 

@@ -9,7 +9,7 @@ credits, for progress and for what is written, wait for each other for a moment 
 
 from __future__ import annotations
 
-from blast_transport.wire.messages import OPTICAL, Credit, Demoted, Fin, Hello, Leg, Message, Promoted, Quit, Ready
+from blast_transport.wire.messages import Credit, Demoted, Fin, Hello, Leg, Message, Promoted, Quit, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 
 REPORT_SECONDS = 0.2
@@ -36,8 +36,7 @@ class Group:
                     self._handled, self._apart, self._news = {}, {}, {}
                 self._handled[member] = 0
             case Leg():
-                # Only by light does anybody wait for credits.
-                self._credit = message.credit if message.carrier == OPTICAL else None
+                self._credit = message.credit if message.traits.windowed else None
             case Demoted() if member in self._handled:
                 self._apart[member] = self._handled.pop(member)
             case Promoted() if member in self._apart:

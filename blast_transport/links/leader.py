@@ -22,7 +22,7 @@ from blast_transport.links.control_connection import ControlConnection, FramedCo
 from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
-from blast_transport.wire.messages import OPTICAL, Demoted, Hello, Leg, Message, Promoted, Quit
+from blast_transport.wire.messages import Demoted, Hello, Leg, Message, Promoted, Quit
 from blast_transport.wire.relaying import Enveloped, Member, Relay, Taken
 
 _DIAL_SECONDS = 2.0
@@ -118,7 +118,7 @@ class Leader:
             member.ready, member.invited = False, True
         elif isinstance(message, Leg):
             with suppress(OSError):
-                member.connection.expedite(by_light=message.carrier == OPTICAL)
+                member.connection.expedite(by_light=message.traits.windowed)
 
     # ------------------------------------------------------------------------------------------ from the members
 

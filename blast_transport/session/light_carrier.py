@@ -11,12 +11,15 @@ from blast_transport.optical.burst import Burst
 from blast_transport.optical.interface import open_sender_socket
 from blast_transport.optical.offload import DatagramSender
 from blast_transport.optical.pacing import Pacer
+from blast_transport.optical.parameters import OpticalParameters
 from blast_transport.session.carrier import DIGESTS_TOLD
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.route import Light
 from blast_transport.session.sender_core import SenderCore
+from blast_transport.wire.carriers import OPTICAL
 from blast_transport.wire.datagram import HEADER, wire_bytes
-from blast_transport.wire.messages import OPTICAL, Leg
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Leg
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.0005
 """The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones."""
@@ -49,7 +52,8 @@ class LightCarrier:
         self._light, self._reader, self._reached = light, reader, reached
         self._socket = open_sender_socket(interface_address, light.group, light.port)
         source, port = self._socket.getsockname()
-        self._leg = replace(leg, source=source, source_port=port)
+        said = OpticalParameters(light.group, light.port, source, port)
+        self._leg = replace(leg, parameters=to_parameters(said))
         self._burst: Burst | None = None
         self._repair: Burst | None = None
         self._sender: DatagramSender | None = None

@@ -14,18 +14,19 @@ from blast_transport.pipeline import (
     Drained,
     Ended,
     Lost,
-    Member,
     PipelineEvent,
-    PipelineLeg,
     PipelineSource,
     Progress,
     Reported,
 )
+from blast_transport.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.session.carrier import DIGESTS_TOLD
 from blast_transport.session.pipeline_node import by_name
 from blast_transport.session.reader import BlockReader, UndigestedKept
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.wire.messages import PIPELINE, Leg
+from blast_transport.wire.carriers import PIPELINE
+from blast_transport.wire.fields import from_parameters, to_parameters
+from blast_transport.wire.messages import Leg
 
 _BLOCKS_PER_STEP = 32
 _IDLE_SECONDS = 0.5
@@ -43,7 +44,7 @@ class Entrance:
 
 
 class PipelineCarrier:
-    """Leads a chain of receivers, `leg` being the first one's. `wake` ends the waiting of whoever calls `step`."""
+    """Leads a chain of receivers, of which `leg` is the sender's. `wake` ends the waiting of whoever calls `step`."""
 
     name = PIPELINE
 
@@ -56,9 +57,10 @@ class PipelineCarrier:
         wake: Callable[[], None],
     ) -> None:
         self._leg, self._reader, self._reached, self._wake = leg, reader, reached, wake
+        self._nodes = from_parameters(PipelineParameters, leg.parameters)
         self._entrance = entrance
         self._reception: Reception | None = None
-        self._places = {name: place for place, (name, _, _) in enumerate(leg.chain)}
+        self._places = {name: place for place, (name, _, _) in enumerate(self._nodes.chain)}
         self._events: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
         self._source: PipelineSource | None = None
         self._left = False
@@ -72,7 +74,10 @@ class PipelineCarrier:
     def leg(self, name: str) -> Leg | None:
         """Each node hears its own place; who is not in the chain gets nothing."""
         place = self._places.get(name)
-        return None if place is None else replace(self._leg, position=place)
+        return None if place is None else self._at(place)
+
+    def _at(self, place: int) -> Leg:
+        return replace(self._leg, parameters=to_parameters(replace(self._nodes, position=place)))
 
     def step(self, core: SenderCore, now: float) -> float:
         """Digest what the chain carries, and take what it tells. Raises SourceChangedError."""
@@ -124,8 +129,7 @@ class PipelineCarrier:
 
     def _begin(self, core: SenderCore) -> None:
         layout, leg = core.layout, self._leg
-        chain = tuple(Member(*member) for member in leg.chain)
-        pipeline = PipelineLeg(leg.session, leg.number, leg.token, leg.first, chain, 0, slowest_rate=leg.slowest_rate)
+        pipeline = pipeline_leg(self._at(0))
         self._source = PipelineSource(
             pipeline,
             UndigestedKept(self._reader.source, core),

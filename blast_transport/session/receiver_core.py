@@ -23,7 +23,7 @@ from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.optical.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
-from blast_transport.wire.messages import OPTICAL, PIPELINE, Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
+from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 
 _CREDITS_PER_JUMP = 8
 """No sender who waits for our credits is further ahead than this many of them; who jumps so far is not our sender."""
@@ -83,7 +83,7 @@ class ReceiverCore:
     """One session at one receiver.
 
     Attributes to read: `state`, `reason` (of a failure), `digest` (of the whole, as the sender announced it),
-    `first_datagram` (`now` of the first one), `repaired` (bytes that came as repairs by packets).
+    `first_datagram` (`now` of the first one), `repaired` (bytes that came as repairs over the packet network).
     """
 
     def __init__(self, hello: Hello, assembly: Assembly, now: float, timings: ReceiverTimings | None = None) -> None:
@@ -141,16 +141,16 @@ class ReceiverCore:
         first = leg.first * self.hello.block_segments
         if self._lit:
             self._ended.append((now + self._timings.quiet, self._passed[-1], first))
-        if leg.carrier == OPTICAL:
+        if leg.traits.windowed:
             self._passed.append([first, first])
-        if leg.carrier == PIPELINE:
+        if leg.traits.repairs_itself:
             # The chain brings it all from there on, also what the light lost.
             for passed in self._passed:
                 passed[1] = max(passed[0], min(passed[1], first))
             self._gaps = [(lost, min(count, first - lost)) for lost, count in self._gaps if lost < first]
         self._ask_gaps(now)
         self._leg, self._credit_blocks, self._tail = leg, leg.credit, 0
-        self._told = max(self._told, first) if leg.carrier == OPTICAL else self._told
+        self._told = max(self._told, first) if leg.traits.windowed else self._told
         self.outbox.append(OnLeg(self.hello.session, leg.number, reason))
         # What lies before the new light keeps nobody waiting.
         self._credit(now)
@@ -297,7 +297,7 @@ class ReceiverCore:
 
     @property
     def _lit(self) -> bool:
-        return self._leg is not None and self._leg.carrier == OPTICAL
+        return self._leg is not None and self._leg.traits.windowed
 
     @property
     def _gathered(self) -> int:

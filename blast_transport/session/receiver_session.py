@@ -31,12 +31,12 @@ from blast_transport.links.verdict import Verdict
 from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
 from blast_transport.optical.light_socket import LightSocket
+from blast_transport.optical.parameters import optical_parameters
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PIPELINE,
     Alive,
     Demoted,
     Digests,
@@ -256,18 +256,21 @@ class ReceiverSession:
                 self._listen(leg)
             elif leg.carrier == PIPELINE:
                 self._join_chain(leg)
+        except RemoteProtocolError:
+            raise
         except (OSError, TransportError) as error:
             reason = f"cannot follow to the {leg.carrier} carrier: {sentence(error)}"
         self._core.leg(leg, now, reason)
         with suppress(OSError):
-            self._link.connection.expedite(by_light=leg.carrier == OPTICAL)
+            self._link.connection.expedite(by_light=leg.traits.windowed)
 
     def _listen(self, leg: Leg) -> None:
         address = self._around.interface_address
         if address is None:
             raise WrongInputError("this host has no interface on a light path")
-        sock = self._around.open_group(address, leg.group, leg.port)
-        self._light = LightSocket(sock, (leg.source, leg.source_port), leg.session, self._store.layout)
+        said = optical_parameters(leg)
+        sock = self._around.open_group(address, said.group, said.port)
+        self._light = LightSocket(sock, (said.source, said.source_port), leg.session, self._store.layout)
         moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
         self._selector.register(sock, selectors.EVENT_READ, partial(self._gather_light, self._light, moderation))
 

@@ -1,4 +1,4 @@
-"""By which way the data of a transfer goes: light that comes and goes, a pipeline, packets.
+"""By which way the data of a transfer goes: light that comes and goes, a pipeline, unicast.
 
 A `Route` is told by whoever has the grants, from any thread, and followed by the thread that sends.
 """
@@ -42,7 +42,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Packets:
+class Unicast:
     """To every receiver over its own connection, one copy each."""
 
 
@@ -53,7 +53,7 @@ class GiveUp:
     reason: str
 
 
-CarrierChoice = Light | Dark | Chain | Packets
+CarrierChoice = Light | Dark | Chain | Unicast
 Order = CarrierChoice | GiveUp
 
 
@@ -65,7 +65,7 @@ class Route:
     method may be called from any thread.
     """
 
-    def __init__(self, first: CarrierChoice, otherwise: Chain | Packets | None = None) -> None:
+    def __init__(self, first: CarrierChoice, otherwise: Chain | Unicast | None = None) -> None:
         self.first, self.otherwise = first, otherwise
         self.reached = 0
         self.broken = ""

@@ -18,7 +18,7 @@ from blast_transport.optical.pacing import Pacer
 from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.peer import Peer, PeerState
 from blast_transport.session.reader import BlockReader
-from blast_transport.session.route import Light, Packets, Route
+from blast_transport.session.route import Light, Route, Unicast
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
@@ -74,9 +74,9 @@ class Sender:
         """
         return self.send_file(path, Route(Light(group, port, rate)))
 
-    def send_packets(self, path: Path) -> TransferResult:
+    def send_unicast(self, path: Path) -> TransferResult:
         """Send a file to every receiver over its own connection: naive unicast, to compare with. Raises as `send`."""
-        return self.send_file(path, Route(Packets()))
+        return self.send_file(path, Route(Unicast()))
 
     def send_file(
         self,

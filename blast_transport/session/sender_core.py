@@ -29,10 +29,8 @@ from blast_transport.session.sent_digests import SentDigests
 from blast_transport.session.stragglers import Stragglers
 from blast_transport.session.timeouts import Timeouts
 from blast_transport.session.timings import SenderTimings
+from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PACKETS,
-    PIPELINE,
     Alive,
     Credit,
     Demoted,
@@ -62,6 +60,9 @@ _SLOWEST_SHARE = 0.5
 
 _MOST_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
+
+
+_NOTHING = Traits()
 
 
 def _nobody_hears(_name: str) -> Leg | None:
@@ -190,7 +191,7 @@ class SenderCore:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
         self.leg, self._leg_of, self._limit = leg, leg_of, 0
         self._repairs.clear()
-        if leg.carrier == PIPELINE:
+        if leg.traits.repairs_itself:
             for name, peer in self.peers.items():
                 if leg_of(name) is not None:
                     peer.retransmits.cut(leg.first)
@@ -316,7 +317,7 @@ class SenderCore:
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
             return []
         # Of a stream nothing may be left to be served later.
-        later = self.layout.known and not self._by(PACKETS) and self._end is None
+        later = self.layout.known and not self._by.apart and self._end is None
         if peer.demoted and later and self._others(peer):
             return []
         repair = self._repairs.take(peer, self.layout, now)
@@ -402,7 +403,7 @@ class SenderCore:
             peer.move(PeerEvent.LEG)
         peer.progressed = now
         # Who comes late is owed what has gone out already.
-        self.outbox.append((name, replace(leg, first=self.next_block) if leg.carrier == OPTICAL else leg))
+        self.outbox.append((name, replace(leg, first=self.next_block) if leg.traits.windowed else leg))
 
     def _ready(self, name: str, peer: Peer, ready: Ready, now: float) -> None:
         peer.ready, peer.unanswered = ready, 0
@@ -422,7 +423,7 @@ class SenderCore:
         peer.written = peer.held.held
         self._limit = 0
         # Whose session has gone on without us asks by itself for what it misses.
-        there = self.leg is not None and ready.leg == self.leg.number and not self._by(PACKETS)
+        there = self.leg is not None and ready.leg == self.leg.number and not self._by.apart
         if not there and (self._everywhere is not None or self.leg is not None):
             # It comes late: what has gone out without it, or was left out because the others had it, is owed to it.
             peer.retransmits.add_whole(peer.held.missing(0, self.next_block))
@@ -466,7 +467,7 @@ class SenderCore:
 
     def _readmits(self, peer: Peer, now: float) -> bool:
         limited = peer.ready is not None and peer.ready.highest_rate
-        if limited or peer.state is not PeerState.READY or self._end is not None or not self._by(OPTICAL):
+        if limited or peer.state is not PeerState.READY or self._end is not None or not self._by.windowed:
             return False
         # What it misses of a stream would have to be kept for it.
         reached = peer.handled if self.layout.known else peer.position
@@ -481,7 +482,7 @@ class SenderCore:
                 continue
             stop = min(first + number, sent)
             self._repairs.ask(peer, first, stop, count)
-            if self._end is None and self._by(OPTICAL) and not peer.demoted:
+            if self._end is None and self._by.shared_repair and not peer.demoted:
                 self._repairs.await_others(peer, range(first // count, -(-stop // count)), now)
         if peer.repairs + len(peer.retransmits) > _MOST_REPAIRS * sent:
             self.lose(name, f"asked for more than {_MOST_REPAIRS} times the data as repairs")
@@ -514,9 +515,11 @@ class SenderCore:
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)
 
-    def _by(self, carrier: str) -> bool:
-        return self.leg is not None and self.leg.carrier == carrier
+    @property
+    def _by(self) -> Traits:
+        """What the present carrier does: nothing before the first one."""
+        return _NOTHING if self.leg is None else self.leg.traits
 
     def _timeouts(self) -> Timeouts:
-        carrier = "" if self.leg is None else self.leg.carrier
+        carrier = None if self.leg is None else self.leg.traits
         return Timeouts(self._timings, carrier, self._end is not None, self.layout.known, self.next_block, self._others)

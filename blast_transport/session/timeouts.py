@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 from blast_transport.session.peer import UNANSWERED, Peer, PeerState
 from blast_transport.session.timings import SenderTimings
-from blast_transport.wire.messages import PIPELINE
+from blast_transport.wire.carriers import Traits
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
     """In a session as it stands now.
 
-    `carrier`: of the present leg, empty before the first. `ended`: all was sent once. `sized`: it is no stream that
-    goes on. `next_block`: of the light. `others`: whether anybody but this receiver keeps up.
+    `carrier`: what that of the present leg does, None before the first. `ended`: all was sent once. `sized`: it is no
+    stream that goes on. `next_block`: of the light. `others`: whether anybody but this receiver keeps up.
     """
 
     timings: SenderTimings
-    carrier: str
+    carrier: Traits | None
     ended: bool
     sized: bool
     next_block: int
@@ -41,7 +41,7 @@ class Timeouts:
 
     def invited_until(self, peer: Peer) -> float:
         """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
-        if peer.state is not PeerState.INVITED or self.carrier:
+        if peer.state is not PeerState.INVITED or self.carrier is not None:
             return -math.inf
         # What a stream has given is gone for who comes late.
         return peer.progressed + (self.timings.late if self.sized else self.timings.ready)
@@ -76,4 +76,5 @@ class Timeouts:
         return f"did not confirm: no progress for {self.timings.stall:g} s after the end of data"
 
     def _behind(self, peer: Peer) -> bool:
-        return not self.ended and self.carrier != PIPELINE and peer.handled < self.next_block
+        paced = self.carrier is None or not self.carrier.repairs_itself
+        return not self.ended and paced and peer.handled < self.next_block

@@ -14,14 +14,16 @@ from blast_transport.base.report import Progress
 from blast_transport.session.carrier import Carrier
 from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_carrier import LightCarrier, queue_bytes
-from blast_transport.session.packet_carrier import PacketCarrier
 from blast_transport.session.peer import PeerState
 from blast_transport.session.reader import BlockReader
-from blast_transport.session.route import CarrierChoice, Chain, Dark, GiveUp, Light, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Dark, GiveUp, Light, Route, Unicast
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
+from blast_transport.session.unicast_carrier import UnicastCarrier
 from blast_transport.store.source import Source, StreamSource
-from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE, Leg
+from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Leg
 
 _IDLE_SECONDS = 1.0
 _TOKEN_BYTES = 16
@@ -113,8 +115,8 @@ class Transfer:
         self._tell()
 
     def repaired_bytes(self) -> int:
-        """What was sent again to single receivers; with packets as the carrier, nothing is sent again."""
-        if PACKETS in self.totals.carriers:
+        """What was sent again to single receivers; to each apart, nothing is sent again."""
+        if UNICAST in self.totals.carriers:
             return 0
         return sum(peer.repaired_bytes for peer in self._core.peers.values())
 
@@ -187,7 +189,7 @@ class Transfer:
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on.
-            self._choice = Packets()
+            self._choice = Unicast()
             self._leave()
         else:
             self._end(now)
@@ -210,13 +212,13 @@ class Transfer:
             self._begin_light(choice)
         elif isinstance(choice, Chain):
             self._begin_chain(choice)
-        elif isinstance(choice, Packets):
-            leg = Leg(core.hello.session, self._legs, PACKETS, core.next_block)
-            self._carrier = PacketCarrier(leg, self._reader)
+        elif isinstance(choice, Unicast):
+            leg = Leg(core.hello.session, self._legs, UNICAST, core.next_block)
+            self._carrier = UnicastCarrier(leg, self._reader)
         carrier = self._carrier
         assert carrier is not None
         self.totals.carriers.append(carrier.name)
-        self._links.expedite(by_light=carrier.name == OPTICAL)
+        self._links.expedite(by_light=CARRIERS[carrier.name].windowed)
         first = carrier.leg(next(iter(core.peers)))
         core.begin_leg(first or Leg(core.hello.session, self._legs, carrier.name, core.next_block), carrier.leg, now)
 
@@ -231,8 +233,6 @@ class Transfer:
             number=self._legs,
             carrier=OPTICAL,
             first=core.next_block,
-            group=light.group,
-            port=light.port,
             credit=credit,
             window=core.window,
         )
@@ -243,6 +243,7 @@ class Transfer:
     def _begin_chain(self, chain: Chain) -> None:
         # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
         from blast_transport.links.chain_source import SourceAdmission
+        from blast_transport.pipeline.parameters import PipelineParameters
         from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
 
         core = self._core
@@ -263,10 +264,10 @@ class Transfer:
                 number=self._legs,
                 carrier=PIPELINE,
                 first=core.next_block,
-                chain=self._links.chain(ordered, listener),
-                position=1,
                 token=secrets.token_bytes(_TOKEN_BYTES),
-                slowest_rate=chain.slowest_rate / 8,
+                parameters=to_parameters(
+                    PipelineParameters(self._links.chain(ordered, listener), 0, chain.slowest_rate / 8)
+                ),
             ),
             Entrance(listener, SourceAdmission(self._settings.credentials, ordered), self._settings.dialer),
             self._reader,

@@ -20,10 +20,10 @@ from blast_transport.base.report import Failed, Listening, Received, ReceiverEve
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
-from blast_transport.session.route import CarrierChoice, Chain, Light, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Light, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.wire.messages import OPTICAL, PACKETS, PIPELINE
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
 
 ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--repeat", type=int, default=1, metavar="N", help="send N times over the same connections")
     send.add_argument(
         "--carrier",
-        choices=(OPTICAL, PIPELINE, PACKETS),
+        type=carrier_named,
+        choices=(OPTICAL, PIPELINE, UNICAST),
         default=OPTICAL,
         help="by light, along a chain over the packet network, or over it with a copy for each (default: by light)",
     )
@@ -150,7 +151,7 @@ def _way(options: argparse.Namespace) -> CarrierChoice:
     if options.carrier == PIPELINE:
         order = tuple(name for name, _, _ in options.to) if options.as_given else None
         return Chain(order, options.slowest_mbps * 1e6)
-    return Packets()
+    return Unicast()
 
 
 def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:

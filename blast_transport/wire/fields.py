@@ -1,6 +1,7 @@
 """Messages that are sent once a session have a JSON body: easy to read in a capture, and open to new optional fields.
 
-A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists.
+A message is a dataclass; its annotations say what each field may be. Bytes travel as hexadecimal, tuples as lists. What
+a carrier tells its other ends is a dataclass of its own, and in a message an object that only that carrier understands.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from blast_transport.base.errors import RemoteProtocolError
 
 Message = TypeVar("Message")
 
+Parameters = dict[str, Any]
+"""An object of JSON that the message itself does not understand."""
+
 
 def to_json(message: Any) -> bytes:
     """The message's fields as the body of a frame."""
@@ -30,6 +34,17 @@ def from_json(kind: type[Message], body: bytes) -> Message:
         raise RemoteProtocolError(f"{kind.__name__} is not JSON") from None
     if not isinstance(values, dict):
         raise RemoteProtocolError(f"{kind.__name__} is not a JSON object")
+    return from_parameters(kind, values)
+
+
+def to_parameters(own: Any) -> Parameters:
+    """The fields of a dataclass, as they travel within a message."""
+    parameters: Parameters = json.loads(to_json(own))
+    return parameters
+
+
+def from_parameters(kind: type[Message], values: Parameters) -> Message:
+    """The other way round. Raises RemoteProtocolError for anything that is not one; unknown fields are ignored."""
     found = {}
     for name, annotation, required in _fields(kind):  # type: ignore[arg-type]
         if name in values:
@@ -54,6 +69,8 @@ def _value(value: Any, annotation: Any, where: str) -> Any:
         if value is None and type(None) in arguments:
             return None
         return _value(value, next(part for part in arguments if part is not type(None)), where)
+    if annotation == Parameters and isinstance(value, dict):
+        return value
     if origin is tuple and isinstance(value, list):
         return _tuple(value, arguments, where)
     if annotation is bytes and isinstance(value, str):

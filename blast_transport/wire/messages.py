@@ -9,16 +9,14 @@ Fin is the receiver's verdict. Quit ends a session because somebody wanted so.
 
 from __future__ import annotations
 
-import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import Layout
-
-OPTICAL, PIPELINE, PACKETS = "optical", "pipeline", "packets"
-CARRIERS = (OPTICAL, PIPELINE, PACKETS)
+from blast_transport.wire.carriers import CARRIERS, Traits
+from blast_transport.wire.fields import Parameters
 
 FILE, COMMAND, MEMORY = "file", "command", "memory"
 KINDS = (FILE, COMMAND, MEMORY)
@@ -87,43 +85,34 @@ class Ready:
 class Leg:
     """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
 
-    Optical: by light to `group`:`port` from the sender's `source`:`source_port`, with a Credit due every `credit`
-    blocks; no block leaves before it is less than `window` ahead of the Credits of those it waits for.
-    Pipeline: along `chain`, the (name, host, port) of every node in order, the sender first; `token` lets its members
-    in; a node that takes fewer than `slowest_rate` bytes/s is excluded.
-    Packets: as repairs over this connection.
+    By one that is windowed a Credit is due every `credit` blocks, and no block leaves before it is less than `window`
+    ahead of the Credits of those that the sender waits for. `token` lets in those that pass the data on. `parameters`
+    are the carrier's own.
     """
 
     session: int
     number: int
     carrier: str
     first: int
-    group: str = ""
-    port: int = 0
     credit: int = 1
-    chain: tuple[tuple[str, str, int], ...] = ()
-    position: int = 0
-    token: bytes = b""
-    slowest_rate: float = 0.0
-    source: str = ""
-    source_port: int = 0
     window: int = 1
+    token: bytes = b""
+    parameters: Parameters = field(default_factory=dict)
+
+    @property
+    def traits(self) -> Traits:
+        """What the carrier does."""
+        return CARRIERS[self.carrier]
 
     def check(self) -> None:
         """Raises RemoteProtocolError if no sender may say this."""
-        if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1) < 0:
-            raise RemoteProtocolError("Leg has a carrier, a block or a number out of range")
-        if any(not 0 <= port < 1 << 16 for port in (self.port, self.source_port, *(port for _, _, port in self.chain))):
-            raise RemoteProtocolError("Leg has a port out of range")
-        if self.carrier == OPTICAL and not (_is_address(self.source) and self.source_port and self.window > 0):
-            raise RemoteProtocolError("Leg does not say from which address the light comes, or how far ahead it may be")
-        if self.carrier == PIPELINE and not 0 < self.position < len(self.chain):
-            raise RemoteProtocolError("Leg names a chain without a place for us")
+        if self.carrier not in CARRIERS or min(self.first, self.number - 1, self.credit - 1, self.window - 1) < 0:
+            raise RemoteProtocolError("Leg has a carrier, a block, a window or a number out of range")
 
 
 @dataclass(frozen=True, slots=True)
 class OnLeg:
-    """The receiver listens on leg `number`; or `reason` says why it cannot, and it needs its data by packets."""
+    """The receiver listens on leg `number`; or `reason` says why it cannot, and it needs its data otherwise."""
 
     session: int
     number: int
@@ -225,14 +214,6 @@ class Quit:
 
     session: int
     reason: str
-
-
-def _is_address(text: str) -> bool:
-    try:
-        socket.inet_pton(socket.AF_INET, text)
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 Message = (

@@ -71,7 +71,7 @@ class Job:
 
     def by_unicast(self, name: str) -> Transfer:
         """One TCP copy for each receiver, all at the same time, over the packet network."""
-        return self._measured(name, lambda: self._sender.send_packets(self.path), lit=False)
+        return self._measured(name, lambda: self._sender.send_unicast(self.path), lit=False)
 
     def by_pipeline(self, name: str) -> Transfer:
         """From host to host over the packet network, rack by rack."""

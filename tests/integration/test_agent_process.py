@@ -19,7 +19,7 @@ from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.route import Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.wire.codec import Decoder, encode
@@ -115,7 +115,7 @@ def say(agent: Agent, message: Message) -> Message | None:
 def test_a_file_arrives_and_is_told_of(start, by_secret, file):
     agent = start("h1", by_secret)
     with sender_to(agent) as sender:
-        assert sender.send_file(file, Route(Packets())).complete == 1
+        assert sender.send_file(file, Route(Unicast())).complete == 1
     assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
     received = agent.event("received")
     assert received["bytes"] == 2_000_000 and received["file"] == str(agent.folder / "file.bin")
@@ -129,8 +129,8 @@ def test_a_command_is_piped_into(start, by_secret, file, tmp_path):
     command = f'[[command]]\nname = "keep"\nrun = ["/bin/dd", "of={kept}", "status=none"]\n'
     agent = start("h1", command + by_secret)
     with sender_to(agent) as sender:
-        assert sender.send_file(file, Route(Packets()), Destination("keep", COMMAND)).complete == 1
-        refused = sender.send_file(file, Route(Packets()), Destination("sh", COMMAND))
+        assert sender.send_file(file, Route(Unicast()), Destination("keep", COMMAND)).complete == 1
+        refused = sender.send_file(file, Route(Unicast()), Destination("sh", COMMAND))
     assert kept.read_bytes() == file.read_bytes()
     (outcome,) = refused.receivers
     assert "this agent does not run a command 'sh': it runs keep" in outcome.reason
@@ -163,7 +163,7 @@ def test_strangers_get_nowhere_and_are_counted(start, by_secret, file):
         dialer(SharedSecret(b"x" * 32))(agent.address, 5.0)
     assert agent.event("refused")["why"] == "authentication"
     with sender_to(agent, credentials=SharedSecret(b"x" * 32)) as sender:
-        (outcome,) = sender.send_file(file, Route(Packets())).receivers
+        (outcome,) = sender.send_file(file, Route(Unicast())).receivers
     assert not outcome.complete and "the secret is not this agent's" in outcome.reason
     assert agent.end() == 0
     ended = agent.event("ended")
@@ -209,7 +209,7 @@ def test_a_changed_file_is_taken_up_while_sessions_go_on(start, by_secret, file,
         with pytest.raises(AuthenticationError):
             dialer(SECRET)(agent.address, 5.0)
         with sender_to(agent, credentials=SharedSecret(b"another secret, of 32 characters")) as sender:
-            assert sender.send_file(file, Route(Packets())).complete == 1
+            assert sender.send_file(file, Route(Unicast())).complete == 1
         assert (other / "file.bin").read_bytes() == file.read_bytes()
         going_on.sendall(encode(Quit(7, "enough")))
         assert going_on.recv(65536), "it was still there"
@@ -253,7 +253,7 @@ def test_the_single_file_is_the_same_agent(start, by_secret, file, tmp_path):
     agent = start("h1", by_secret, (sys.executable, "-I", "-S", "-B", str(bundle)))
     settings = SenderSettings(dialer=dialer(SECRET), credentials=SECRET, suite="sha256")
     with Sender([agent.address], settings) as sender:
-        assert sender.send_file(file, Route(Packets())).complete == 1
+        assert sender.send_file(file, Route(Unicast())).complete == 1
     assert (agent.folder / "file.bin").read_bytes() == file.read_bytes()
 
 

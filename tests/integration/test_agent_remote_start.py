@@ -16,7 +16,7 @@ from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
-from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.route import Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.ssh_server import SshServer, lacks
@@ -142,7 +142,7 @@ def test_what_a_host_cannot_do_is_told(options, folder, more, reason):
         assert list(agents.failed) == GOOD[:2] and all(reason in why for why in agents.failed.values())
 
 
-@pytest.mark.parametrize("way", [Packets, Chain])
+@pytest.mark.parametrize("way", [Unicast, Chain])
 def test_a_file_comes_to_every_host(server, options, tmp_path, way):
     """All hosts are this one, so each writes into a folder of its own, which has the host's name in it."""
     content = os.urandom(3_000_000)

@@ -98,7 +98,7 @@ def to(*agents: Agent) -> str:
 
 WAYS = {
     "pipeline": (*BLAST, "--via", "pipeline"),
-    "packets": (*BLAST, "--via", "packets"),
+    "unicast": (*BLAST, "--via", "unicast"),
     "auto without a controller": (*BLAST, "--controller", "127.0.0.1:1"),
 }
 
@@ -249,7 +249,7 @@ def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytes
         assert whole.read_bytes() == file.read_bytes()
 
 
-@pytest.mark.parametrize("carrier", ["optical", "pipeline", "packets"])
+@pytest.mark.parametrize("carrier", ["optical", "pipeline", "unicast"])
 def test_the_plain_sender_too(tmp_path: Path, file: Path, stuck: Stuck, carrier: str) -> None:
     by = light()
     options = ["--carrier", carrier, "--group", by.group, "--port", by.port, "--rate-mbps", "400"]
@@ -279,7 +279,7 @@ def test_a_stream_without_a_name_overwrites_nothing(tmp_path: Path) -> None:
     with agent(tmp_path / "a") as there:
         for text in ("first", "second"):
             done = subprocess.run(
-                [*BLAST, "-", "--to", to(there), "--via", "packets"],
+                [*BLAST, "-", "--to", to(there), "--via", "unicast"],
                 input=text,
                 capture_output=True,
                 text=True,
@@ -325,7 +325,7 @@ def test_an_agent_that_is_stopped_keeps_only_what_is_resumable(tmp_path: Path, n
     """It receives a stream that goes on, which cannot be gone on with, and nothing else: so it keeps nothing."""
     folder = tmp_path / "in"
     with agent_process(tmp_path) as (process, there):
-        command = (*BLAST, "-", "--to", there, "--via", "packets", "--as", "log", "--json")
+        command = (*BLAST, "-", "--to", there, "--via", "unicast", "--as", "log", "--json")
         with running(*command, stdin=subprocess.PIPE) as sender:
             assert sender.stdin is not None
             sender.stdin.write("x" * (1 << 20))
@@ -342,7 +342,7 @@ def test_a_second_signal_waits_for_nobody_and_leaves_no_command(tmp_path: Path) 
     run = f"trap '' TERM; echo $$ > {tmp_path / 'pid'}; cat > /dev/null; touch {tmp_path / 'whole'}"
     more = f'command = [{{ name = "keep", run = ["/bin/sh", "-c", "{run}"] }}]\n'
     with agent_process(tmp_path, more) as (process, there):
-        command = (*BLAST, "-", "--to", there, "--via", "packets", "--command", "keep")
+        command = (*BLAST, "-", "--to", there, "--via", "unicast", "--command", "keep")
         with running(*command, stdin=subprocess.PIPE):
             eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the command")
             pid = int((tmp_path / "pid").read_text())

@@ -10,7 +10,7 @@ import pytest
 
 from blast_transport.base.errors import LightPathError
 from blast_transport.session import light_carrier
-from blast_transport.session.route import Chain, Packets, Route
+from blast_transport.session.route import Chain, Route, Unicast
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
 from tests.support.transport_hosts import PATIENT, BreakingLight, FaultyLight, agents, light, sender_to, sending
@@ -19,7 +19,7 @@ from tests.support.waiting import eventually
 SIZE = 4 << 20
 BLOCK_BYTES = 44 * 1456
 SUPER_PACKETS = SIZE // BLOCK_BYTES
-WAYS = pytest.mark.parametrize(("otherwise", "name"), [(Chain(), "pipeline"), (Packets(), "packets")])
+WAYS = pytest.mark.parametrize(("otherwise", "name"), [(Chain(), "pipeline"), (Unicast(), "unicast")])
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @WAYS
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.4, 0.99])
 def test_what_has_not_left_goes_another_way(
-    tmp_path: Path, file: Path, breaking: Callable[[int], None], share: float, otherwise: Chain | Packets, name: str
+    tmp_path: Path, file: Path, breaking: Callable[[int], None], share: float, otherwise: Chain | Unicast, name: str
 ) -> None:
     """Repairs by light among it: one receiver or several lose what the light that broke was to bring again."""
     breaking(round(share * SUPER_PACKETS))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.session.receiver_session import ReceiverSession
-from blast_transport.session.route import Chain, Light, Packets, Route
+from blast_transport.session.route import Chain, Light, Route, Unicast
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.store import Store
 from tests.support.transport_hosts import Agent, agents, sender_to
@@ -22,7 +22,7 @@ OF_A_TRANSFER = 150
 ROUTES: dict[str, Callable[[], Route]] = {
     "light": lambda: Route(Light("239.77.3.9", 5555, 200e6)),
     "pipeline": lambda: Route(Chain()),
-    "packets": lambda: Route(Packets()),
+    "unicast": lambda: Route(Unicast()),
 }
 
 

@@ -17,7 +17,7 @@ from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -39,7 +39,7 @@ from tests.support.waiting import eventually
 SIZE = 16 << 20
 RATE = 300e6
 TIMINGS = SenderTimings(connect=4.0, stall=4.0)
-WAYS: dict[str, Callable[[], CarrierChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "packets": Packets}
+WAYS: dict[str, Callable[[], CarrierChoice]] = {"light": lambda: light(RATE), "pipeline": Chain, "unicast": Unicast}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def time_of(receivers: list[Agent]) -> float:
 
 @pytest.fixture
 def slow_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets fly on loopback: writing takes its time, in this process, so that faults come in mid-transfer."""
+    """Unicast flies on loopback: writing takes its time, in this process, so that faults come in mid-transfer."""
     write = FileTarget.write
 
     def slowly(target: FileTarget, offset: int, data: bytes) -> None:
@@ -109,7 +109,7 @@ def test_a_receiver_hit_in_mid_transfer_harms_no_other(
             assert not (victim.directory / file.name).exists()
         assert first.files() == last.files() == {file.name: content}
         # Nobody is left in a state that spoils the next transfer.
-        again = sender.send_file(file, Route(Packets()))
+        again = sender.send_file(file, Route(Unicast()))
         assert [one.complete for one in again.receivers] == [True, False, True]
 
 
@@ -148,7 +148,7 @@ def test_a_restarted_receiver_goes_on_with_what_it_holds(
                     if not outcomes["b"].complete:
                         # It came back after everything had left.
                         assert outcomes["b"].reason
-                        assert sender.send_file(file, Route(Packets())).complete == 2
+                        assert sender.send_file(file, Route(Unicast())).complete == 2
                     event = again.said()
                     while event["event"] != "received":
                         event = again.said()
@@ -180,7 +180,7 @@ def test_a_session_that_was_broken_off_is_gone_on_with_by_the_next_sender(
         assert there.received().resumed_blocks == 0, "another content begins anew"
 
 
-@pytest.mark.parametrize("way", ["light", "packets"])
+@pytest.mark.parametrize("way", ["light", "unicast"])
 def test_a_late_receiver_gets_all_of_it(tmp_path: Path, file: Path, content: bytes, way: str, slow_disks: None) -> None:
     with agent(tmp_path / "a") as early, agent(tmp_path / "b") as placeholder:
         name, host, port = placeholder.address
@@ -188,7 +188,7 @@ def test_a_late_receiver_gets_all_of_it(tmp_path: Path, file: Path, content: byt
     with agent(tmp_path / "a") as early:
         with Sender([early.address, (name, host, port)], SenderSettings(LOOPBACK, MTU, timings)) as sender:
             shining = light(20e6)
-            route = Route(shining if way == "light" else Packets())
+            route = Route(shining if way == "light" else Unicast())
             with sending(sender, file, route) as results:
                 eventually(lambda: has_begun(early.directory, file.name))
                 if way == "light":

@@ -15,7 +15,7 @@ import pytest
 from blast_transport.agent.targets import Targets
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
 from blast_transport.links.dialling import Address, dial
-from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -28,7 +28,7 @@ SIZE = 4 << 20
 READY = 6.0
 """Seconds; whoever answers has most of them to spare, however busy the machine is."""
 SETTINGS = SenderSettings(LOOPBACK, MTU, timings=SenderTimings(ready=READY))
-WAYS = pytest.mark.parametrize("way", [light(), Chain(), Packets()], ids=["light", "pipeline", "packets"])
+WAYS = pytest.mark.parametrize("way", [light(), Chain(), Unicast()], ids=["light", "pipeline", "unicast"])
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import Failed, Listening, Progress, Received, ReceiverEvent, TransferResult
-from blast_transport.session.route import CarrierChoice, Chain, Light, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Light, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -118,7 +118,7 @@ def test_every_way_goes_through_leaders_and_their_connections_serve_again(tmp_pa
     with hosts(tmp_path) as made, sender_to(made) as sender:
         assert sender.connect() == {}
         assert sender.connections == RACKS
-        ways: list[CarrierChoice] = [light(200e6), Packets(), Chain(), light(200e6)]
+        ways: list[CarrierChoice] = [light(200e6), Unicast(), Chain(), light(200e6)]
         for number, way in enumerate(ways):
             result = sender.send_file(file, Route(way), Destination(f"copy{number}"))
             assert complete(result) == NAMES

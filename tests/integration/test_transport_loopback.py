@@ -13,7 +13,7 @@ import pytest
 
 from blast_transport.base.report import TransferResult
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
 from blast_transport.session.settings import SenderSettings
 from tests.support.transport_hosts import (
     LOOPBACK,
@@ -46,7 +46,7 @@ def file(tmp_path: Path, content: bytes) -> Path:
 
 
 def ways() -> list[CarrierChoice]:
-    return [light(), Chain(), Packets()]
+    return [light(), Chain(), Unicast()]
 
 
 @pytest.mark.parametrize("number", [1, 5])
@@ -64,7 +64,7 @@ def test_every_way_over_the_same_connections(tmp_path: Path, file: Path, content
                 peers.add(event.sender)
                 assert one.files() == {file.name: content}
         assert len(peers) == number
-        assert result.carriers == ("packets",)
+        assert result.carriers == ("unicast",)
 
 
 @pytest.mark.parametrize("size", [0, 1, SEGMENT, SEGMENT + 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK])
@@ -84,7 +84,7 @@ def test_sizes_at_the_borders_of_segments_and_blocks(tmp_path: Path, content: by
 @pytest.mark.parametrize("mtu", [576, 1500, 9000, None])
 def test_any_mtu(tmp_path: Path, file: Path, content: bytes, mtu: int | None) -> None:
     with agents(tmp_path, 2) as there, sender_to(there, SenderSettings(LOOPBACK, mtu)) as sender:
-        for way in (light(), Packets()):
+        for way in (light(), Unicast()):
             assert sender.send_file(file, Route(way)).complete == 2
             assert all(one.files() == {file.name: content} for one in there)
 
@@ -136,7 +136,7 @@ def test_several_senders_at_the_same_time_do_not_mix(tmp_path: Path, content: by
                 results[name] = sender.send_file(path, Route(way))
 
         # Two of them share group and port.
-        plan = {"a": way, "b": way, "c": light(200e6), "d": Packets(), "e": Chain()}
+        plan = {"a": way, "b": way, "c": light(200e6), "d": Unicast(), "e": Chain()}
         threads = [threading.Thread(target=send, args=one) for one in plan.items()]
         for thread in threads:
             thread.start()
@@ -209,10 +209,10 @@ def test_the_commands_end_to_end(tmp_path: Path, file: Path, content: bytes) -> 
             assert (event["event"], event["bytes"], event["digest"]) == ("received", SIZE, results[0]["digest"])
         second.process.kill()
         second.process.wait()
-        for carrier in ("pipeline", "packets"):
+        for carrier in ("pipeline", "unicast"):
             some = subprocess.run([*command, "--carrier", carrier], capture_output=True, check=False)
             assert some.returncode == 3
         first.process.terminate()
         assert first.process.wait(PATIENCE) == 0
-        none = subprocess.run([*command, "--carrier", "packets"], capture_output=True, check=False)
+        none = subprocess.run([*command, "--carrier", "unicast"], capture_output=True, check=False)
         assert none.returncode == 1

@@ -221,7 +221,7 @@ def test_a_killed_receiver_costs_only_itself(plant: Plant, file: Path) -> None:
     assert copies_equal(plant, file, [1, 3])
 
 
-@pytest.mark.parametrize(("carrier", "copies"), [("packets", 3), ("pipeline", 1)])
+@pytest.mark.parametrize(("carrier", "copies"), [("unicast", 3), ("pipeline", 1)])
 def test_other_carriers_use_no_light(plant: Plant, file: Path, carrier: str, copies: int) -> None:
     """A copy for each leaves the sender, or one for all of them."""
     light, packet = plant.transmitted("light"), plant.transmitted("packet")

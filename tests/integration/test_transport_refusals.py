@@ -17,7 +17,7 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.links.dialling import dial
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.route import CarrierChoice, Chain, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.timings import SenderTimings
@@ -51,7 +51,7 @@ def file(tmp_path: Path, content: bytes) -> Path:
 
 
 def ways() -> list[CarrierChoice]:
-    return [light(), Chain(), Packets()]
+    return [light(), Chain(), Unicast()]
 
 
 def talk(address: tuple[str, str, int], hello: Hello) -> tuple[socket.socket, Message]:
@@ -271,7 +271,7 @@ def test_a_connection_with_repairs_that_nobody_read_serves_no_further_transfer(
     assert left_open == [used]
 
 
-@pytest.mark.parametrize("way", ways(), ids=["light", "chain", "packets"])
+@pytest.mark.parametrize("way", ways(), ids=["light", "chain", "unicast"])
 def test_a_stream_is_cut_off_where_the_agent_takes_no_more(tmp_path: Path, content: bytes, way: CarrierChoice) -> None:
     """Without an end it would fill the disk: nobody knows its size before it has ended."""
     reader, writer = os.pipe()

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from blast_transport.base.report import Progress
-from blast_transport.session.route import CarrierChoice, Chain, GiveUp, Light, Packets, Route
+from blast_transport.session.route import CarrierChoice, Chain, GiveUp, Light, Route, Unicast
 from blast_transport.session.settings import Destination
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
@@ -60,10 +60,10 @@ def until_dark(route: Route) -> int:
 
 CHANGES = [
     pytest.param(lambda: light(SLOW), [Chain], id="light then pipeline"),
-    pytest.param(lambda: light(SLOW), [Packets], id="light then packets"),
+    pytest.param(lambda: light(SLOW), [Unicast], id="light then unicast"),
     pytest.param(lambda: light(SLOW), [light], id="light then other light"),
     pytest.param(lambda: light(SLOW), [Chain, light], id="light, pipeline, light"),
-    pytest.param(lambda: light(SLOW), [Packets, light], id="light, packets, light"),
+    pytest.param(lambda: light(SLOW), [Unicast, light], id="light, unicast, light"),
 ]
 
 
@@ -171,7 +171,7 @@ def test_darkness_and_then_a_pipeline(tmp_path: Path, file: Path, content: bytes
         assert all(one.files() == {file.name: content} for one in there)
 
 
-@pytest.mark.parametrize("way", [light(50e6), Chain(), Packets()], ids=["light", "pipeline", "packets"])
+@pytest.mark.parametrize("way", [light(50e6), Chain(), Unicast()], ids=["light", "pipeline", "unicast"])
 def test_giving_up_ends_it_and_the_next_transfer_is_whole(
     tmp_path: Path, file: Path, content: bytes, way: CarrierChoice
 ) -> None:
@@ -197,8 +197,8 @@ def test_giving_up_ends_it_and_the_next_transfer_is_whole(
 def test_orders_before_the_start_are_obeyed(tmp_path: Path, file: Path) -> None:
     with agents(tmp_path, 1) as there, sender_to(there) as sender:
         route = Route(light())
-        route.go(Packets())
-        assert sender.send_file(file, route).carriers == ("packets",)
+        route.go(Unicast())
+        assert sender.send_file(file, route).carriers == ("unicast",)
         route = Route(light())
         route.give_up("never mind")
         assert sender.send_file(file, route).receivers[0].reason == "never mind"
@@ -247,10 +247,10 @@ def stored(one: Agent, kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [FILE, COMMAND, MEMORY])
-@pytest.mark.parametrize("carrier", ["light", "pipeline", "packets"])
+@pytest.mark.parametrize("carrier", ["light", "pipeline", "unicast"])
 def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str, kind: str) -> None:
     """Through a ring that holds a sixth of it."""
-    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "packets": Packets}
+    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "unicast": Unicast}
     name = "collect" if kind == COMMAND else "stream"
     with agents(tmp_path, 3, commands=COLLECT) as there, sender_to(there, PATIENT) as sender:
         for stream in (content, content[:1000], b""):
@@ -261,9 +261,9 @@ def test_streams_of_unknown_length(tmp_path: Path, content: bytes, carrier: str,
             assert all(stored(one, kind) == stream for one in there)
 
 
-@pytest.mark.parametrize("carrier", ["light", "pipeline", "packets"])
+@pytest.mark.parametrize("carrier", ["light", "pipeline", "unicast"])
 def test_a_slow_producer_is_carried(tmp_path: Path, content: bytes, carrier: str) -> None:
-    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "packets": Packets}
+    ways: dict[str, Callable[[], CarrierChoice]] = {"light": light, "pipeline": Chain, "unicast": Unicast}
     reports: list[Progress] = []
     with agents(tmp_path, 2) as there, sender_to(there, PATIENT) as sender:
         with produced(content[: 1 << 20], piece=1 << 17, pause=0.05) as source:
@@ -293,7 +293,7 @@ def test_a_command_that_fails_is_that_receivers_reason(tmp_path: Path, content: 
         agent(tmp_path / "bad", commands=failing) as bad,
         sender_to([good, bad]) as sender,
     ):
-        for way in (light(), Chain(), Packets()):
+        for way in (light(), Chain(), Unicast()):
             with produced(content) as source:
                 result = sender.transmit(source, Route(way), Destination("collect", COMMAND))
             assert [outcome.complete for outcome in result.receivers] == [True, False], result

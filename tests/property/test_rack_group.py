@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.links.group import REPORT_SECONDS, Group
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PIPELINE,
     Credit,
     Demoted,
     Fin,

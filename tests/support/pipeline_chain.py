@@ -17,7 +17,6 @@ from blast_transport.blocks.digests import BEST, SUITES
 from blast_transport.blocks.layout import Layout
 from blast_transport.pipeline import (
     Ended,
-    Join,
     Member,
     PipelineEvent,
     PipelineLeg,
@@ -33,6 +32,7 @@ from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
+from blast_transport.wire.joining import Join
 from tests.support.waiting import eventually
 
 SEGMENT = 1456

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from blast_transport.optical.parameters import OpticalParameters
+from blast_transport.pipeline.parameters import PipelineParameters
+from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST
+from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
-    CARRIERS,
     KINDS,
-    OPTICAL,
-    PACKETS,
-    PIPELINE,
     Alive,
     Credit,
     Demoted,
@@ -27,14 +27,15 @@ from blast_transport.wire.messages import (
     Repair,
 )
 
+CHAIN = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
 SAMPLES: list[Message] = [
     Hello(1, 10_000_000_000, 8956, 7, "blake3", "file", "naïve name.bin", "in", "c0ffee", bytes(range(32))),
     Hello(2, None, 1456, 44, "sha256", "command", "unpack"),
     Ready(3, ((0, 5), (9, 1)), 425984, True, 1e9, True),
     Ready(4),
-    Leg(5, 1, OPTICAL, 0, "239.1.2.3", 5000, credit=4, source="10.0.0.9", source_port=40000, window=12),
-    Leg(6, 2, PIPELINE, 7, chain=(("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10)), position=1, token=b"t" * 16),
-    Leg(7, 3, PACKETS, 9),
+    Leg(5, 1, OPTICAL, 0, 4, 12, parameters=to_parameters(OpticalParameters("239.1.2.3", 5000, "10.0.0.9", 40000))),
+    Leg(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=to_parameters(PipelineParameters(CHAIN, 1))),
+    Leg(7, 3, UNICAST, 9),
     OnLeg(8, 1, "no interface"),
     Digests(9, 3, bytes(range(48))),
     Credit(10, 4, 3, 9),
@@ -79,23 +80,17 @@ readies = st.builds(
     st.none() | floats,
     st.booleans(),
 )
-chains = st.lists(st.tuples(texts, texts, ports), min_size=2, max_size=5).map(tuple)
+parameters = st.dictionaries(texts, texts | ports | floats | st.lists(texts, max_size=3), max_size=5)
 legs = st.builds(
     Leg,
     sessions,
     st.integers(1, 1 << 40),
-    st.sampled_from(CARRIERS),
+    st.sampled_from(sorted(CARRIERS)),
     counts,
-    texts,
-    ports,
     st.integers(1, 1 << 30),
-    chains,
-    st.just(1),
+    st.integers(1, 1 << 30),
     st.binary(max_size=20),
-    floats,
-    st.ip_addresses(v=4).map(str),
-    st.integers(1, 65535),
-    st.integers(1, 1 << 30),
+    parameters,
 )
 nacks = st.builds(
     Nack,

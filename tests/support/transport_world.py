@@ -22,10 +22,8 @@ from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PACKETS,
-    PIPELINE,
     Alive,
     Demoted,
     Digests,
@@ -192,14 +190,14 @@ class World:
         over = False
         if self._carrier == OPTICAL:
             over = self._shine()
-        elif self._carrier == PACKETS:
+        elif self._carrier == UNICAST:
             self._digest(self.data.blocks)
             sender.owe(sender.digests)
             over = True
         elif self._carrier == PIPELINE:
             over = self._chains[-1].over
             if over and self.hello.size is None and self._chains[-1].brought < self.data.blocks:
-                self._go(PACKETS)
+                self._go(UNICAST)
                 return
         if over and all(chain.over for chain in self._chains):
             self._digest(self.data.blocks)
@@ -214,9 +212,7 @@ class World:
             chain.stop = min(max(sender.next_block, chain.brought) + UNDER_WAY, self.data.blocks)
             sender.next_block = chain.stop
         self._carrier = carrier
-        leg = Leg(
-            9, number, carrier, sender.next_block, "g", 1, credit=max(1, sender.window // 4), window=sender.window
-        )
+        leg = Leg(9, number, carrier, sender.next_block, max(1, sender.window // 4), sender.window)
         self.legs.append(leg)
         if carrier != PIPELINE:
             sender.begin_leg(leg, lambda name: leg, self.now)
@@ -225,8 +221,7 @@ class World:
         breaks = self._chains_break.popleft() if self._chains_break else FOREVER
         chain = Chain(leg.first, {name: self.hosts[name].life for name in members}, breaks, leg.first)
         self._chains.append(chain)
-        places = (("", "", 1), *((name, "", 1) for name in members))
-        forms = {name: replace(leg, chain=places, position=place + 1) for place, name in enumerate(members)}
+        forms = {name: replace(leg, parameters={"position": place}) for place, name in enumerate(members, 1)}
         sender.begin_leg(leg, forms.get, self.now)
         self._at(self.now + SPACING, lambda: self._bring(chain))
 

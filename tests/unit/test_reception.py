@@ -11,12 +11,13 @@ import pytest
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.reception import Reception
 from blast_transport.pipeline.messages import encode
+from blast_transport.wire.carriers import PIPELINE
 from blast_transport.wire.joining import TOKEN_BYTES, Join
-from blast_transport.wire.messages import PIPELINE, Leg
+from blast_transport.wire.messages import Leg
 from tests.support.waiting import eventually
 
 TOKEN = b"t" * TOKEN_BYTES
-LEG = Leg(7, 1, PIPELINE, 0, chain=(("", "127.0.0.1", 1), ("h2", "127.0.0.1", 2)), token=TOKEN)
+LEG = Leg(7, 1, PIPELINE, 0, token=TOKEN)
 
 
 class Source:

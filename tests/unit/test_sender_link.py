@@ -17,9 +17,9 @@ from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.digests import suite_named
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
+from blast_transport.wire.carriers import UNICAST
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.messages import (
-    PACKETS,
     Alive,
     Credit,
     Digests,
@@ -148,7 +148,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 def test_a_session_goes_on_where_it_was(stack, receiver):
     first = Sender(receiver, HELLO, stack)
     assert first.hear(Ready).leg == 0
-    first.say(Leg(7, 1, PACKETS, 0), Repair(7, ((0, bytes(44 * 1456)),)))
+    first.say(Leg(7, 1, UNICAST, 0), Repair(7, ((0, bytes(44 * 1456)),)))
     first.hear(OnLeg)
     while first.hear(Credit).written < 1:
         continue
@@ -180,7 +180,7 @@ def test_the_verdict_of_a_session_that_is_over_is_told_again(stack, receiver, tm
     block = bytes(suite.block(data))
     digest = bytes(suite.whole(block))
     end = EndOfData(7, len(data), digest)
-    first.say(Leg(7, 1, PACKETS, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
+    first.say(Leg(7, 1, UNICAST, 0), Repair(7, ((0, data),)), Digests(7, 0, block), end)
     fin = first.hear(Fin)
     assert (fin.reason, fin.digest) == ("", digest)
     first.sock.close()

@@ -5,10 +5,12 @@ import json
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.optical.parameters import OpticalParameters, optical_parameters
+from blast_transport.pipeline.parameters import PipelineParameters, pipeline_leg
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
+from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PIPELINE,
     Alive,
     Credit,
     Digests,
@@ -40,15 +42,15 @@ def test_whole_and_byte_by_byte_are_the_same() -> None:
 
 
 def test_golden_frames() -> None:
-    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0500" + "01000000" + "0200000000000000"
+    assert encode(Alive(1, 2)).hex() == "0c000000" + "0b00" + "0600" + "01000000" + "0200000000000000"
     assert encode(Nack(1, ((2, 3),))).hex() == (
-        "14000000" + "0700" + "0500" + "01000000" + "0200000000000000" + "0300000000000000"
+        "14000000" + "0700" + "0600" + "01000000" + "0200000000000000" + "0300000000000000"
     )
-    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0500" + "01000000" + "".join(
+    assert encode(Credit(1, 4, 3, 2)).hex() == "1c000000" + "0600" + "0600" + "01000000" + "".join(
         f"0{number}" + "00" * 7 for number in (4, 3, 2)
     )
     assert encode(Repair(1, ((2, b"abcd"), (9, b"e")))).hex() == (
-        "23000000" + "0800" + "0500" + "01000000" + "0200"
+        "23000000" + "0800" + "0600" + "01000000" + "0200"
         "0200000000000000" + "04000000" + "0900000000000000" + "01000000" + "6162636465"
     )
     assert encode(Quit(1, "no"))[FRAME.size :] == b'{"session":1,"reason":"no"}'
@@ -126,11 +128,11 @@ LEG_FIELDS: dict[str, object] = {"session": 1, "number": 1, "carrier": OPTICAL, 
         said(3, **LEG_FIELDS | {"first": -1}),
         said(3, **LEG_FIELDS | {"number": 0}),
         said(3, **LEG_FIELDS | {"credit": 0}),
-        said(3, **LEG_FIELDS | {"port": 65536}),
-        said(3, **LEG_FIELDS | {"port": -1}),
-        said(3, **LEG_FIELDS | {"carrier": PIPELINE}),
-        said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1 << 16]], "position": 1}),
-        said(3, **LEG_FIELDS | {"carrier": PIPELINE, "chain": [["", "h", 1], ["a", "h", 1]], "position": 2}),
+        said(3, **LEG_FIELDS | {"window": 0}),
+        said(3, **LEG_FIELDS | {"token": "zz"}),
+        said(3, **LEG_FIELDS | {"parameters": []}),
+        said(3, **LEG_FIELDS | {"parameters": "chain"}),
+        said(3, **LEG_FIELDS | {"parameters": None}),
         said(13, leg=1),
         b"GET / HTTP/1.1\r\n\r\n",
     ],
@@ -171,9 +173,33 @@ def test_what_does_not_fit_is_our_fault(message: Message) -> None:
 
 
 def test_legs_that_no_sender_may_begin_are_refused_where_they_are_made_too() -> None:
+    for leg in (Leg(1, 1, OPTICAL, -1), Leg(1, 1, OPTICAL, 0, window=0), Leg(1, 1, "pigeons", 0)):
+        with pytest.raises(RemoteProtocolError):
+            leg.check()
+
+
+def test_legs_by_light_say_where_it_comes_from() -> None:
+    good = OpticalParameters("239.0.0.1", 80, "10.0.0.1", 5)
+    assert optical_parameters(Leg(1, 1, OPTICAL, 0, parameters=to_parameters(good))) == good
+    for changed in ({"source": ""}, {"source": "light.example"}, {"source_port": 0}, {"port": 1 << 16}, {"port": "80"}):
+        with pytest.raises(RemoteProtocolError):
+            optical_parameters(Leg(1, 1, OPTICAL, 0, parameters=to_parameters(good) | changed))
     with pytest.raises(RemoteProtocolError):
-        Leg(1, 1, OPTICAL, -1).check()
-    for source, port, window in (("", 5, 1), ("light.example", 5, 1), ("10.0.0.1", 0, 1), ("10.0.0.1", 5, 0)):
-        with pytest.raises(RemoteProtocolError, match="from which address the light comes"):
-            Leg(1, 1, OPTICAL, 0, "239.0.0.1", 80, source=source, source_port=port, window=window).check()
+        optical_parameters(Leg(1, 1, OPTICAL, 0))
+
+
+def test_legs_along_a_chain_say_where_we_stand() -> None:
+    chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
+    parameters = to_parameters(PipelineParameters(chain, 1, 5.0))
+    leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=parameters))
+    assert (leg.chain[1].name, leg.index, leg.first_block, leg.slowest_rate) == ("h2", 1, 7, 5.0)
+    far, below = [["", "h", 1], ["a", "h", 1 << 16]], [["", "h", -1], ["a", "h", 1]]
+    for changed in ({"position": 2}, {"position": -1}, {"chain": far}, {"chain": below}, {"chain": 7}):
+        with pytest.raises(RemoteProtocolError):
+            pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters | changed))
+    with pytest.raises(RemoteProtocolError):
+        pipeline_leg(Leg(6, 2, PIPELINE, 7))
+
+
+def test_an_answer_to_a_leg_has_no_reason_by_itself() -> None:
     assert OnLeg(1, 1).reason == ""

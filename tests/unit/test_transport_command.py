@@ -11,7 +11,7 @@ from blast_transport.base.report import ReceiverEvent
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.optical.interface import interface_mtu, open_sender_socket
-from blast_transport.session.route import Packets, Route
+from blast_transport.session.route import Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.command import main
@@ -142,7 +142,7 @@ def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> N
         for credentials in (None, SharedSecret(b"t" * 32), secret):
             settings = SenderSettings(dialer=dialer(credentials), credentials=credentials)
             with Sender([there], settings) as sender:
-                result = sender.send_file(file, Route(Packets()))
+                result = sender.send_file(file, Route(Unicast()))
             assert result.complete == (credentials is secret), result.receivers
         assert (folder / "file").read_bytes() == b"content"
     finally:

@@ -9,9 +9,8 @@ from blast_transport.optical.assembly import Assembly
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PIPELINE,
     Credit,
     EndOfData,
     Fin,
@@ -36,8 +35,7 @@ def begun(*, carrier: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     if told:
         store.expect(0, DATA.digests())
-    chain = (("", "h", 1), ("a", "h", 2)) if carrier == PIPELINE else ()
-    core.leg(Leg(7, 1, carrier, 0, "239.0.0.1", 80, credit, chain, 1, window=window), 0.0)
+    core.leg(Leg(7, 1, carrier, 0, credit, window), 0.0)
     assert said(core) == [OnLeg(7, 1), Credit(7, 0, 0, 0)]
     return core
 
@@ -107,7 +105,7 @@ def test_what_has_come_in_the_moment_is_not_asked_for() -> None:
 def test_what_a_chain_will_bring_is_not_asked_for() -> None:
     core = begun()
     light(core, 0, 3, 9)
-    core.leg(Leg(7, 2, PIPELINE, 1, chain=(("", "h", 1), ("a", "h", 2)), position=1), 0.001)
+    core.leg(Leg(7, 2, PIPELINE, 1), 0.001)
     assert said(core, Nack) == [Nack(7, ((1, 2),))]
 
 
@@ -169,7 +167,7 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
     core = begun()
     light(core, 0, 1)
     said(core)
-    core.leg(Leg(7, 2, OPTICAL, 2, "239.0.0.2", 80, window=BLOCKS), 1.0)
+    core.leg(Leg(7, 2, OPTICAL, 2, window=BLOCKS), 1.0)
     assert said(core, OnLeg) == [OnLeg(7, 2)]
     light(core, *range(8, 24), now=1.015)
     core.tick(1.02)
@@ -179,7 +177,7 @@ def test_what_light_lost_at_its_end_is_asked_for_when_another_has_begun() -> Non
 def test_light_after_light_on_the_same_block() -> None:
     core = begun()
     for number in (2, 3, 4):
-        core.leg(Leg(7, number, OPTICAL, 0, "239.0.0.2", 80, window=BLOCKS), 1.0)
+        core.leg(Leg(7, number, OPTICAL, 0, window=BLOCKS), 1.0)
     core.tick(5.0)
     assert said(core, Nack) == []
 

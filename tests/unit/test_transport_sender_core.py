@@ -8,10 +8,8 @@ from blast_transport.base.errors import LocalProtocolError
 from blast_transport.session.peer import Peer, PeerEvent, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.timings import SenderTimings
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import (
-    OPTICAL,
-    PACKETS,
-    PIPELINE,
     Alive,
     Credit,
     Demoted,
@@ -341,7 +339,7 @@ def test_what_everybody_holds_is_not_wanted() -> None:
 
 
 def test_packets_are_owed_as_they_are_digested() -> None:
-    core = on_leg("a", "b", carrier=PACKETS, hello=STREAM)
+    core = on_leg("a", "b", carrier=UNICAST, hello=STREAM)
     core.owe(3)
     assert [block for block, _ in repairs(core, "a")] == [0, 1, 2]
     core.owe(3)
@@ -364,7 +362,7 @@ def test_of_a_stream_is_kept_what_those_need_that_keep_up() -> None:
 
 def test_who_does_not_follow_to_a_leg_is_left_behind_and_may_still_come() -> None:
     core = on_leg("a", "b")
-    leg = Leg(7, 2, OPTICAL, 0, "239.0.0.9", 1)
+    leg = Leg(7, 2, OPTICAL, 0, parameters={"port": 1})
     core.begin_leg(leg, lambda _: leg, 1.0)
     core.receive("a", OnLeg(7, 2), 1.1)
     assert not core.sending

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transport_bed.tools.bit_torrent import BitTorrent
-from transport_bed.tools.blast import BlastOptical, BlastPackets, BlastPipeline, BlastSealed
+from transport_bed.tools.blast import BlastOptical, BlastPipeline, BlastSealed, BlastUnicast
 from transport_bed.tools.floor import Floor
 from transport_bed.tools.naive_tcp import NaiveTcp
 from transport_bed.tools.open_mpi import OpenMpi
@@ -18,7 +18,7 @@ TOOLS: dict[str, type[Tool]] = {
         Floor,
         BlastOptical,
         BlastPipeline,
-        BlastPackets,
+        BlastUnicast,
         BlastSealed,
         NaiveTcp,
         Udpcast,

@@ -121,12 +121,12 @@ class BlastSealed(BlastOptical):
         return [*super().carrier_options(run), "--sealed"]
 
 
-class BlastPackets(Blast):
+class BlastUnicast(Blast):
     """One copy for each receiver, over packets."""
 
-    name = "packets"
+    name = "unicast"
     title = "Blast, one copy for each"
-    carrier = "packets"
+    carrier = "unicast"
 
 
 def light_or_packet(run: Run, host: int) -> str:

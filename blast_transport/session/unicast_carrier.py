@@ -1,4 +1,4 @@
-"""The carrier `packets` at the sender: to every receiver over its own connection, one copy each.
+"""The carrier `unicast` at the sender: to every receiver over its own connection, one copy each.
 
 A block is owed to everybody as soon as it is digested, so that there is nothing else to do.
 """
@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from blast_transport.session.reader import BlockReader
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.wire.messages import PACKETS, Leg
+from blast_transport.wire.carriers import UNICAST
+from blast_transport.wire.messages import Leg
 
 _BLOCKS_PER_STEP = 32
 _IDLE_SECONDS = 0.5
 
 
-class PacketCarrier:
+class UnicastCarrier:
     """Lets the connections do the work."""
 
-    name = PACKETS
+    name = UNICAST
 
     def __init__(self, leg: Leg, reader: BlockReader) -> None:
         self._leg, self._reader = leg, reader
