@@ -68,6 +68,7 @@ class Downstream:
         self._passed = passed
         self._timings = node.leg.timings
         self._assembled_at = 0.0
+        self._passed_on = False
         self._heard = 0.0
         self._due = 0.0
         self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
@@ -167,8 +168,11 @@ class Downstream:
         self._next(now)
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
-        """While the chain is put together, the next node may not have heard of the leg yet."""
-        if lost.unanswered or now >= self._assembled_at:
+        """While the chain is put together, the next node may not have heard of the leg yet.
+
+        No longer when data has passed us, which goes out only when all have.
+        """
+        if lost.unanswered or self._passed_on or now >= self._assembled_at:
             self._skip(lost.reason, now)
             if lost.unanswered:
                 self._scout()
@@ -187,7 +191,7 @@ class Downstream:
         self.settle(now)
 
     def _sent(self, sent: Sent, now: float) -> None:
-        self.sent = sent.position
+        self.sent, self._passed_on = sent.position, True
         self.settle(now)
 
     def _unheld(self, unheld: Unheld, now: float) -> None:

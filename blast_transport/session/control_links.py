@@ -27,7 +27,7 @@ _QUEUE_LOW_BYTES = 1 << 18
 _SELECTOR_TICK_SECONDS = 0.001
 _WAKES = 4096
 _RETRY_SECONDS = 1.0
-_STRAGGLER_SECONDS = 0.5
+_STRAGGLER_SECONDS = 0.4
 _LEADER_SECONDS = 0.5
 """Who does not take a connection within this time is no leader."""
 _RETURN_SECONDS = 3.0

@@ -66,7 +66,7 @@ _MOST_RANGES = 10_000
 """What is held beyond these ranges is received once more: Ready has to stay short."""
 _FAREWELL_SECONDS = 2.0
 _LINGER_BYTES = 1 << 16
-_ALIVE_SECONDS = 0.5
+_ALIVE_SECONDS = 0.2
 _PATIENCE_SECONDS = 3.0
 """How long a sender that was lost may take to come again."""
 

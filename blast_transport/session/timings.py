@@ -22,4 +22,4 @@ class SenderTimings:
     freeze: float = 1.0
     hold_up: float = 0.2
     # Longer than a receiver is silent that checks what an earlier session has left.
-    late: float = 0.8
+    late: float = 0.4

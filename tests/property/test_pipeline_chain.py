@@ -190,3 +190,23 @@ def test_the_papers_hundred_nodes(share: int, step: float) -> None:
     world = World(content, faults)
     check(world)
     assert set(world.hosts[0].reported or {}) == {f"n{place}" for place in places}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(100_000, 300_000), st.integers(1, 4), st.integers(2, 4), st.integers(1, 3), st.floats(0.05, 0.6))
+def test_neighbours_that_are_killed_at_once_cost_no_more_time_than_one(
+    length: int, before: int, failing: int, after: int, share: float
+) -> None:
+    """Though the chain is young: who has passed on data knows that those behind it have heard of the leg."""
+    content = random.Random(length).randbytes(length)
+
+    def seconds(faults: list[Faults]) -> float:
+        world = World(content, faults)
+        check(world)
+        return world.now
+
+    nodes = before + failing + after
+    when = share * seconds([Faults()] * nodes)
+    one = seconds([Faults()] * before + [Faults(killed=when)] + [Faults()] * (failing + after - 1))
+    all_of_them = seconds([Faults()] * before + [Faults(killed=when)] * failing + [Faults()] * after)
+    assert all_of_them <= one + 0.3

@@ -94,10 +94,10 @@ def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
 def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
-    assert core.settling and core.deadline() == 0.8
-    core.tick(0.79)
+    assert core.settling and core.deadline() == 0.4
+    core.tick(0.39)
     assert core.settling
-    core.tick(0.8)
+    core.tick(0.4)
     assert not core.settling and not core.peers["b"].over
     core.tick(2.9)
     assert not core.peers["b"].over
@@ -128,11 +128,11 @@ def test_who_answers_late_is_owed_what_left_without_it() -> None:
 def test_who_checks_what_it_holds_is_awaited_and_of_a_stream_everybody() -> None:
     core = invited("a", "b")
     core.receive("a", Ready(7), 0.1)
-    for now in (0.5, 1.0, 1.5):
+    for now in (0.2, 0.5, 0.8):
         core.receive("b", Alive(7, 0), now)
-        core.tick(now + 0.7)
+        core.tick(now + 0.3)
         assert core.settling
-    core.tick(2.3)
+    core.tick(1.3)
     assert not core.settling
     stream = invited("a", "b", hello=STREAM)
     stream.receive("a", Ready(7), 0.1)
