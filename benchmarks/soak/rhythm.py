@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 PERIOD_SECONDS = 0.1
 MOST_PERIODS = 600
@@ -28,8 +29,10 @@ class Rhythm:
         return list(self._shares)
 
     def _run(self) -> None:
-        before = self._cpu_seconds()
-        while not self._stopped.wait(PERIOD_SECONDS):
-            now = self._cpu_seconds()
-            self._shares.append((now - before) / PERIOD_SECONDS)
-            before = now
+        # Whoever is measured may be gone at any time, when somebody has interrupted it all.
+        with suppress(OSError):
+            before = self._cpu_seconds()
+            while not self._stopped.wait(PERIOD_SECONDS):
+                now = self._cpu_seconds()
+                self._shares.append((now - before) / PERIOD_SECONDS)
+                before = now

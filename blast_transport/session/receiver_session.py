@@ -407,6 +407,8 @@ class ReceiverSession:
         """After anything happened: complete the target if it can be, send what is to be sent."""
         core = self._core
         if core.state is ReceiverState.COMMITTING and not self._completing:
+            # Everything is here: what still came would be counted after our last word.
+            self._put_light_away()
             start_thread("completing", self._complete)
             self._completing = True
         if self._link.awaited:

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 PACKAGES = sorted({name.partition(".")[0] for name in PROJECT["tool"]["setuptools"]["packages"]})
-ONE_PLACE = ROOT / "blast_transport" / "extras.py"
+ONE_PLACE = ROOT / "blast_transport" / "base" / "extras.py"
 IN_THE_BASE = {"blast_client", "blast_transport", "tl1_driver"}
 INSTANCE = {
     "racks": 4,
