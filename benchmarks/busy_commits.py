@@ -15,6 +15,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import machine
@@ -42,7 +44,7 @@ def measure(rows: int, commits: int) -> dict[str, float]:
         committing, looking = [], []
         for number in range(commits):
             records = [Record("request", f"k{number}-{row}", {"filling": "x" * 300}) for row in range(rows)]
-            committing.append(_seconds(lambda records=records: store.commit(records, time.time())))
+            committing.append(_seconds(partial(store.commit, records, time.time())))
             looking.append(_seconds(lambda: store.compact(time.time())))
         busy.set()
         store.close()
@@ -54,9 +56,9 @@ def _work(stop: threading.Event) -> None:
         json.dumps([{"number": number} for number in range(200)])
 
 
-def _seconds(work: object) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
-    work()  # type: ignore[operator]
+    work()
     return time.perf_counter() - began
 
 

@@ -3,8 +3,8 @@
 Only `COMMIT` waits for the disk. Trimming the history writes without waiting, and carrying the log over into the
 file is mostly done beside the commits; both are `compact`, which somebody else's thread calls.
 
-Rows are written and looked at many at a time: for every row that SQLite handles by itself Python gives its lock away,
-and gets it back only when another busy thread lets go of it, as long after as writing a hundred rows takes.
+Rows are written and looked at many at a time: for each statement, and each row fetched, Python gives its lock away and
+gets it back only when a busy thread lets go of it, which takes longer than writing a hundred rows does.
 """
 
 from __future__ import annotations
