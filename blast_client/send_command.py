@@ -8,9 +8,9 @@ from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
-from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, OPTICAL, PIPELINE, RACKS, UNICAST, Receiver
+from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, RACKS, Receiver
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
-from blast_transport.wire.carriers import carrier_named
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
 
 _DESCRIPTION = """\
 Bring a file, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over SSH).

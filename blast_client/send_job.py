@@ -29,7 +29,7 @@ from blast_client.options import tls_settings
 from blast_client.part_sending import PartSent
 from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, SoFar, cancelled_by_sigterm
-from blast_client.send_words import GIVEN, NAMES, OPTICAL, PIPELINE, RACKS, STREAM, UNICAST
+from blast_client.send_words import GIVEN, NAMES, RACKS, STREAM
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, read_token
 from blast_transport.base.errors import TransportError, WrongInputError
@@ -44,6 +44,7 @@ from blast_transport.session.route import Chain, Route, Unicast
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source, StreamSource, opened_file
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import COMMAND, FILE
 
 _STREAM_NAME = "stdin"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-AUTO, OPTICAL, PIPELINE, UNICAST = "auto", "optical", "pipeline", "unicast"
+AUTO = "auto"
+"""Beside the carriers of `blast_transport.wire.carriers`: whichever is best."""
 RACKS, NAMES, GIVEN = "racks", "names", "given"
 STREAM = "-"
 AGENT_PORT = 9095
