@@ -16,6 +16,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.command import main
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
+from blast_transport.wire.carriers import CARRIERS, UNICAST, carrier_named
 
 TO = ["--to", "a=127.0.0.1:9"]
 LOOPBACK = ["--interface-address", "127.0.0.1"]
@@ -149,3 +150,8 @@ def test_whoever_knows_the_secret_may_write_and_nobody_else(tmp_path: Path) -> N
         receiver.stop()
         thread.join(30)
     assert not thread.is_alive()
+
+
+def test_unicast_may_be_called_what_it_was_called() -> None:
+    assert carrier_named("packets") == UNICAST
+    assert [carrier_named(name) for name in CARRIERS] == list(CARRIERS)
