@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import FrameType
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -96,9 +98,27 @@ def _interrupts_held_back() -> Iterator[None]:
     """Let SIGINT wait until the end of the block; processes that are started in it inherit that for ever."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _interrupts_noted():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _interrupts_noted() -> Iterator[None]:
+    """What the mask of this thread cannot do: other threads, a library's among them, take the signal in its place."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    noted: list[FrameType | None] = []
+    signal.signal(signal.SIGINT, lambda _number, frame: noted.append(frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if noted:
+            handler(signal.SIGINT, noted[0])
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:

@@ -116,6 +116,48 @@ def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send
     assert (process.returncode, err) == (130, "")
 
 
+STARTING = """
+import os, signal, sys, threading, time
+from multiprocessing import resource_tracker, util
+from blast_sim.worker_processes import computed
+from tests.unit.test_worker_processes import square
+
+start = util.spawnv_passfds
+
+def interrupted_start(*words):
+    pid = start(*words)
+    os.kill(os.getpid(), signal.SIGINT)  # before the process is told what it is for
+    time.sleep(0.2)
+    return pid
+
+if __name__ == "__main__":
+    # As a library's threads: they mask nothing.
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    resource_tracker.ensure_running()
+    util.spawnv_passfds = interrupted_start
+    try:
+        list(computed(square, [1, 2], 2))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_an_interrupt_that_another_thread_takes_waits_for_the_start_of_the_processes(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(STARTING)
+    process = subprocess.Popen(
+        ["env", "--default-signal=INT", sys.executable, program], stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        _, err = process.communicate(timeout=PATIENCE)
+        eventually(lambda: not members(process.pid), "all of them to end")
+    finally:
+        if members(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert (process.returncode, err) == (130, "")
+
+
 # ---------------------------------------------------------------------- the commands
 
 SOLVING = """
