@@ -2,7 +2,7 @@
 
 By itself Python looks through all that lives, again and again as that grows: with what clients may hold here it took a
 second at a time, in which nobody was answered. So each object is looked at once, soon after it was made, and everything
-only now and then. Little is missed meanwhile: no call leaves circles behind, and a connection a few objects.
+only now and then. Little is missed meanwhile: neither calls nor connections leave circles behind.
 """
 
 from __future__ import annotations

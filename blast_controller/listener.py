@@ -19,6 +19,7 @@ from functools import partial
 from blast_controller.faults import without_frames
 from blast_controller.places import Places
 from blast_controller.tls import TlsSettings, reason_of, server_context
+from blast_controller.untied import untie_transports
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,7 @@ class Listener:
     """
 
     def __init__(self, door: Door, tls: TlsSettings | None) -> None:
+        untie_transports()
         self._door = door
         self._tls = tls
         self._context: ssl.SSLContext | None = None

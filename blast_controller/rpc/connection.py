@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Any, Protocol
+
+FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FORGOTTEN_AFTER = 0.005, 0.25, 1.0
+"""Seconds that a connection is left alone after it was refused for asking too much; each is twice the one before."""
 
 
 class Connection:
@@ -26,9 +30,17 @@ class Connection:
         """In a row."""
         self.rest = 0.0
         """Seconds for which the client's next call is not started; the server takes it after each call."""
+        self._pause, self._refused_at = 0.0, -math.inf
         self._lock = threading.Lock()
         self._closed = False
         self._callbacks: list[Callable[[], None]] = []
+
+    def asked_too_much(self, now: float) -> None:
+        """A call was refused because there are too many: who goes on all the same is heard less and less often."""
+        lately = now - self._refused_at <= PAUSE_FORGOTTEN_AFTER
+        self._pause = min(2 * self._pause, LONGEST_PAUSE) if lately else FIRST_PAUSE
+        self._refused_at = now
+        self.rest = max(self.rest, self._pause)
 
     @property
     def closed(self) -> bool:

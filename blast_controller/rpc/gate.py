@@ -74,10 +74,11 @@ class Gate:
 
         Raises Rejected where the client's account has made too many, Denied as `identity` does.
         """
-        account = self.account(connection)
+        account, now = self.account(connection), time.monotonic()
         with self._lock:
-            seconds = self._rates.seconds_until_free(account, time.monotonic())
+            seconds = self._rates.seconds_until_free(account, now)
         if seconds:
+            connection.asked_too_much(now)
             raise ttypes.Rejected("too_many_calls", f"Too many calls on your account: ask again in {seconds:.1f} s.")
 
     def login(self, connection: Connection, token: str) -> None:

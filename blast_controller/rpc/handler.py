@@ -61,6 +61,8 @@ LONGEST_WAIT = 24 * 3600.0
 LONGEST_READING = 30.0
 LONGEST_PROBING = 3600.0
 NONCE_BYTES = 32
+_ASKED_TOO_MUCH = frozenset({"too_many_waiting", "too_many_pending", "too_many_requests"})
+"""Refusals after which a connection is left alone for a while, besides what the gate refuses."""
 
 History = Callable[[int, int], Iterable[tuple[int, str, str]]]
 """From (after sequence, limit) to (sequence, kind, JSON) of what was written."""
@@ -369,8 +371,17 @@ class BlastHandler:
             # For good: whose calls change their account on the way could overtake each other.
             connection.account = self._gate.account(connection)
         answer: Future[T] = convert.ThriftFuture()
-        self._runtime.call_for(connection.account, answer, work)
+        self._runtime.call_for(connection.account, answer, lambda turn: _noting_too_much(connection, turn, work))
         return answer
+
+
+def _noting_too_much(connection: Connection, turn: Turn, work: Callable[[Turn], T]) -> T:
+    try:
+        return work(turn)
+    except Rejected as refusal:
+        if refusal.code in _ASKED_TOO_MUCH:
+            connection.asked_too_much(turn.now)
+        raise
 
 
 def _name(turn: Turn, client: Identity, key: str | None) -> RequestKey:

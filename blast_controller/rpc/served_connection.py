@@ -272,6 +272,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         if len(self._parked) >= limits.parked_per_connection or counters.parked >= limits.parked:
             counters.refused_waits += 1
             future.cancel()
+            self.connection.asked_too_much(self._shared.loop.time())
             sentence = f"{len(self._parked)} calls of this connection, {counters.parked} in all, are waiting: no more"
             self._write(error_reply(self._shared.codec, call, self._shared.too_many_waits(sentence)))
             return

@@ -27,6 +27,7 @@ from blast_controller.rpc.gate import LONGEST_REST, Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
 from blast_controller.tls import certificate_names
 
@@ -253,6 +254,25 @@ def test_each_failed_login_rests_longer_up_to_a_limit_and_a_good_one_ends_it():
     assert gate.counters.failed_logins == 8
     gate.login(connection, TOKEN)
     assert connection.failed_logins == 0
+
+
+def test_who_has_not_asked_too_much_for_a_while_is_heard_as_before():
+    connection = client()
+    rests = []
+    for moment in (0.0, 0.1, 0.2, 5.0, 5.9, 7.0):
+        connection.rest = 0.0
+        connection.asked_too_much(moment)
+        rests.append(connection.rest)
+    assert rests == [0.005, 0.01, 0.02, 0.005, 0.01, 0.005]
+
+
+def test_calls_beyond_an_accounts_rate_rest_too():
+    gate, connection = Gate(OPEN_POLICY, Rate(per_second=0.001, burst=1)), client()
+    gate.admit(connection)
+    assert connection.rest == 0.0
+    with pytest.raises(ttypes.Rejected, match="too_many_calls"):
+        gate.admit(connection)
+    assert connection.rest == 0.005
 
 
 def test_a_failed_login_leaves_what_a_connection_already_is():

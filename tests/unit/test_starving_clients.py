@@ -280,6 +280,22 @@ def test_an_account_has_its_share_and_another_has_its_own(lab):
     assert waiting_places(lab) == 7
 
 
+def test_who_asks_too_much_again_and_again_is_heard_more_and_more_slowly(lab):
+    places(lab, in_all=100, of_one=4)
+    greedy = Connection(4, "192.0.2.1:7")
+    rests = []
+    for _ in range(10):
+        lab.handler.awaitEvent(greedy, "first", 1, 3600_000)
+        lab.settle()
+        rests.append(greedy.rest)
+        greedy.rest = 0.0
+    assert rests == [0.0] * 3 + [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25]
+    now(lab.handler.status(greedy, "first"))
+    with pytest.raises(ttypes.UnknownRequest):
+        now(lab.handler.status(greedy, "nobody's"))
+    assert greedy.rest == 0.0, "what is refused for another reason, or not at all, costs no rest"
+
+
 def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
     places(lab, in_all=100, of_one=8)
     digests = {digest_of(text): Identity("physics", Role.OPERATOR) for text in ("one", "two")}
