@@ -291,11 +291,14 @@ class Runtime:
 
     def _handle_batch(self) -> bool:
         """Do the next piece of work and whatever has come with it; False when told to stop."""
-        work, left, end = self._next(), LARGEST_BATCH, time.monotonic() + LONGEST_BATCH
+        work, left, end = self._next(), LARGEST_BATCH, math.inf
         while work is not None:
             work()
             left -= 1
-            if not left or time.monotonic() > end:
+            now = time.monotonic()
+            # From here on: what is due comes first, and however long it takes, somebody who asks has a turn after it.
+            end = min(end, now + LONGEST_BATCH)
+            if not left or now > end:
                 return True
             try:
                 work = self._inbox.get_nowait()

@@ -27,7 +27,7 @@ from blast_controller.core.timers import (
     Retry,
 )
 
-MOST_AT_ONCE = 32
+MOST_AT_ONCE = 16
 """Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks
 meanwhile is answered in between."""
 

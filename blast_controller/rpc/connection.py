@@ -29,7 +29,7 @@ class Connection:
         self.failed_logins = 0
         """In a row."""
         self.rest = 0.0
-        """Seconds for which the client's next call is not started; the server takes it after each call."""
+        """Seconds for which the client's next call is not started; see `take_rest`."""
         self._pause, self._refused_at = 0.0, -math.inf
         self._lock = threading.Lock()
         self._closed = False
@@ -37,10 +37,17 @@ class Connection:
 
     def asked_too_much(self, now: float) -> None:
         """A call was refused because there are too many: who goes on all the same is heard less and less often."""
-        lately = now - self._refused_at <= PAUSE_FORGOTTEN_AFTER
-        self._pause = min(2 * self._pause, LONGEST_PAUSE) if lately else FIRST_PAUSE
+        self._pause = min(2 * self._pause, LONGEST_PAUSE) if self._refused_lately(now) else FIRST_PAUSE
         self._refused_at = now
-        self.rest = max(self.rest, self._pause)
+
+    def take_rest(self, now: float) -> float:
+        """Seconds for which the next call is not started. For the server, after each call."""
+        rest, self.rest = self.rest, 0.0
+        # Refusals may come long after the calls: until there is none any more, every call is followed by a pause.
+        return max(rest, self._pause) if self._refused_lately(now) else rest
+
+    def _refused_lately(self, now: float) -> bool:
+        return now - self._refused_at <= PAUSE_FORGOTTEN_AFTER
 
     @property
     def closed(self) -> bool:

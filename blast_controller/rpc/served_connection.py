@@ -251,10 +251,9 @@ class ServedConnection(asyncio.BufferedProtocol):
         if self not in self._shared.connections:
             self._working = False
             self._shared.workers.submit(self._say_farewell)
-        elif self.connection.rest > 0:
+        elif (seconds := self.connection.take_rest(self._shared.loop.time())) > 0:
             # As long as it counts as working, none of its calls is started.
-            self._rest = self._shared.loop.call_later(self.connection.rest, self._rested)
-            self.connection.rest = 0.0
+            self._rest = self._shared.loop.call_later(seconds, self._rested)
         else:
             self._rested()
 

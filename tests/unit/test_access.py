@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import time
 
 import pytest
 from hypothesis import given
@@ -260,19 +261,20 @@ def test_who_has_not_asked_too_much_for_a_while_is_heard_as_before():
     connection = client()
     rests = []
     for moment in (0.0, 0.1, 0.2, 5.0, 5.9, 7.0):
-        connection.rest = 0.0
         connection.asked_too_much(moment)
-        rests.append(connection.rest)
+        rests.append(connection.take_rest(moment))
     assert rests == [0.005, 0.01, 0.02, 0.005, 0.01, 0.005]
+    assert connection.take_rest(7.9) == 0.005, "calls that are not refused yet are followed by it as well"
+    assert connection.take_rest(8.1) == 0.0
 
 
 def test_calls_beyond_an_accounts_rate_rest_too():
     gate, connection = Gate(OPEN_POLICY, Rate(per_second=0.001, burst=1)), client()
     gate.admit(connection)
-    assert connection.rest == 0.0
+    assert connection.take_rest(time.monotonic()) == 0.0
     with pytest.raises(ttypes.Rejected, match="too_many_calls"):
         gate.admit(connection)
-    assert connection.rest == 0.005
+    assert connection.take_rest(time.monotonic()) == 0.005
 
 
 def test_a_failed_login_leaves_what_a_connection_already_is():

@@ -292,7 +292,7 @@ def test_what_was_submitted_outlives_connections_and_restarts(world, attached):
 
 
 def test_clients_that_vanish_together_are_one_event(world):
-    keys = [f"b{number}" for number in range(20)]
+    keys = [f"b{number}" for number in range(MOST_AT_ONCE)]
     for key in keys:
         world.handle(RequestSubmitted(multicast(key, "r1h1", GROUP), attached=True))
     world.handle(ClientsVanished((*map(key_of, keys), key_of("a"), key_of("never heard of"))))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from concurrent.futures import Future
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -198,6 +200,32 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
     assert turns.total("ends") == MANY
 
 
+def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock):
+    """Each turn begins with what is due, which here takes longer than any turn may."""
+    ask(lab, CLIENT, 20 * MOST_AT_ONCE, patienceMs=5000)
+    lifecycle = lab.runtime.core._lifecycle
+    end, ends = lifecycle.end, []
+
+    def end_slowly(*arguments):
+        clock.now += 0.01
+        ends.append(end(*arguments))
+
+    lifecycle.end = end_slowly
+    seen, over = [], Future()
+
+    def ask_again(turn):
+        seen.append(len(ends))
+        if len(ends) < 20 * MOST_AT_ONCE:
+            lab.runtime.call(ask_again)
+        else:
+            over.set_result(None)
+
+    clock.now += 5.0
+    lab.runtime.call(ask_again)
+    over.result(PATIENCE)
+    assert max(later - earlier for earlier, later in pairwise([0, *seen])) <= MOST_AT_ONCE
+
+
 def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
     viewers = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(500)]
     lab.settle()
@@ -280,20 +308,19 @@ def test_an_account_has_its_share_and_another_has_its_own(lab):
     assert waiting_places(lab) == 7
 
 
-def test_who_asks_too_much_again_and_again_is_heard_more_and_more_slowly(lab):
+def test_who_asks_too_much_again_and_again_is_heard_more_and_more_slowly(lab, clock):
     places(lab, in_all=100, of_one=4)
     greedy = Connection(4, "192.0.2.1:7")
     rests = []
     for _ in range(10):
         lab.handler.awaitEvent(greedy, "first", 1, 3600_000)
         lab.settle()
-        rests.append(greedy.rest)
-        greedy.rest = 0.0
+        rests.append(greedy.take_rest(clock.now))
     assert rests == [0.0] * 3 + [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25]
-    now(lab.handler.status(greedy, "first"))
+    other = Connection(5, "192.0.2.1:8")
     with pytest.raises(ttypes.UnknownRequest):
-        now(lab.handler.status(greedy, "nobody's"))
-    assert greedy.rest == 0.0, "what is refused for another reason, or not at all, costs no rest"
+        now(lab.handler.status(other, "nobody's"))
+    assert other.take_rest(clock.now) == 0.0, "what is refused for another reason costs no rest"
 
 
 def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
