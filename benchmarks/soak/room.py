@@ -14,6 +14,9 @@ from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.lab import Lab, blast_controller
 from soak.places import EVIL_TENANT, HONEST_TENANTS, IDENTITIES, KEEP_ENTRIES, KEEP_WARM_MS, PLAN, REMEMBER_ENDED_MS
 
+NICENESS = -10
+"""The controller's, as its systemd unit has it."""
+
 
 class Papers:
     """Certificates, tokens and the agents' secret, as files in `folder`."""
@@ -95,7 +98,7 @@ class Room:
         text = text.replace("\n[journal]\n", f"\n[journal]\nkeep_entries = {KEEP_ENTRIES}\n")
         text = text.replace("\n[controller]\n", f"\n[controller]\nremember_ended_ms = {REMEMBER_ENDED_MS}\n")
         config.write_text(text + self._access())
-        return blast_controller(config)
+        return ["nice", "-n", str(NICENESS), *blast_controller(config)]
 
     def _access(self) -> str:
         papers = self.papers
