@@ -1,6 +1,8 @@
 """Work for one thread, from many: what devices say first, and what accounts ask for in turns, one piece of each.
 
-However much one account asks for at once, the next piece of another waits for one of its pieces, not for all.
+However much one account asks for at once, the next piece of another waits for one of its pieces, not for all. What is
+done together, and has its effect together, are pieces of one party alone, or one round: whoever has a single piece does
+not wait for the effect of many others.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ class Inbox(Generic[Work]):
         self._of: OrderedDict[Hashable, deque[Work]] = OrderedDict()
         self._last: deque[Work] = deque()
         self._in_a_row = 0
+        self._together: set[Hashable] = set()
+        """Whose pieces were got since `get`; None: what is on nobody's account."""
 
     def put(self, work: Work) -> None:
         """Add what is on nobody's account."""
@@ -51,18 +55,35 @@ class Inbox(Generic[Work]):
         """The next piece, waiting at most so many seconds for one (None: for ever). Raises queue.Empty."""
         self._tokens.get(timeout=timeout)
         with self._lock:
-            if self._urgent and (self._in_a_row < MOST_URGENT or not self._of):
-                self._in_a_row += 1
-                return self._urgent.popleft()
-            self._in_a_row = 0
-            return self._next_of_accounts() if self._of else self._last.popleft()
+            self._together.clear()
+            return self._next()
 
-    def get_nowait(self) -> Work:
-        """The next piece. Raises queue.Empty."""
-        return self.get(0)
+    def get_more(self) -> Work:
+        """The next piece that may be done together with those since `get`. Raises queue.Empty."""
+        self._tokens.get_nowait()
+        with self._lock:
+            if self._begins_another_round():
+                self._tokens.put(None)
+                raise queue.Empty
+            return self._next()
+
+    def _begins_another_round(self) -> bool:
+        return len(self._together) > 1 and not self._is_urgent() and next(iter(self._of), None) in self._together
+
+    def _is_urgent(self) -> bool:
+        return bool(self._urgent) and (self._in_a_row < MOST_URGENT or not self._of)
+
+    def _next(self) -> Work:
+        if self._is_urgent():
+            self._in_a_row += 1
+            self._together.add(None)
+            return self._urgent.popleft()
+        self._in_a_row = 0
+        return self._next_of_accounts() if self._of else self._last.popleft()
 
     def _next_of_accounts(self) -> Work:
         account, pieces = self._of.popitem(last=False)
+        self._together.add(account)
         work = pieces.popleft()
         if pieces:
             self._of[account] = pieces

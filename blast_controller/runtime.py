@@ -301,7 +301,7 @@ class Runtime:
             if not left or now > end:
                 return True
             try:
-                work = self._inbox.get_nowait()
+                work = self._inbox.get_more()
             except queue.Empty:
                 return True
         self._let_out()

@@ -41,9 +41,9 @@ def test_everything_is_got_once_in_its_order_and_in_turns(steps):
             continue
         if not waiting.total():
             with pytest.raises(queue.Empty):
-                inbox.get_nowait()
+                inbox.get(0)
             continue
-        whose, number = inbox.get_nowait()
+        whose, number = inbox.get(0)
         got.setdefault(whose, []).append(number)
         waiting[whose] -= 1
         assert whose != LAST or not waiting.total() - waiting[LAST]
@@ -61,7 +61,43 @@ def test_a_flood_of_one_account_stands_behind_one_piece_of_another():
     for number in range(500):
         inbox.put_for("flood", f"flood {number}")
     inbox.put_for("other", "other")
-    assert [inbox.get_nowait() for _ in range(2)] == ["flood 0", "other"]
+    assert [inbox.get(0) for _ in range(2)] == ["flood 0", "other"]
+
+
+@given(STEPS)
+def test_what_is_done_together_is_of_one_party_alone_or_one_round(steps):
+    inbox: Inbox[str] = Inbox()
+    for whose in steps:
+        if whose is not None:
+            put(inbox, whose, whose)
+    left = sum(whose is not None for whose in steps)
+    while left:
+        together = [inbox.get(0)]
+        while True:
+            try:
+                together.append(inbox.get_more())
+            except queue.Empty:
+                break
+        left -= len(together)
+        first_other = next((place for place, whose in enumerate(together) if whose != together[0]), len(together))
+        for place in range(first_other + 1, len(together)):
+            assert together[place] in {URGENT, LAST} or together[place] not in together[:place]
+    with pytest.raises(queue.Empty):
+        inbox.get(0)
+
+
+def test_one_piece_does_not_wait_for_the_effect_of_many_others():
+    inbox: Inbox[str] = Inbox()
+    for number in range(500):
+        inbox.put_for("flood", f"flood {number}")
+    together = [inbox.get(0), *(inbox.get_more() for _ in range(9))]
+    assert together == [f"flood {number}" for number in range(10)], "who is alone goes on"
+    inbox.put_for("other", "other")
+    inbox.put_for("other", "other again")
+    assert [inbox.get_more() for _ in range(2)] == ["flood 10", "other"]
+    with pytest.raises(queue.Empty):
+        inbox.get_more()
+    assert [inbox.get(0), inbox.get_more()] == ["flood 11", "other again"]
 
 
 def test_who_waits_is_woken_by_any_kind():
