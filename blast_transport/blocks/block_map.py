@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 Range = tuple[int, int]
 """(first, number)."""
 
 _GROWTH = 1 << 12
+
+
+def runs_of(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Rising numbers as runs (first, stop) of those that follow one another."""
+    begin = 0
+    for place in range(1, len(numbers) + 1):
+        if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
+            yield numbers[begin], numbers[place - 1] + 1
+            begin = place
 
 
 class BlockMap:

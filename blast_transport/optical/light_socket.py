@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 
 from blast_transport.blocks.layout import Layout
 from blast_transport.optical.offload import take_super_packets
+from blast_transport.store.assembly import Piece
 from blast_transport.wire.datagram import HEADER
 
 Address = tuple[str, int]
 """(IPv4 address, UDP port)."""
 
-Run = Callable[[int, int, memoryview], None]
-"""(first segment, number of segments, their payload in one piece)."""
-
 _READS_PER_WAKE = 32
+_ROWS = 8
+"""Super-packets that are read before any is looked at: as much as stays in a processor's cache."""
 _TRUNCATED = int(socket.MSG_TRUNC)
 
 
@@ -41,16 +41,9 @@ class LightSocket:
         self._session = session
         count, size = layout.block_segments, layout.segment_size
         self._datagram = HEADER.size + size
-        headers = memoryview(bytearray(count * HEADER.size))
-        self._payload = memoryview(bytearray(count * size))
-        self._headers = headers
-        self._parts = []
-        for index in range(count):
-            self._parts.append(headers[index * HEADER.size : (index + 1) * HEADER.size])
-            self._parts.append(self._payload[index * size : (index + 1) * size])
+        self._rows = [_row(count, size) for _ in range(_ROWS)]
         self._unpack = [struct.Struct(f"<{2 * number}Q").unpack_from for number in range(count + 1)]
         self._sessions = [(session,) * number for number in range(count + 1)]
-        self._count = count
 
     def close(self) -> None:
         """Leave the group."""
@@ -61,14 +54,26 @@ class LightSocket:
         refused, self._refused = self._refused, 0
         return refused
 
-    def read(self, take: Run) -> int:
+    def read(self, take: Callable[[list[Piece]], None]) -> int:
         """Hand over what has arrived, but not for ever; how many bytes. What is not ours is counted and dropped."""
-        receive, parts, size = self.socket.recvmsg_into, self._parts, 0
-        for _ in range(_READS_PER_WAKE):
+        size = 0
+        for _ in range(_READS_PER_WAKE // _ROWS):
+            pieces, empty = self._gather()
+            if pieces:
+                take(pieces)
+                size += sum(len(payload) for _, _, payload in pieces)
+            if empty:
+                break
+        return size
+
+    def _gather(self) -> tuple[list[Piece], bool]:
+        """What has arrived, a row of memory for each super-packet, and whether that was all."""
+        receive, pieces = self.socket.recvmsg_into, list[Piece]()
+        for headers, payloads, parts in self._rows:
             try:
                 length, _, flags, source = receive(parts)
             except BlockingIOError:
-                return size
+                return pieces, True
             except ConnectionError:
                 continue
             count = -(-length // self._datagram)
@@ -78,23 +83,31 @@ class LightSocket:
             if flags & _TRUNCATED or length - (count - 1) * self._datagram <= HEADER.size or count == 0:
                 self._refused += 1
                 continue
-            values = self._unpack[count](self._headers)
+            values = self._unpack[count](headers)
             segments = values[1::2]
             # A header's first eight bytes are the session and no flag.
             if values[0::2] != self._sessions[count]:
                 self._refused += count
                 continue
-            payload = self._payload[: length - count * HEADER.size]
-            size += len(payload)
+            payload = payloads[: length - count * HEADER.size]
             if segments[-1] - segments[0] == count - 1 and segments == tuple(range(segments[0], segments[0] + count)):
-                take(segments[0], count, payload)
+                pieces.append((segments[0], count, payload))
             else:
-                self._in_runs(segments, payload, take)
-        return size
+                pieces += self._in_runs(segments, payload)
+        return pieces, False
 
-    def _in_runs(self, segments: tuple[int, ...], payload: memoryview, take: Run) -> None:
+    def _in_runs(self, segments: tuple[int, ...], payload: memoryview) -> Iterator[Piece]:
         size, begin = self._datagram - HEADER.size, 0
         ends = [end for end, (one, other) in enumerate(pairwise(segments), 1) if other - one != 1]
         for end in (*ends, len(segments)):
-            take(segments[begin], end - begin, payload[begin * size : end * size])
+            yield segments[begin], end - begin, payload[begin * size : end * size]
             begin = end
+
+
+def _row(count: int, size: int) -> tuple[memoryview, memoryview, list[memoryview]]:
+    """Memory for the headers and for the payloads of so many segments, and both in turns, as the kernel fills them."""
+    headers, payloads, parts = memoryview(bytearray(count * HEADER.size)), memoryview(bytearray(count * size)), []
+    for index in range(count):
+        parts.append(headers[index * HEADER.size : (index + 1) * HEADER.size])
+        parts.append(payloads[index * size : (index + 1) * size])
+    return headers, payloads, parts

@@ -20,8 +20,8 @@ from blast_transport.pipeline import (
     Reported,
 )
 from blast_transport.pipeline.parameters import PipelineParameters, pipeline_leg
+from blast_transport.pipeline.receiver import by_name
 from blast_transport.session.carrier import DIGESTS_TOLD
-from blast_transport.session.pipeline_node import by_name
 from blast_transport.session.reader import BlockReader, UndigestedKept
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.carriers import PIPELINE

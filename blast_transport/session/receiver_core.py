@@ -14,14 +14,14 @@ on it, and its patience.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
-from blast_transport.blocks.digests import Buffer
-from blast_transport.optical.assembly import Assembly
+from blast_transport.carriers.receiving import Arrived
+from blast_transport.store.assembly import Assembly
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg
 
@@ -83,7 +83,8 @@ class ReceiverCore:
     """One session at one receiver.
 
     Attributes to read: `state`, `reason` (of a failure), `digest` (of the whole, as the sender announced it),
-    `first_datagram` (`now` of the first one), `repaired` (bytes that came as repairs over the packet network).
+    `first_datagram` (when the first one came), `repaired` (bytes that came as repairs over the packet network),
+    `light_end` (no segment from there on can have been sent by light).
     """
 
     def __init__(self, hello: Hello, assembly: Assembly, now: float, timings: ReceiverTimings | None = None) -> None:
@@ -111,7 +112,7 @@ class ReceiverCore:
         # The sender waits for our credits, of which this is the farthest.
         self._waited_for = True
         self._farthest = self._store.position
-        self._light_end = 0
+        self.light_end = 0
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
         self._credited = self._corrupt = 0
@@ -124,6 +125,11 @@ class ReceiverCore:
     def over(self) -> bool:
         """The session has ended, well or badly."""
         return self.state in (ReceiverState.COMPLETE, ReceiverState.FAILED)
+
+    @property
+    def receiving(self) -> bool:
+        """Blocks are still wanted."""
+        return self.state in (ReceiverState.RECEIVING, ReceiverState.ENDING)
 
     @property
     def due(self) -> bool:
@@ -167,45 +173,38 @@ class ReceiverCore:
 
     def cut_off(self) -> None:
         """The connection to the sender is lost, which goes on without our credits until it comes again."""
-        self._light_end = self._most_segments()
+        self.light_end = self._most_segments()
 
     def come_again(self, now: float) -> None:
         """The sender has come again, and waits to hear how far we are."""
         self._heard = now
         self._credit(now)
 
-    def arrived(self, segment: int, count: int, payload: memoryview, now: float) -> None:
-        """Segments came by light. Raises StoreError."""
-        if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
-            return
-        if segment + count > self._light_end:
-            self.assembly.refused += count
+    def arrived(self, came: Arrived, now: float) -> None:
+        """Segments came by light, and are stored."""
+        if not (came.runs and self.receiving):
             return
         if self.first_datagram is None:
-            self.first_datagram = now
+            self.first_datagram = came.began
         # Only what is new counts as a sign of life: replayed datagrams must not keep a dead session alive.
-        if self.assembly.add(segment, count, payload):
+        if came.new:
             self._heard = self._last_new = now
-        if self._passed and segment >= (passed := self._passed[-1])[1] and segment + count <= self._most_segments():
-            self._pass(passed, segment, segment + count, now)
+        for first, stop in came.runs if self._passed else ():
+            passed = self._passed[-1]
+            if passed[1] < stop <= self._most_segments():
+                self._pass(passed, max(first, passed[1]), stop, now)
         self.stored(now)
 
-    def caught_up(self, began: float, now: float) -> None:
-        """What came by light from `began` on is dealt with, which took a slow store until `now`."""
-        if self._last_new >= began:
-            self._heard = self._last_new = now
-
-    def repaired_by(self, pieces: Iterable[tuple[int, Buffer]], now: float) -> None:
-        """Rows of segments came over the control connection. Raises StoreError."""
+    def repaired_by(self, size: int, now: float) -> None:
+        """Rows of segments came over the control connection, and are stored; those that brought anything had `size`."""
         self._heard = now
-        if self.state not in (ReceiverState.RECEIVING, ReceiverState.ENDING):
+        if not self.receiving:
             return
-        for segment, data in pieces:
-            if self.assembly.add(segment, -(-len(data) // self.hello.segment_size), data):
-                self._repeat = self._timings.repeat
-                self._repeat_at = now + self._repeat
-                self._last_new = now
-                self.repaired += len(data)
+        if size:
+            self._repeat = self._timings.repeat
+            self._repeat_at = now + self._repeat
+            self._last_new = now
+            self.repaired += size
         self.stored(now)
 
     def stored(self, now: float) -> None:
@@ -371,9 +370,9 @@ class ReceiverCore:
         if self._waited_for:
             window = 1 if self._leg is None else self._leg.window
             count = self.hello.block_segments
-            self._light_end = max(self._farthest * count, self._told) + window * count
+            self.light_end = max(self._farthest * count, self._told) + window * count
         else:
-            self._light_end = self._most_segments()
+            self.light_end = self._most_segments()
 
     def _most_segments(self) -> int:
         return self._store.layout.blocks * self.hello.block_segments

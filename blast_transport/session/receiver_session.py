@@ -1,12 +1,11 @@
 """One session at a receiver, in a thread of its own.
 
-One loop, one selector: the control connection, the light, and what other threads have to say (a pipeline, a target
-that is being completed).
+One loop, one selector: the control connection, the carriers, and what other threads have to say (a carrier that works
+by itself, a target that is being completed).
 """
 
 from __future__ import annotations
 
-import hmac
 import queue
 import selectors
 import socket
@@ -19,23 +18,22 @@ from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING
 
-from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, WrongInputError, sentence
-from blast_transport.base.moderation import Moderation
+from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, sentence
 from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.base.threads import start_thread
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
+from blast_transport.carriers.receiving import Arrived, GroupOpener, ReceivingCarrier, StoreLost, Surrounding
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
-from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, receive_buffer
-from blast_transport.optical.light_socket import LightSocket
-from blast_transport.optical.parameters import optical_parameters
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
+from blast_transport.session.receivers import RECEIVERS
+from blast_transport.store.assembly import Assembly
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
-from blast_transport.wire.carriers import OPTICAL, PIPELINE
+from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
     Alive,
     Demoted,
@@ -53,14 +51,8 @@ from blast_transport.wire.messages import (
 
 if TYPE_CHECKING:
     from blast_transport.credentials.admission import Connection
-    from blast_transport.pipeline import PipelineEvent, PipelineNode
     from blast_transport.wire.joining import Join
 
-GroupOpener = Callable[[str, str, int], socket.socket]
-"""(interface address, group, port) -> a non-blocking socket that has joined."""
-
-_GATHERING_SECONDS = 0.002
-"""Light may gather for so long before it is read, or until half a credit is due: a sender must not wait for that."""
 _WAKES = 4096
 _MOST_RANGES = 10_000
 """What is held beyond these ranges is received once more: Ready has to stay short."""
@@ -103,9 +95,8 @@ class ReceiverSession:
         suite = suite_named(hello.suite)
         self._first = sock
         self._alive_at = now + _ALIVE_SECONDS
-        self._light: LightSocket | None = None
-        # One that light has followed may still bring what was under way.
-        self._nodes: dict[int, PipelineNode] = {}
+        # By the numbers of their legs: one that another has followed may still bring what was under way.
+        self._carriers: dict[int, tuple[Traits, ReceivingCarrier]] = {}
         self._completing = False
         self._words: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._good = False
@@ -180,13 +171,12 @@ class ReceiverSession:
         self._say(lambda: self._core.fail(reason))
 
     def join(self, connection: Connection, join: Join) -> None:
-        """A neighbour in a pipeline has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
-        if join.leg not in self._nodes:
-            raise RemoteProtocolError(f"leg {join.leg} of session {join.session} is not at work here")
-        node = self._nodes[join.leg]
-        if not hmac.compare_digest(join.token, node.leg.token):
-            raise RemoteProtocolError(f"{join.name!r} does not know the token of leg {join.leg}")
-        node.accept(connection.sock, join.name)
+        """A neighbour has connected. Any thread. Raises RemoteProtocolError if nobody waits for it."""
+        try:
+            _, carrier = self._carriers[join.leg]
+        except KeyError:
+            raise RemoteProtocolError(f"leg {join.leg} of session {join.session} is not at work here") from None
+        carrier.join(connection.sock, join)
 
     # ------------------------------------------------------------------------------------------- what comes
 
@@ -201,7 +191,7 @@ class ReceiverSession:
             case Leg():
                 self._take_leg(message, now)
             case Repair():
-                core.repaired_by(message.pieces, now)
+                core.repaired_by(self._assembly.repair(message.pieces) if core.receiving else 0, now)
             case Digests():
                 self._store.expect(message.first, message.digests)
                 core.heard(0, now)
@@ -224,38 +214,22 @@ class ReceiverSession:
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} is not for a receiver")
 
-    def _gather_light(self, light: LightSocket, moderation: Moderation) -> None:
-        """Datagrams come by light: let more of them come before they are read."""
-        if light is not self._light:
-            return  # A message of the same moment has put it away.
-        time.sleep(moderation.pause(time.monotonic()))
-        now = time.monotonic()
-        moderation.read(self._read_light(light, now), now)
-
-    def _read_light(self, light: LightSocket, now: float) -> int:
-        """Take what has come by light; how many bytes."""
-        core = self._core
-        size = light.read(lambda segment, count, payload: core.arrived(segment, count, payload, now))
-        self._assembly.refused += light.take_refused()
-        core.caught_up(now, time.monotonic())
-        return size
-
     def _woken(self) -> None:
         with suppress(BlockingIOError):
             self._wake_reader.recv(_WAKES)
         while not self._words.empty():
             self._words.get()()
+        for _, carrier in self._carriers.values():
+            self._hear_carrier(carrier)
 
     # ---------------------------------------------------------------------------------------------- carriers
 
     def _take_leg(self, leg: Leg, now: float) -> None:
         reason = ""
-        self._put_light_away()
+        self._leave(leg.traits)
         try:
-            if leg.carrier == OPTICAL:
-                self._listen(leg)
-            elif leg.carrier == PIPELINE:
-                self._join_chain(leg)
+            if leg.carrier in RECEIVERS:
+                self._enter(leg, RECEIVERS[leg.carrier](leg, self._surrounding()))
         except RemoteProtocolError:
             raise
         except (OSError, TransportError) as error:
@@ -264,34 +238,50 @@ class ReceiverSession:
         with suppress(OSError):
             self._link.connection.expedite(by_light=leg.traits.windowed)
 
-    def _listen(self, leg: Leg) -> None:
-        address = self._around.interface_address
-        if address is None:
-            raise WrongInputError("this host has no interface on a light path")
-        said = optical_parameters(leg)
-        sock = self._around.open_group(address, said.group, said.port)
-        self._light = LightSocket(sock, (said.source, said.source_port), leg.session, self._store.layout)
-        moderation = Moderation(leg.credit * self._store.layout.block_size // 2, _GATHERING_SECONDS)
-        self._selector.register(sock, selectors.EVENT_READ, partial(self._gather_light, self._light, moderation))
+    def _surrounding(self) -> Surrounding:
+        around = self._around
+        return Surrounding(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
 
-    def _join_chain(self, leg: Leg) -> None:
-        from blast_transport.session.pipeline_node import chain_node
+    def _enter(self, leg: Leg, carrier: ReceivingCarrier) -> None:
+        self._carriers[leg.number] = leg.traits, carrier
+        if carrier.descriptor is not None:
+            self._selector.register(carrier.descriptor, selectors.EVENT_READ, partial(self._work, leg.number))
 
-        node = chain_node(leg, self._store, self._around.connect, self._heard_of_chain)
-        for earlier in self._nodes.values():
-            earlier.stop("another chain takes over")
-        node.start()
-        self._nodes[leg.number] = node
+    def _work(self, number: int) -> None:
+        if number in self._carriers:  # A message of the same moment may have put it away.
+            _, carrier = self._carriers[number]
+            carrier.permit(self._core.light_end)
+            carrier.work()
+            self._hear_carrier(carrier)
 
-    def _heard_of_chain(self, event: PipelineEvent) -> None:
-        self._say(lambda: self._take_from_chain(event))
+    def _leave(self, following: Traits) -> None:
+        """Another leg begins: what is under way by the one before still comes, or has come by now."""
+        for traits, carrier in self._carriers.values():
+            if not traits.repairs_itself:
+                carrier.permit(self._core.light_end)
+                carrier.drain()
+                self._hear_carrier(carrier)
+            elif following.repairs_itself:
+                carrier.close("another chain takes over")
+        self._put_away()
 
-    def _take_from_chain(self, event: PipelineEvent) -> None:
-        from blast_transport.pipeline import StoreFailed
+    def _put_away(self) -> None:
+        """Nothing more comes by what loses: what it has not brought is asked for."""
+        for number, (traits, carrier) in list(self._carriers.items()):
+            if not traits.repairs_itself:
+                del self._carriers[number]
+                if carrier.descriptor is not None:
+                    self._selector.unregister(carrier.descriptor)
+                carrier.close("its leg is over")
 
-        if isinstance(event, StoreFailed):
-            raise StoreError(event.reason)
-        self._core.progressed(time.monotonic())
+    def _hear_carrier(self, carrier: ReceivingCarrier) -> None:
+        for event in carrier.events():
+            if isinstance(event, StoreLost):
+                raise StoreError(event.reason)
+            if isinstance(event, Arrived):
+                self._core.arrived(event, time.monotonic())
+            else:
+                self._core.progressed(time.monotonic())
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -312,9 +302,11 @@ class ReceiverSession:
 
     def _end(self) -> None:
         core, store, hello = self._core, self._store, self.hello
-        self._put_light_away()
-        for node in self._nodes.values():
-            node.stop("the session has ended")
+        self._put_away()
+        for _, carrier in self._carriers.values():
+            carrier.close("the session has ended")
+        # It can wake us, so it holds us: together we would stay until garbage is collected.
+        self._carriers.clear()
         complete = core.state is ReceiverState.COMPLETE
         store.discard(resumable=hello.resumable and not complete and not self._completing)
         if not complete:
@@ -367,13 +359,6 @@ class ReceiverSession:
         self._wake_reader.close()
         self._wake_writer.close()
 
-    def _put_light_away(self) -> None:
-        if self._light is not None:
-            self._read_light(self._light, time.monotonic())
-            self._selector.unregister(self._light.socket)
-            self._light.close()
-            self._light = None
-
     # --------------------------------------------------------------------------------------------- the loop
 
     def _ready(self) -> Ready:
@@ -396,6 +381,9 @@ class ReceiverSession:
         if self._done.is_set():
             return
         self._words.put(word)
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(OSError):
             self._wake_writer.send(b"\0")
 
@@ -408,7 +396,7 @@ class ReceiverSession:
         core = self._core
         if core.state is ReceiverState.COMMITTING and not self._completing:
             # Everything is here: what still came would be counted after our last word.
-            self._put_light_away()
+            self._put_away()
             start_thread("completing", self._complete)
             self._completing = True
         if self._link.awaited:

@@ -83,13 +83,14 @@ class CommandTarget:
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)
 
-    def write(self, offset: int, data: Buffer) -> None:
+    def write(self, offset: int, *pieces: Buffer) -> None:
         """Give the command its next bytes; waits until it takes them. Raises StoreError."""
         assert offset == self._end
+        data = b"".join(pieces)
         rest = memoryview(data)
         while rest:
             rest = rest[self._give(rest) :]
-        self._kept.append(bytes(data))
+        self._kept.append(data)
         self._end += len(data)
         while self._kept and self._end - self._lowest - len(self._kept[0]) >= self._replay_bytes:
             self._lowest += len(self._kept.popleft())

@@ -108,16 +108,16 @@ class FileTarget:
                 if os.preadv(self._fd, [piece], layout.offset(block)) == len(piece) and suite.block(piece) == digest:
                     yield block, digest
 
-    def write(self, offset: int, data: Buffer) -> None:
+    def write(self, offset: int, *pieces: Buffer) -> None:
         """Write at `offset`. Raises StoreError."""
-        most = self._rules.most_bytes
+        most, size = self._rules.most_bytes, sum(map(len, pieces))
         # A stream announces no size, and a sender may lie about one.
-        if most is not None and offset + len(data) > most:
+        if most is not None and offset + size > most:
             raise StoreError(f"more bytes came than the {most} that this agent takes")
         try:
-            written = os.pwrite(self._fd, data, offset)
-            while written < len(data):
-                written += os.pwrite(self._fd, memoryview(data)[written:], offset + written)
+            written = os.pwritev(self._fd, pieces, offset)
+            while written < size:
+                written += os.pwrite(self._fd, memoryview(b"".join(pieces))[written:], offset + written)
         except OSError as error:
             raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
 

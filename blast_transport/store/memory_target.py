@@ -18,8 +18,9 @@ class MemoryTarget:
         self.data = bytearray()
         self.complete = False
 
-    def write(self, offset: int, data: Buffer) -> None:
+    def write(self, offset: int, *pieces: Buffer) -> None:
         """Take bytes that belong at `offset`. Raises StoreError for more than is kept."""
+        data = b"".join(pieces)
         if offset + len(data) > self._most_bytes:
             raise StoreError(f"more than {self._most_bytes} bytes, which is all that is kept in memory")
         if offset > len(self.data):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import count
 
 from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError
-from blast_transport.blocks.block_map import BlockMap, Range
+from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.store.file_target import FileTarget
@@ -68,18 +69,19 @@ class Store:
 
     def put(self, block: int, data: Buffer) -> bool:
         """Take a whole block; False if it was held, comes too early, or is not what was sent. Raises StoreError."""
-        digest = self._suite.block(data)
+        return self.put_all(block, [data]) == 1
+
+    def put_all(self, first: int, row: Sequence[Buffer]) -> int:
+        """Take whole blocks from `first` on, as `put` takes one; how many were taken. Raises StoreError."""
+        digests = [self._suite.block(data) for data in row]
         with self._lock:
-            if block in self.held or block >= self.reach or self._is_wrong(block, digest):
-                return False
             if self.target.in_order:
-                self._own.set(block, digest)
-                self._early[block] = bytes(data)
-                self._feed()
-                return True
-            self.target.write(self.layout.offset(block), data)
-            self._hold(block, digest)
-            return True
+                return sum(map(self._keep, count(first), row, digests))
+            good = self._good(first, digests, min(first + len(row), self.reach))
+            for begin, end in runs_of(good):
+                self.target.write(self.layout.offset(begin), *row[begin - first : end - first])
+                self._hold(begin, digests[begin - first : end - first])
+            return len(good)
 
     def put_row(self, first: int, data: memoryview) -> None:
         """Take whole blocks from `first` on, one after the other in `data`, as a chain brings them. Raises StoreError.
@@ -91,12 +93,11 @@ class Store:
         digests = [self._suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
         with self._lock:
             stop = min(first + len(digests), self.layout.blocks)
-            for block, count in list(self.held.missing(first, stop)):
-                begin, end = block - first, block - first + count
-                self.target.write(self.layout.offset(block), data[begin * size : end * size])
-                for number in range(begin, end):
-                    if not self._is_wrong(first + number, digests[number]):
-                        self._hold(first + number, digests[number])
+            for block, number in self.held.missing(first, stop):
+                begin = (block - first) * size
+                self.target.write(self.layout.offset(block), data[begin : begin + number * size])
+            for begin, end in runs_of(self._good(first, digests, stop)):
+                self._hold(begin, digests[begin - first : end - first])
 
     def expect(self, first: int, digests: bytes) -> None:
         """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
@@ -185,19 +186,36 @@ class Store:
         self._refuse(block)
         return True
 
-    def _hold(self, block: int, digest: bytes) -> None:
+    def _good(self, first: int, digests: Sequence[bytes], stop: int) -> list[int]:
+        """The blocks from `first` to before `stop` that are not held and, as far as that is known, are what was sent.
+
+        The wrong ones are asked for again.
+        """
+        missing = (block for begin, number in self.held.missing(first, stop) for block in range(begin, begin + number))
+        return [block for block in missing if not self._is_wrong(block, digests[block - first])]
+
+    def _keep(self, block: int, data: Buffer, digest: bytes) -> bool:
+        """Take a block until its turn comes, if it is wanted."""
+        if block in self.held or block >= self.reach or self._is_wrong(block, digest):
+            return False
         self._own.set(block, digest)
-        self.held.add(block)
-        if block == self.position:
-            self.position = self.held.first_missing(block)
+        self._early[block] = bytes(data)
+        self._feed()
+        return True
+
+    def _hold(self, first: int, digests: Sequence[bytes]) -> None:
+        self._own.set_all(first, b"".join(digests))
+        self.held.add_range(first, len(digests))
+        if first == self.position:
+            self.position = self.held.first_missing(first)
         if isinstance(self.target, FileTarget):
-            self.target.note(block, [digest])
+            self.target.note(first, digests)
 
     def _feed(self) -> None:
         while (data := self._early.get(self.position)) is not None and self.position in self._sent:
             self.target.write(self.layout.offset(self.position), data)
             del self._early[self.position]
-            self._hold(self.position, self._sent[self.position])
+            self._hold(self.position, [self._sent[self.position]])
 
     def _refuse_wrong(self, first: int, stop: int) -> None:
         """What came as these blocks is held only if it is what was sent."""

@@ -17,8 +17,8 @@ class Target(Protocol):
     in_order: bool
     place: str
 
-    def write(self, offset: int, data: Buffer) -> None:
-        """Take bytes that belong at `offset`. May wait for whoever takes them."""
+    def write(self, offset: int, *pieces: Buffer) -> None:
+        """Take bytes, one piece behind the other, that belong at `offset`. May wait for whoever takes them."""
 
     def read(self, offset: int, view: memoryview) -> int:
         """Fill `view` with what was written at `offset`. Raises ForgottenError for what is not kept."""

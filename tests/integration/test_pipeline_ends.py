@@ -150,9 +150,9 @@ class SlowTarget(MemoryTarget):
         super().__init__("slow", 1 << 30)
         self._rate = rate
 
-    def write(self, offset: int, data: Buffer) -> None:
-        time.sleep(len(data) / self._rate)  # a slow store
-        super().write(offset, data)
+    def write(self, offset: int, *pieces: Buffer) -> None:
+        time.sleep(sum(map(len, pieces)) / self._rate)  # a slow store
+        super().write(offset, *pieces)
 
 
 def test_a_node_with_a_slow_store_is_excluded_and_told(tmp_path: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_node_with_a_slow_store_is_excluded_and_told(tmp_path: Path) -> None:
 class FullTarget(MemoryTarget):
     """A target whose room ends."""
 
-    def write(self, offset: int, data: Buffer) -> None:
+    def write(self, offset: int, *pieces: Buffer) -> None:
         if offset > 10 * BLOCK:
             raise StoreError("no space left")
-        super().write(offset, data)
+        super().write(offset, *pieces)
 
 
 def test_a_full_store_is_skipped_with_its_reason(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -251,15 +251,15 @@ def test_a_store_that_fails_in_mid_transfer_is_that_receivers_reason(
     tmp_path: Path, file: Path, content: bytes, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a full or broken disk does; a pipeline writes by itself, so its disk has a limit."""
-    write = os.pwrite
+    write = os.pwritev
 
-    def broken(descriptor: int, data: bytes, offset: int) -> int:
+    def broken(descriptor: int, pieces: Sequence[bytes], offset: int) -> int:
         place = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         if "/bad/" in place and offset > SIZE // 2:
             raise OSError(28, "No space left on device")
-        return write(descriptor, data, offset)
+        return write(descriptor, pieces, offset)
 
-    monkeypatch.setattr(os, "pwrite", broken)
+    monkeypatch.setattr(os, "pwritev", broken)
     monkeypatch.setattr(FileTarget, "descriptor", property(lambda _: None, lambda *_: None), raising=False)
     with agent(tmp_path / "bad") as bad, agent(tmp_path / "good") as good, sender_to([bad, good]) as sender:
         result = sender.send_file(file, Route(WAYS[way]()))

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 
 from blast_transport.blocks.layout import Layout
-from blast_transport.optical import assembly
-from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.pipeline import Member, PipelineLeg, PipelineNode, node
 from blast_transport.pipeline.file_pump import FileOutlet
 from blast_transport.pipeline.messages import Data, End, Report, encode
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.route import Chain, Light, Route
+from blast_transport.store import assembly
+from blast_transport.store.assembly import Assembly
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import EndOfData, Hello
 from tests.support.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store

@@ -44,6 +44,30 @@ arrivals = st.lists(st.tuples(st.sampled_from(["good", "bad", "digests"]), st.in
 datas = st.builds(data_of, st.integers(1, 1200), st.integers(3, 12), st.integers(1, 4))
 
 
+rows = st.lists(st.tuples(st.integers(0, 30), st.lists(st.booleans(), min_size=1, max_size=9)), max_size=20)
+
+
+@given(datas, rows, st.integers(0, 30), st.booleans())
+def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
+    data: Data, rows: list[tuple[int, list[bool]]], told: int, in_order: bool
+) -> None:
+    targets = [InOrder() if in_order else MemoryTarget("m", MOST) for _ in range(2)]
+    together, alone = (Store(data.layout, SUITE, target) for target in targets)
+    for store in (together, alone):
+        store.expect(0, data.digests(0, min(told, data.blocks)))
+    for first, goods in rows:
+        blocks = range(first % data.blocks, min(first % data.blocks + len(goods), data.blocks))
+        row = [
+            data.block(block) if good else wrong(data.block(block)) for block, good in zip(blocks, goods, strict=False)
+        ]
+        taken = together.put_all(blocks.start, row)
+        assert taken == sum([alone.put(block, piece) for block, piece in zip(blocks, row, strict=True)])
+        assert asked_again(together) == asked_again(alone)
+    assert list(together.held.ranges()) == list(alone.held.ranges())
+    assert (together.position, together.corrupt) == (alone.position, alone.corrupt)
+    assert targets[0].data == targets[1].data
+
+
 @given(datas, arrivals, st.booleans())
 def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
     """Whatever comes: once the digests are known, what is held is right, and what is wrong was asked for again."""

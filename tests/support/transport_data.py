@@ -52,9 +52,9 @@ class InOrder:
     def __init__(self) -> None:
         self.data = bytearray()
 
-    def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
+    def write(self, offset: int, *pieces: bytes | bytearray | memoryview) -> None:
         assert offset == len(self.data)
-        self.data += data
+        self.data += b"".join(pieces)
 
     def read(self, offset: int, view: memoryview) -> int:
         if offset < len(self.data) - 100:

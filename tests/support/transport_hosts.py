@@ -34,12 +34,13 @@ from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import Failed, Received, ReceiverEvent, TransferResult
+from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.receiver_session import GroupOpener, Surroundings
+from blast_transport.session.receiver_session import Surroundings
 from blast_transport.session.route import Light, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings

@@ -16,10 +16,11 @@ from dataclasses import replace
 from itertools import count
 
 from blast_transport.blocks.masks import runs
-from blast_transport.optical.assembly import Assembly
+from blast_transport.optical.receiver import LightIntake
 from blast_transport.session.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
+from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
@@ -413,7 +414,10 @@ class World:
         if host.core is None or host.core.over:
             return
         host.free_at = self.now + host.pace * number / self.data.layout.block_segments
-        host.core.arrived(segment, number, memoryview(payload), self.now)
+        intake = LightIntake(host.core.assembly)
+        intake.stop = host.core.light_end
+        intake.take([(segment, number, payload)] if host.core.receiving else [])
+        host.core.arrived(intake.arrived(self.now), self.now)
 
     def _take_word(self, host: Host, message: Message) -> None:
         if isinstance(message, Hello):
@@ -427,7 +431,7 @@ class World:
                 host.listens = message.carrier == OPTICAL
                 core.leg(message, self.now)
             case Repair():
-                core.repaired_by(message.pieces, self.now)
+                core.repaired_by(core.assembly.repair(message.pieces) if core.receiving else 0, self.now)
                 host.free_at = self.now + host.pace * len(message.pieces) / self.data.layout.block_segments
             case Digests():
                 assert host.store is not None

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.optical.assembly import Assembly
 from blast_transport.optical.burst import Burst
 from blast_transport.optical.light_socket import LightSocket
 from blast_transport.optical.offload import UDP_SEGMENT, DatagramSender
+from blast_transport.store.assembly import Assembly, Piece
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.wire.datagram import HEADER, wire_bytes
@@ -95,11 +95,12 @@ def taken(kernel: Kernel, layout: Layout) -> tuple[dict[int, bytes], int]:
     """Segments that come through, and how many datagrams are refused."""
     found: dict[int, bytes] = {}
 
-    def take(first: int, count: int, payload: memoryview) -> None:
+    def take(pieces: list[Piece]) -> None:
         size = layout.segment_size
-        assert (count - 1) * size < len(payload) <= count * size
-        for index in range(count):
-            found[first + index] = bytes(payload[index * size : (index + 1) * size])
+        for first, count, payload in pieces:
+            assert (count - 1) * size < len(payload) <= count * size
+            for index in range(count):
+                found[first + index] = bytes(payload[index * size : (index + 1) * size])
 
     light = light_socket(kernel, layout)
     while kernel.arrivals:
@@ -251,6 +252,31 @@ def wire_of(data: Data, sealer: Sealer | None, block: int) -> bytes:
 
 
 pieces = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 12)), max_size=30)
+whole_blocks = st.lists(st.tuples(st.integers(0, 100), st.integers(1, 8)), max_size=30)
+
+
+@given(datas, whole_blocks, pieces, st.booleans())
+def test_what_is_read_together_is_as_if_it_had_been_read_one_by_one(
+    data: Data, blocks: list[tuple[int, int]], parts: list[tuple[int, int]], sealed: bool
+) -> None:
+    size, count = data.layout.segment_size, data.layout.block_segments
+    sealer = Sealer(new_key()) if sealed and size * count > 16 else None
+    layout = Layout(len(data.content), size, count, 16 if sealer else 0)
+    data = Data(data.content, layout)
+    wire = [wire_of(data, sealer, block) for block in range(data.blocks)]
+    came = list[Piece]()
+    for first, number in blocks:
+        row = range(first % data.blocks, min(first % data.blocks + number, data.blocks))
+        came += [(block * count, layout.segments(block), wire[block]) for block in row]
+    for first, number in parts:
+        block, index = divmod(first, count)
+        if block < data.blocks and (payload := wire[block][index * size : (index + number) * size]):
+            came.insert(first % (len(came) + 1), (first, -(-len(payload) // size), payload))
+    together, alone = assembly_of(data, layout, sealer), assembly_of(data, layout, sealer)
+    assert together.add_all(came) == sum([alone.add(*piece) for piece in came])
+    assert (together.duplicates, together.refused) == (alone.duplicates, alone.refused)
+    assert together.missing(0, data.blocks * count) == alone.missing(0, data.blocks * count)
+    assert cast(MemoryTarget, together.store.target).data == cast(MemoryTarget, alone.store.target).data
 
 
 @settings(max_examples=80)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError
-from blast_transport.optical.assembly import Assembly
+from blast_transport.optical.receiver import LightIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
+from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
@@ -50,9 +53,22 @@ def piece(segment: int, count: int = 1) -> memoryview:
     return memoryview(DATA.content[segment * 10 : (segment + count) * 10])
 
 
+def arrive(
+    core: ReceiverCore, segment: int, count: int, payload: memoryview, began: float, now: float | None = None
+) -> None:
+    intake = LightIntake(core.assembly)
+    intake.stop = core.light_end
+    intake.take([(segment, count, payload)])
+    core.arrived(intake.arrived(began), began if now is None else now)
+
+
+def repair(core: ReceiverCore, rows: Iterable[tuple[int, bytes]], now: float) -> None:
+    core.repaired_by(core.assembly.repair(rows) if core.receiving else 0, now)
+
+
 def light(core: ReceiverCore, *segments: int, now: float = 0.0) -> None:
     for segment in segments:
-        core.arrived(segment, 1, piece(segment), now)
+        arrive(core, segment, 1, piece(segment), now)
 
 
 def test_in_order_without_loss_says_only_how_far_it_is() -> None:
@@ -70,8 +86,8 @@ def test_in_order_without_loss_says_only_how_far_it_is() -> None:
 def test_jumps_are_asked_for_together_after_a_moment() -> None:
     core = begun()
     light(core, 0, 3)
-    core.arrived(4, 2, piece(4, 2), 0.01)
-    core.arrived(7, 4, piece(7, 4), 0.01)
+    arrive(core, 4, 2, piece(4, 2), 0.01)
+    arrive(core, 7, 4, piece(7, 4), 0.01)
     core.tick(0.019)
     assert said(core) == []
     core.tick(0.02)
@@ -112,7 +128,7 @@ def test_what_a_chain_will_bring_is_not_asked_for() -> None:
 def test_a_jump_that_no_sender_makes_is_no_gap() -> None:
     core = begun(credit=1)
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
-    core.arrived(30_000, 1, memoryview(bytes(10)), 0.0)
+    arrive(core, 30_000, 1, memoryview(bytes(10)), 0.0)
     assert said(core) == []
     light(core, 0, 2)
     core.tick(0.02)
@@ -123,7 +139,7 @@ def test_who_was_left_behind_begins_again_where_the_sender_is() -> None:
     core = begun(credit=1)
     core.assembly.store.layout = core.assembly.store.layout.closed(395 * 1000)
     core.heard(7500, 0.0)
-    core.arrived(30_000, 1, memoryview(bytes(10)), 0.001)
+    arrive(core, 30_000, 1, memoryview(bytes(10)), 0.001)
     core.tick(0.021)
     assert said(core, Nack) == [Nack(7, ((0, 30_000),))]
 
@@ -156,9 +172,8 @@ def test_the_senders_word_shows_a_loss_that_no_gap_does() -> None:
 
 def test_a_store_that_took_long_had_no_quiet_moment() -> None:
     core = begun()
-    light(core, *range(4), now=0.1)
     core.heard(3, 0.1)
-    core.caught_up(0.1, 0.5)
+    arrive(core, 0, 4, piece(0, 4), began=0.1, now=0.5)
     core.tick(0.51)
     assert said(core, Nack) == []
 
@@ -215,7 +230,7 @@ def test_unanswered_questions_are_repeated_until_repaired() -> None:
     assert said(core, Nack) == []
     core.tick(0.5)
     assert said(core, Nack) == [Nack(7, ((1, 1),))]
-    core.repaired_by([(1, bytes(piece(1)))], 0.6)
+    repair(core, [(1, bytes(piece(1)))], 0.6)
     assert core.repaired == 10
     core.tick(1.2)
     assert said(core, Nack) == []
@@ -245,7 +260,7 @@ def test_at_the_end_all_that_is_missing_is_asked_for_once_more() -> None:
     light(core, 0, 2)
     core.tick(0.02)
     said(core)
-    core.arrived(3, 37, piece(3, 37), 0.01)
+    arrive(core, 3, 37, piece(3, 37), 0.01)
     core.end_of_data(END, 0.02)
     core.tick(0.039)
     assert said(core, Nack) == []
@@ -258,17 +273,17 @@ def test_a_running_repair_puts_the_repetition_off() -> None:
     light(core, 0, 4)
     core.tick(0.02)
     said(core)
-    core.repaired_by([(1, bytes(piece(1)))], 0.45)
+    repair(core, [(1, bytes(piece(1)))], 0.45)
     core.tick(0.6)
     assert said(core, Nack) == []
 
 
 def test_a_wrong_block_is_asked_for_again_at_once() -> None:
     core = begun()
-    core.arrived(0, 4, memoryview(bytes(40)), 0.1)
+    arrive(core, 0, 4, memoryview(bytes(40)), 0.1)
     assert said(core, Nack) == [Nack(7, ((0, 4),))]
     core = begun(told=False)
-    core.arrived(0, 4, memoryview(bytes(40)), 0.1)
+    arrive(core, 0, 4, memoryview(bytes(40)), 0.1)
     core.assembly.store.expect(0, DATA.digests())
     core.stored(0.2)
     assert said(core, Nack) == [Nack(7, ((0, 4),))]
@@ -319,7 +334,7 @@ def test_after_the_end_everything_is_ignored() -> None:
     assert said(core, Fin) == [Fin(7, b"", "disk full")]
     core.fail("again")
     light(core, 0)
-    core.repaired_by([(1, bytes(piece(1)))], 1.0)
+    repair(core, [(1, bytes(piece(1)))], 1.0)
     core.tick(100.0)
     assert said(core) == [] and core.reason == "disk full"
 
@@ -336,7 +351,7 @@ def test_many_gaps_are_split_over_several_questions() -> None:
     hello = Hello(7, 50_000, 10, COUNT, SUITE.name, "memory", "m")
     core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     for segment in range(0, 5000, 2):
-        core.repaired_by([(segment, data.content[segment * 10 : segment * 10 + 10])], 0.0)
+        repair(core, [(segment, data.content[segment * 10 : segment * 10 + 10])], 0.0)
     said(core)
     core.end_of_data(EndOfData(7, 50_000, bytes(32)), 0.0)
     core.tick(0.5)

@@ -1,9 +1,12 @@
 """Blocks of which some segments are here: only a whole block is digested, unsealed and written.
 
-A block that comes in one piece, as a super-packet does, passes through without being copied.
+A block that comes in one piece, as a super-packet does, passes through without being copied, and with it those that
+follow it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from blast_transport.base.errors import SealError
 from blast_transport.blocks.block_map import Range
@@ -14,6 +17,9 @@ from blast_transport.store.store import Store
 
 MOST_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""
+
+Piece = tuple[int, int, Buffer]
+"""(first segment, number of segments, their payload in one piece)."""
 
 _MOST_SPARE = 64
 """Buffers of blocks that were finished, for the next ones."""
@@ -51,15 +57,37 @@ class Assembly:
         # Blocks before this one are full ones, and are taken at any time.
         self._last = layout.blocks - 1 if layout.known and not store.target.in_order else 0
 
-    def add(self, segment: int, count: int, payload: Buffer) -> int:
-        """Take `count` segments from `segment` on; how many were new. Raises StoreError."""
-        block, index = divmod(segment, self._count)
-        if index == 0 and count == self._count and block not in self._open and self._fits(block, index, len(payload)):
-            if self.store.has(block):
+    def add_all(self, pieces: Iterable[Piece]) -> int:
+        """Take segments as they came, in one piece of work; how many were new. Raises StoreError."""
+        new, first, row = 0, 0, list[Buffer]()
+        for segment, count, payload in pieces:
+            block, index = divmod(segment, self._count)
+            whole = index == 0 and count == self._count and block not in self._open
+            if row and not (whole and block == first + len(row)):
+                self._close(first, row)
+                row = []
+            if not (whole and self._fits(block, index, len(payload))):
+                new += self._add_in_parts(segment, count, payload)
+            elif self.store.has(block):
                 self.duplicates += count
-                return 0
-            self._close(block, payload)
-            return count
+            else:
+                first = block - len(row)
+                row.append(payload)
+                new += count
+        if row:
+            self._close(first, row)
+        return new
+
+    def add(self, segment: int, count: int, payload: Buffer) -> int:
+        """As `add_all`, of one row of segments."""
+        return self.add_all([(segment, count, payload)])
+
+    def repair(self, rows: Iterable[tuple[int, Buffer]]) -> int:
+        """Take rows of segments that were asked for; bytes of those that brought anything new. Raises StoreError."""
+        return sum(len(data) for first, data in rows if self.add(first, -(-len(data) // self._size), data))
+
+    def _add_in_parts(self, segment: int, count: int, payload: Buffer) -> int:
+        block, index = divmod(segment, self._count)
         if index + count <= self._count:
             return self._add_part(block, index, count, payload)
         new, payload = 0, memoryview(payload)
@@ -176,18 +204,19 @@ class Assembly:
         layout = self.store.layout
         if part.mask == ((1 << self._count) - 1 if not layout.known else layout.all_segments(block)):
             del self._open[block]
-            self._close(block, part.buffer[: part.length])
+            self._close(block, [part.buffer[: part.length]])
             if len(self._spare) < _MOST_SPARE:
                 self._spare.append(part.buffer)
 
-    def _close(self, block: int, wire: Buffer) -> None:
+    def _close(self, first: int, row: list[Buffer]) -> None:
         if self._sealer is None:
-            self.store.put(block, wire)
+            self.store.put_all(first, row)
             return
-        try:
-            self.store.put(block, self._sealer.open(block, wire))
-        except SealError:
-            self.store.refuse(block)
+        for block, wire in enumerate(row, first):
+            try:
+                self.store.put(block, self._sealer.open(block, wire))
+            except SealError:
+                self.store.refuse(block)
 
 
 def _joined(ranges: list[Range]) -> list[Range]:

@@ -1,0 +1,1 @@
+"""What every carrier is, at either end."""

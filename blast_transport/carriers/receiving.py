@@ -1,0 +1,84 @@
+"""What a carrier is at a receiver: it puts blocks into the store, and tells the session what came, never the bytes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from blast_transport.links.dialling import Dialer
+from blast_transport.store.assembly import Assembly
+from blast_transport.wire.joining import Join
+
+GroupOpener = Callable[[str, str, int], socket.socket]
+"""(interface address, group, port) -> a non-blocking socket that has joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Segments came that others may overtake: as runs (first, stop) in their order, of which so many were new.
+
+    `began`: when they were read; a slow store may have taken long since.
+    """
+
+    runs: Sequence[tuple[int, int]]
+    new: int
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Blocks were put into the store by a carrier that loses nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLost:
+    """The store takes nothing more, and why."""
+
+    reason: str
+
+
+CarrierEvent = Arrived | Stored | StoreLost
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """What a carrier is given: where blocks go, and how it reaches others.
+
+    `interface_address` is ours on the light path, None without one. `wake` tells the session, from any thread, that
+    there are events.
+    """
+
+    assembly: Assembly
+    dial: Dialer
+    interface_address: str | None
+    open_group: GroupOpener
+    wake: Callable[[], None]
+
+
+class ReceivingCarrier(Protocol):
+    """One leg's carrier at a receiver. Its methods are the session's thread's, but for `join`, and wait for nobody.
+
+    `descriptor` becomes readable when there is `work`; None: it works by itself.
+    """
+
+    descriptor: int | None
+
+    def work(self) -> None:
+        """Take what has come, and let it gather before, as long as nobody waits for that. Raises StoreError."""
+
+    def drain(self) -> None:
+        """Take what has come by now: it will be closed. Raises StoreError."""
+
+    def events(self) -> Iterable[CarrierEvent]:
+        """What has happened since the last call."""
+
+    def permit(self, stop: int) -> None:
+        """No segment from `stop` on can have been sent yet."""
+
+    def join(self, sock: socket.socket, join: Join) -> None:
+        """A neighbour has connected. Raises RemoteProtocolError if nobody waits for it."""
+
+    def close(self, reason: str) -> None:
+        """End, for this reason, and give everything back; as often as you like."""
