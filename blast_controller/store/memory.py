@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blast_controller.core.records import Record
-from blast_controller.store.errors import DoubleHeld, Locked, NotOpen
-from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
+from blast_controller.store.errors import Locked, NotOpen
+from blast_controller.store.holdings import Holdings
+from blast_controller.store.interface import Body, Entry, Loaded
 from blast_controller.store.retention import Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 
@@ -31,8 +32,7 @@ class MemoryStore:
         self._epoch = 0
         self._newest = 0
         self._state: dict[tuple[str, str], str] = {}
-        self._held: dict[str, frozenset[str]] = {}
-        self._holder: dict[str, str] = {}
+        self._holdings = Holdings()
         self._entries: list[tuple[int, float, int, Row]] = []
 
     def open(self) -> Loaded:
@@ -55,7 +55,7 @@ class MemoryStore:
         rows = [to_row(record) for record in records]
         with self._lock:
             self._check_open()
-            self._check_held(rows)
+            self._holdings.apply(self._holdings.changes(rows))
             for row in rows:
                 self._apply(row)
                 self._write_down(row, at)
@@ -87,29 +87,7 @@ class MemoryStore:
         if not self._is_open:
             raise NotOpen
 
-    def _check_held(self, rows: Sequence[Row]) -> None:
-        """Go through the holdings as they would change, before anything does. Raises DoubleHeld."""
-        held: dict[str, frozenset[str]] = {}
-        holder: dict[str, str | None] = {}
-        for row in rows:
-            if row.kind != RESERVATION:
-                continue
-            before = held.get(row.key, self._held.get(row.key, frozenset()))
-            holder.update(dict.fromkeys(before - row.elements))
-            for element in sorted(row.elements - before):
-                other = holder.get(element) if element in holder else self._holder.get(element)
-                if other is not None:
-                    raise DoubleHeld(element, other, row.key)
-                holder[element] = row.key
-            held[row.key] = row.elements
-
     def _apply(self, row: Row) -> None:
-        if row.kind == RESERVATION:
-            for element in self._held.pop(row.key, frozenset()):
-                del self._holder[element]
-            self._holder.update(dict.fromkeys(row.elements, row.key))
-            if row.elements:
-                self._held[row.key] = row.elements
         if row.body is None:
             self._state.pop((row.kind, row.key), None)
         else:

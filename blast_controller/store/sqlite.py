@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from blast_controller.core.records import Record
-from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, NotOpen
+from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
 from blast_controller.store.files import connect, create, typed_faults, wal_of
-from blast_controller.store.interface import RESERVATION, Body, Entry, Loaded
+from blast_controller.store.holdings import Changes, Holdings
+from blast_controller.store.interface import Body, Entry, Loaded
 from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
 from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
@@ -39,6 +40,8 @@ DELETE_STATE = (
     "WITH forgotten (kind, key) AS (VALUES {}) "
     "DELETE FROM state WHERE first IN (SELECT state.first FROM forgotten CROSS JOIN state USING (kind, key))"
 )
+DELETE_HELD = "DELETE FROM held WHERE element IN (VALUES {})"
+INSERT_HELD = "INSERT INTO held (element, reservation) VALUES {}"
 MOST_ROWS = 200
 """Of one statement."""
 ENTRY_BYTES = f"COALESCE(LENGTH(body), 0) + {BYTES_BESIDE_BODY}"
@@ -62,6 +65,7 @@ class _Opened:
     writer: sqlite3.Connection
     upkeep: sqlite3.Connection
     reader: JournalReader
+    holdings: Holdings
     epoch: int
     newest: int
     history_bytes: int
@@ -100,6 +104,7 @@ class SqliteStore:
             check_is_whole(writer, self.path)
             migrate(writer)
             state = self._load(writer)
+            holdings = Holdings(dict(writer.execute("SELECT element, reservation FROM held")))
             epoch, newest = self._count_epoch(writer)
             (size,) = writer.execute(f"SELECT TOTAL({ENTRY_BYTES}) FROM journal").fetchone()
             upkeep = self._connect(undo, synchronous="NORMAL")
@@ -110,7 +115,7 @@ class SqliteStore:
             reader = JournalReader(self.path)
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
-        self._opened = _Opened(writer, upkeep, reader, epoch, newest, int(size))
+        self._opened = _Opened(writer, upkeep, reader, holdings, epoch, newest, int(size))
         return Loaded(epoch, state, is_new)
 
     def close(self) -> None:
@@ -172,7 +177,9 @@ class SqliteStore:
             return
         with self._writing, typed_faults(self.path):
             opened = self._current()
-            self._transact(opened.writer, lambda: _write(opened, rows, at))
+            changes = opened.holdings.changes(rows)
+            self._transact(opened.writer, lambda: _write(opened, rows, changes, at))
+            opened.holdings.apply(changes)
             opened.newest += len(rows)
             opened.history_bytes += sum(size_of(row.body) for row in rows)
         self._on_commit(self.last_commit_seconds)
@@ -235,13 +242,11 @@ class SqliteStore:
         return self._opened
 
 
-def _write(opened: _Opened, rows: Sequence[Row], at: float) -> None:
+def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> None:
     kept: dict[tuple[str, str], tuple[int, str]] = {}
     forgotten: dict[tuple[str, str], None] = {}
     entries = []
     for sequence, row in enumerate(rows, opened.newest + 1):
-        if row.kind == RESERVATION:
-            _hold(opened.writer, row)
         name = (row.kind, row.key)
         if row.body is None:
             kept.pop(name, None)
@@ -250,6 +255,8 @@ def _write(opened: _Opened, rows: Sequence[Row], at: float) -> None:
             first, _ = kept.get(name, (sequence, ""))
             kept[name] = (first, row.body)
         entries.append((sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
+    _execute(opened.writer, DELETE_HELD, [(element,) for element in changes])
+    _execute(opened.writer, INSERT_HELD, [change for change in changes.items() if change[1] is not None])
     _execute(opened.writer, DELETE_STATE, list(forgotten))
     _execute(opened.writer, INSERT_STATE, [(first, *name, body) for name, (first, body) in kept.items()])
     _execute(opened.writer, INSERT_ENTRIES, entries)
@@ -261,15 +268,3 @@ def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tupl
         some = rows[begin : begin + MOST_ROWS]
         row = f"({', '.join('?' * len(some[0]))})"
         connection.execute(statement.format(", ".join([row] * len(some))), list(chain.from_iterable(some)))
-
-
-def _hold(connection: sqlite3.Connection, row: Row) -> None:
-    found = connection.execute("SELECT element FROM held WHERE reservation = ?", (row.key,))
-    before = {element for (element,) in found}
-    connection.executemany("DELETE FROM held WHERE element = ?", [(element,) for element in before - row.elements])
-    for element in sorted(row.elements - before):
-        try:
-            connection.execute("INSERT INTO held VALUES (?, ?)", (element, row.key))
-        except sqlite3.IntegrityError as error:
-            (holder,) = connection.execute("SELECT reservation FROM held WHERE element = ?", (element,)).fetchone()
-            raise DoubleHeld(element, holder, row.key) from error

@@ -54,6 +54,13 @@ def test_a_commit_is_a_few_statements_however_many_rows(path):
     store.commit([row(number) for number in range(50, 150)] + [Record("request", "r7", None)], at=0.0)
     store._current().writer.set_trace_callback(None)
     assert len(said) <= 5, said
+    said.clear()
+    store._current().writer.set_trace_callback(said.append)
+    elements = [f"e{number}" for number in range(60)]
+    holding = [Record("reservation", str(n), {}, frozenset(elements[6 * n : 6 * n + 6])) for n in range(10)]
+    store.commit(holding, at=0.0)
+    store.commit([Record("reservation", str(number), None) for number in range(10)], at=0.0)
+    assert len(said) <= 10, said
     store.close()
 
 
