@@ -31,7 +31,7 @@ class Inbox(Generic[Work]):
         self._last: deque[Work] = deque()
         self._in_a_row = 0
         self._together: set[Hashable] = set()
-        """Whose pieces were got since `get`; None: what is on nobody's account."""
+        """Whose pieces were got since `begin`; None: what is on nobody's account."""
 
     def put(self, work: Work) -> None:
         """Add what is on nobody's account."""
@@ -51,15 +51,19 @@ class Inbox(Generic[Work]):
             self._last.append(work)
         self._tokens.put(None)
 
+    def begin(self) -> None:
+        """What is got from here on is done together."""
+        with self._lock:
+            self._together.clear()
+
     def get(self, timeout: float | None) -> Work:
         """The next piece, waiting at most so many seconds for one (None: for ever). Raises queue.Empty."""
         self._tokens.get(timeout=timeout)
         with self._lock:
-            self._together.clear()
             return self._next()
 
     def get_more(self) -> Work:
-        """The next piece that may be done together with those since `get`. Raises queue.Empty."""
+        """The next piece that may be done together with those since `begin`. Raises queue.Empty."""
         self._tokens.get_nowait()
         with self._lock:
             if self._begins_another_round():

@@ -291,6 +291,7 @@ class Runtime:
 
     def _handle_batch(self) -> bool:
         """Do the next piece of work and whatever has come with it; False when told to stop."""
+        self._inbox.begin()
         work, left, end = self._next(), LARGEST_BATCH, math.inf
         while work is not None:
             work()

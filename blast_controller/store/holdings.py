@@ -21,6 +21,9 @@ class Holdings:
         self._held: defaultdict[str, set[str]] = defaultdict(set)
         self.apply(holders or {})
 
+    def __contains__(self, element: str) -> bool:
+        return element in self._holder
+
     def changes(self, rows: Sequence[Row]) -> Changes:
         """What these rows change, one after the other. Raises DoubleHeld; nothing has changed yet."""
         held: dict[str, frozenset[str]] = {}

@@ -255,7 +255,7 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
             first, _ = kept.get(name, (sequence, ""))
             kept[name] = (first, row.body)
         entries.append((sequence, at, opened.epoch, row.kind, row.key, row.note, row.body))
-    _execute(opened.writer, DELETE_HELD, [(element,) for element in changes])
+    _execute(opened.writer, DELETE_HELD, [(element,) for element in changes if element in opened.holdings])
     _execute(opened.writer, INSERT_HELD, [change for change in changes.items() if change[1] is not None])
     _execute(opened.writer, DELETE_STATE, list(forgotten))
     _execute(opened.writer, INSERT_STATE, [(first, *name, body) for name, (first, body) in kept.items()])

@@ -72,6 +72,7 @@ def test_what_is_done_together_is_of_one_party_alone_or_one_round(steps):
             put(inbox, whose, whose)
     left = sum(whose is not None for whose in steps)
     while left:
+        inbox.begin()
         together = [inbox.get(0)]
         while True:
             try:
@@ -90,6 +91,7 @@ def test_one_piece_does_not_wait_for_the_effect_of_many_others():
     inbox: Inbox[str] = Inbox()
     for number in range(500):
         inbox.put_for("flood", f"flood {number}")
+    inbox.begin()
     together = [inbox.get(0), *(inbox.get_more() for _ in range(9))]
     assert together == [f"flood {number}" for number in range(10)], "who is alone goes on"
     inbox.put_for("other", "other")
@@ -97,6 +99,7 @@ def test_one_piece_does_not_wait_for_the_effect_of_many_others():
     assert [inbox.get_more() for _ in range(2)] == ["flood 10", "other"]
     with pytest.raises(queue.Empty):
         inbox.get_more()
+    inbox.begin()
     assert [inbox.get(0), inbox.get_more()] == ["flood 11", "other again"]
 
 
