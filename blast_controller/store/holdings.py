@@ -1,4 +1,4 @@
-"""Which reservation holds which element, as it is written: no commit may leave one to two (I1), or take it too early."""
+"""Which reservation holds which element, as it is written: no commit may leave one to two, nor take it too early."""
 
 from __future__ import annotations
 
