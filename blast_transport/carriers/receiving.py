@@ -43,7 +43,7 @@ CarrierEvent = Arrived | Stored | StoreLost
 
 
 @dataclass(frozen=True, slots=True)
-class Surrounding:
+class CarrierContext:
     """What a carrier is given: where blocks go, and how it reaches others.
 
     `interface_address` is ours on the light path, None without one. `wake` tells the session, from any thread, that

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from blast_transport.base.errors import RemoteProtocolError, WrongInputError
 from blast_transport.base.moderation import Moderation
-from blast_transport.carriers.receiving import Arrived, Surrounding
+from blast_transport.carriers.receiving import Arrived, CarrierContext
 from blast_transport.optical.light_socket import LightSocket
 from blast_transport.optical.parameters import optical_parameters
 from blast_transport.store.assembly import Assembly, Piece
@@ -54,7 +54,7 @@ class LightIntake:
 class OpticalReceiver:
     """Listens to the group that a leg names. Raises RemoteProtocolError, WrongInputError, OSError."""
 
-    def __init__(self, leg: Leg, around: Surrounding) -> None:
+    def __init__(self, leg: Leg, around: CarrierContext) -> None:
         if around.interface_address is None:
             raise WrongInputError("this host has no interface on a light path")
         said, layout = optical_parameters(leg), around.assembly.store.layout

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.carriers.receiving import CarrierEvent, Stored, StoreLost, Surrounding
+from blast_transport.carriers.receiving import CarrierContext, CarrierEvent, Stored, StoreLost
 from blast_transport.links.dialling import Dialer
 from blast_transport.pipeline.leg import Member, PipelineEvent, StoreFailed
 from blast_transport.pipeline.node import PipelineNode
@@ -23,7 +23,7 @@ class PipelineReceiver:
 
     descriptor: int | None = None
 
-    def __init__(self, leg: Leg, around: Surrounding) -> None:
+    def __init__(self, leg: Leg, around: CarrierContext) -> None:
         place = pipeline_leg(leg)
         if place.index == 0:
             raise RemoteProtocolError("Leg names a chain of which we are the source")

@@ -23,7 +23,7 @@ from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.base.threads import start_thread
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.carriers.receiving import Arrived, GroupOpener, ReceivingCarrier, StoreLost, Surrounding
+from blast_transport.carriers.receiving import Arrived, CarrierContext, GroupOpener, ReceivingCarrier, StoreLost
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
@@ -229,7 +229,7 @@ class ReceiverSession:
         self._leave(leg.traits)
         try:
             if leg.carrier in RECEIVERS:
-                self._enter(leg, RECEIVERS[leg.carrier](leg, self._surrounding()))
+                self._enter(leg, RECEIVERS[leg.carrier](leg, self._context()))
         except RemoteProtocolError:
             raise
         except (OSError, TransportError) as error:
@@ -238,9 +238,9 @@ class ReceiverSession:
         with suppress(OSError):
             self._link.connection.expedite(by_light=leg.traits.windowed)
 
-    def _surrounding(self) -> Surrounding:
+    def _context(self) -> CarrierContext:
         around = self._around
-        return Surrounding(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
+        return CarrierContext(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
 
     def _enter(self, leg: Leg, carrier: ReceivingCarrier) -> None:
         self._carriers[leg.number] = leg.traits, carrier

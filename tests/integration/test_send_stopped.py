@@ -46,11 +46,11 @@ class Stuck:
         self.reached, self.go = threading.Event(), threading.Event()
         write = FileTarget.write
 
-        def stuck(target: FileTarget, offset: int, data: bytes) -> None:
-            if offset + len(data) > SIZE // 4:
+        def stuck(target: FileTarget, offset: int, *pieces: bytes) -> None:
+            if offset + sum(map(len, pieces)) > SIZE // 4:
                 self.reached.set()
                 self.go.wait(120)
-            write(target, offset, data)
+            write(target, offset, *pieces)
 
         monkeypatch.setattr(FileTarget, "write", stuck)
 
@@ -160,11 +160,11 @@ def test_a_command_that_is_stopped_does_not_take_a_part_for_the_whole(
     reached, go = threading.Event(), threading.Event()
     write = CommandTarget.write
 
-    def stuck(target: CommandTarget, offset: int, data: bytes) -> None:
+    def stuck(target: CommandTarget, offset: int, *pieces: bytes) -> None:
         if offset > SIZE // 4:
             reached.set()
             go.wait(120)
-        write(target, offset, data)
+        write(target, offset, *pieces)
 
     monkeypatch.setattr(CommandTarget, "write", stuck)
     run = ("/bin/sh", "-c", "cat > part && mv part whole")

@@ -73,9 +73,9 @@ def slow_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unicast flies on loopback: writing takes its time, in this process, so that faults come in mid-transfer."""
     write = FileTarget.write
 
-    def slowly(target: FileTarget, offset: int, data: bytes) -> None:
-        time.sleep(0.0005)  # a disk that is not infinitely fast
-        write(target, offset, data)
+    def slowly(target: FileTarget, offset: int, *pieces: bytes) -> None:
+        time.sleep(0.0005 * len(pieces))  # a disk that is not infinitely fast
+        write(target, offset, *pieces)
 
     monkeypatch.setattr(FileTarget, "write", slowly)
 
@@ -211,10 +211,10 @@ def test_a_throttled_store_is_served_later_and_the_others_keep_their_rate(
     """A disk that takes a tenth of the light's rate."""
     write = FileTarget.write
 
-    def throttled(target: FileTarget, offset: int, data: bytes) -> None:
+    def throttled(target: FileTarget, offset: int, *pieces: bytes) -> None:
         if "/slow/" in target.place:
-            time.sleep(len(data) * 8 / (RATE / 10))  # a slow disk
-        write(target, offset, data)
+            time.sleep(sum(map(len, pieces)) * 8 / (RATE / 10))  # a slow disk
+        write(target, offset, *pieces)
 
     monkeypatch.setattr(FileTarget, "write", throttled)
     with (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -216,8 +217,7 @@ class Invariants:
         copy = World(self.world.fabric, self.core.settings)
         copy.store.close()
         copy.store._state = dict(self.world.store._state)
-        copy.store._held = dict(self.world.store._held)
-        copy.store._holder = dict(self.world.store._holder)
+        copy.store._holdings = deepcopy(self.world.store._holdings)
         copy.running = False
         for name, switch in self.world.switches.items():
             copy.switches[name].circuits = dict(switch.circuits)
