@@ -248,14 +248,15 @@ class AgentServer:
             self._sessions.add(hello.session, session)
             return session.run()
         except TransportError as error:
-            return self._refuse(Why.TARGET, connection, hello, str(error))
+            why, reason = Why.TARGET, str(error)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            reason = f"this agent has no room for a session: {sentence(error)}; try later"
-            return self._refuse(Why.RESOURCES, connection, hello, reason)
+            why, reason = Why.RESOURCES, f"this agent has no room for a session: {sentence(error)}; try later"
         finally:
             self._sessions.remove(hello.session)
+        # Whoever hears it may come again at once, by another way: its number must be free by then.
+        return self._refuse(why, connection, hello, reason)
 
     def _refuse(self, why: Why, connection: Connection, hello: Hello, reason: str) -> bool:
         self.refusals.add(why, connection.peer, reason)

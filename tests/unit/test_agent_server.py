@@ -213,6 +213,21 @@ def test_what_is_not_allowed_is_told(play):
     play.begin(7).close()
 
 
+def test_whoever_hears_a_refusal_may_come_again_at_once(play, monkeypatch):
+    """It may do so by another way, while the thread that has told it is still at work."""
+    told, begun = [], AgentServer._refuse
+
+    def refuse(server, *words):
+        told.append(len(server._sessions))
+        return begun(server, *words)
+
+    monkeypatch.setattr(AgentServer, "_refuse", refuse)
+    with play.connect() as sock:
+        sock.sendall(encode(hello(7, "forbidden")))
+        quit_reason(sock)
+    assert told == [0]
+
+
 def test_a_neighbour_joins_a_session_and_nothing_of_its_words_is_lost(play):
     with play.begin(7), play.connect() as neighbour:
         neighbour.sendall(join(7) + b"GET")
