@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -95,24 +95,30 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["as a terminal does", "to the first alone"])
-def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    folder = tmp_path / "begun"
-    folder.mkdir()
+@contextmanager
+def running(program, text, *words):
+    """A program in a group of its own, of which nothing is left at the end of the block."""
+    program.write_text(text)
     process = subprocess.Popen(
-        ["env", "--default-signal=INT", sys.executable, program, folder], stderr=subprocess.PIPE, text=True,
+        ["env", "--default-signal=INT", sys.executable, program, *words], stderr=subprocess.PIPE, text=True,
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
     )  # fmt: skip
     try:
-        eventually(lambda: len(list(folder.iterdir())) == 2, "both to begin", within=PATIENCE)
-        send(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=PATIENCE)
+        yield process
         eventually(lambda: not members(process.pid), "all of them to end")
     finally:
         if members(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["as a terminal does", "to the first alone"])
+def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send):
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    with running(tmp_path / "program.py", PROGRAM, folder) as process:
+        eventually(lambda: len(list(folder.iterdir())) == 2, "both to begin", within=PATIENCE)
+        send(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (130, "")
 
 
@@ -143,18 +149,8 @@ if __name__ == "__main__":
 
 
 def test_an_interrupt_that_another_thread_takes_waits_for_the_start_of_the_processes(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(STARTING)
-    process = subprocess.Popen(
-        ["env", "--default-signal=INT", sys.executable, program], stderr=subprocess.PIPE, text=True,
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
-    )  # fmt: skip
-    try:
+    with running(tmp_path / "program.py", STARTING) as process:
         _, err = process.communicate(timeout=PATIENCE)
-        eventually(lambda: not members(process.pid), "all of them to end")
-    finally:
-        if members(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, err) == (130, "")
 
 
