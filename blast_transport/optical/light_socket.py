@@ -37,8 +37,6 @@ class LightSocket:
             sock.connect(source)
         self.offload = take_super_packets(sock)
         self._refused = 0
-        self.receive_buffer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        self._session = session
         count, size = layout.block_segments, layout.segment_size
         self._datagram = HEADER.size + size
         self._rows = [_row(count, size) for _ in range(_ROWS)]

@@ -276,3 +276,11 @@ def test_what_is_burnt_comes_in_the_rhythm_of_what_was_used() -> None:
     assert enough.wait(30)
     shares = rhythm.stop()
     assert [round(share, 3) for share in shares[:4]] == [0.0, 1.0, 0.0, 0.0]
+
+
+def test_the_controller_goes_before_other_work_as_its_unit_says():
+    from soak.room import NICENESS
+
+    from tests.support.systemd import UNITS, unit_of
+
+    assert unit_of(UNITS / "blast-controller.service")["Service"]["Nice"] == str(NICENESS)
