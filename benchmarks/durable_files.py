@@ -23,7 +23,8 @@ from pathlib import Path
 
 import machine
 
-from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 
 LOOPBACK = "127.0.0.1"

@@ -30,7 +30,7 @@ from transport_bed.shape import Shape
 from transport_bed.struck import Struck, nothing, struck_transfer
 from transport_bed.tools.blast import GROUP, GROUP_PORT, Blast, BlastOptical, granted_mbps, secret_file
 
-from blast_transport.session.light_carrier import QUEUE_BYTES
+from blast_transport.carriers.choices import QUEUE_BYTES
 
 if TYPE_CHECKING:
     from transport_bed.program import Program

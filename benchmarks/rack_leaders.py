@@ -31,8 +31,9 @@ from typing import Any
 import machine
 from child import Child, tell
 
+from blast_transport.carriers.choices import Light
 from blast_transport.links.control_connection import FramedConnection
-from blast_transport.session.route import Light, Route
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings

@@ -19,7 +19,8 @@ from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
-from blast_transport.session.route import CarrierChoice, Chain, Light, Route
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light
+from blast_transport.session.route import Route
 
 GRANT_SECONDS = 0.1
 """How long a transfer waits for light before it begins without: a grant on a free fabric takes a fifth of this."""

@@ -36,11 +36,12 @@ from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
 from blast_transport.base.report import Progress, TransferResult
 from blast_transport.blocks.digests import BEST
+from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import Address
-from blast_transport.session.route import Chain, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source, StreamSource, opened_file

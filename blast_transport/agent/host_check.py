@@ -7,10 +7,10 @@ from pathlib import Path
 
 from blast_transport.agent.settings import AccessSection, CommandSection, FolderSection, Settings
 from blast_transport.base.errors import SettingsError, WrongInputError
+from blast_transport.carriers.optical.interface import interface_mtu
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.optical.interface import interface_mtu
 
 
 def check_host(settings: Settings) -> Credentials:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.links.dialling import Dialer
 from blast_transport.store.assembly import Assembly
 from blast_transport.wire.joining import Join
@@ -43,7 +43,7 @@ CarrierEvent = Arrived | Stored | StoreLost
 
 
 @dataclass(frozen=True, slots=True)
-class CarrierContext:
+class ReceivingContext:
     """What a carrier is given: where blocks go, and how it reaches others.
 
     `interface_address` is ours on the light path, None without one. `wake` tells the session, from any thread, that
@@ -57,13 +57,14 @@ class CarrierContext:
     wake: Callable[[], None]
 
 
-class ReceivingCarrier(Protocol):
-    """One leg's carrier at a receiver. Its methods are the session's thread's, but for `join`, and wait for nobody.
+class ReceivingCarrier:
+    """One leg's carrier at a receiver; what most have no use for does nothing here.
 
-    `descriptor` becomes readable when there is `work`; None: it works by itself.
+    Its methods are the session's thread's, but for `join`, and wait for nobody. `descriptor` becomes readable when
+    there is `work`; None: it works by itself.
     """
 
-    descriptor: int | None
+    descriptor: int | None = None
 
     def work(self) -> None:
         """Take what has come, and let it gather before, as long as nobody waits for that. Raises StoreError."""
@@ -73,12 +74,14 @@ class ReceivingCarrier(Protocol):
 
     def events(self) -> Iterable[CarrierEvent]:
         """What has happened since the last call."""
+        raise NotImplementedError
 
     def permit(self, stop: int) -> None:
         """No segment from `stop` on can have been sent yet."""
 
     def join(self, sock: socket.socket, join: Join) -> None:
         """A neighbour has connected. Raises RemoteProtocolError if nobody waits for it."""
+        raise RemoteProtocolError(f"nobody passes anything on by leg {join.leg} of session {join.session}")
 
     def close(self, reason: str) -> None:
         """End, for this reason, and give everything back; as often as you like."""

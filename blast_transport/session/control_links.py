@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from blast_transport.base.errors import ForgottenError, RemoteError
-from blast_transport.links.dialling import SOURCE, Address, Dialer, Dialling, dial
+from blast_transport.links.dialling import Address, Dialer, Dialling, dial
 from blast_transport.links.lines import Came, DirectLine, Event, Handled, LeaderLine, Line, Said, Went
-from blast_transport.session.peer import LISTENING, PeerState
+from blast_transport.session.peers.peer import LISTENING, PeerState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.messages import Repair
 
@@ -82,9 +82,9 @@ class ControlLinks:
             return str(line.socket.getsockname()[0])
         return ""
 
-    def chain(self, names: Sequence[str], listener: socket.socket) -> tuple[Address, ...]:
-        """The nodes of a pipeline through these receivers: first we, who accept connections at `listener`."""
-        return ((SOURCE, *listener.getsockname()[:2]), *(self._addresses[name] for name in names))
+    def address(self, name: str) -> Address:
+        """Where this receiver is reached."""
+        return self._addresses[name]
 
     def connect(self, timeout: float) -> dict[str, str]:
         """Connect to every receiver that is not connected; what failed, name to reason.

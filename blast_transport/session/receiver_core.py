@@ -1,4 +1,4 @@
-"""What a receiver decides in one session. No sockets, no clock; its store and assembly hold the bytes.
+"""What a receiver decides in one session. No sockets, no files, no clock: what is held is looked at, not changed.
 
 Theory of operation. Blocks come by whatever carriers the legs name, and as repairs. One light path does not reorder,
 so a jump in the segment numbers is a loss. It is asked for with a credit about a window later, together with others:
@@ -115,7 +115,7 @@ class ReceiverCore:
         self.light_end = 0
         # Lights that are over: when what may still be on its way has come, which they are, and where they ended.
         self._ended: list[tuple[float, list[int], int]] = []
-        self._credited = self._corrupt = 0
+        self._credited = 0
         # Who is served in the end need not ask all the time.
         self._repeat, self._repeat_at = self._timings.repeat, now
         self._alive_at = now + self._timings.report
@@ -212,12 +212,15 @@ class ReceiverCore:
         store = self._store
         if self._handled >= self._credited + self._credit_blocks:
             self._credit(now)
-        if store.corrupt != self._corrupt:
-            self._corrupt = store.corrupt
-            self._ask_again(store.take_wrong(), now)
         if self.state is ReceiverState.ENDING and store.complete:
             self._credit(now)
             self._move(_Event.ALL_HELD)
+
+    def wrong(self, blocks: Sequence[Range], now: float) -> None:
+        """These came with a wrong digest, and are not held."""
+        count = self.hello.block_segments
+        for first, number in blocks if self.receiving else ():
+            self._ask(first * count, (first + number) * count, now)
 
     def progressed(self, now: float) -> None:
         """Something new was stored by a carrier of the caller's."""
@@ -235,15 +238,12 @@ class ReceiverCore:
             self._tail, self._tail_at = tail, now
 
     def end_of_data(self, end: EndOfData, now: float) -> None:
-        """The sender has sent everything once. Raises LocalProtocolError if it said so before; StoreError."""
+        """The sender has sent everything once; the size is settled. Raises LocalProtocolError if it said so before."""
         self._heard = self._last_new = now
         self._move(_Event.END_OF_DATA)
         self.digest = end.digest
         self._repeat = self._timings.repeat
         self._repeat_at = min(self._repeat_at, now + self._repeat)
-        if not self._store.layout.known:
-            self._store.finish_size(end.size)
-        self.assembly.settle()
         self._ask_gaps(now)
         self.stored(now)
 
@@ -275,7 +275,7 @@ class ReceiverCore:
         return min(waits)
 
     def tick(self, now: float) -> None:
-        """Do what is due at `now`. Raises StoreError."""
+        """Do what is due at `now`."""
         if self.over:
             return
         if now >= self._give_up_at():
@@ -381,14 +381,6 @@ class ReceiverCore:
         if start < stop:
             self._repeat_at = now + self._repeat
             self._nack(self.assembly.missing(start, stop))
-
-    def _ask_again(self, blocks: Sequence[Range], now: float) -> None:
-        """These came with a wrong digest."""
-        count = self.hello.block_segments
-        for first, number in blocks:
-            for block in range(first, first + number):
-                self.assembly.forget(block)
-            self._ask(first * count, (first + number) * count, now)
 
     def _nack(self, ranges: list[Range]) -> None:
         for first in range(0, len(ranges), RANGES_PER_NACK):

@@ -23,13 +23,13 @@ from blast_transport.base.report import Failed, Received, ReceiverEvent
 from blast_transport.base.threads import start_thread
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.carriers.receiving import Arrived, CarrierContext, GroupOpener, ReceivingCarrier, StoreLost
+from blast_transport.carriers.optical.interface import open_group_socket, receive_buffer
+from blast_transport.carriers.receiving import Arrived, GroupOpener, ReceivingCarrier, ReceivingContext, StoreLost
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
-from blast_transport.optical.interface import open_group_socket, receive_buffer
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
-from blast_transport.session.receivers import RECEIVERS
+from blast_transport.session.registry import RECEIVERS
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.store import Store
 from blast_transport.store.target import Target
@@ -208,6 +208,7 @@ class ReceiverSession:
                     return
                 if core.state is not ReceiverState.RECEIVING:
                     raise RemoteProtocolError("EndOfData a second time")
+                self._assembly.settle(message.size)
                 core.end_of_data(message, now)
             case Quit():
                 core.fail(message.reason)
@@ -238,9 +239,9 @@ class ReceiverSession:
         with suppress(OSError):
             self._link.connection.expedite(by_light=leg.traits.windowed)
 
-    def _context(self) -> CarrierContext:
+    def _context(self) -> ReceivingContext:
         around = self._around
-        return CarrierContext(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
+        return ReceivingContext(self._assembly, around.connect, around.interface_address, around.open_group, self._wake)
 
     def _enter(self, leg: Leg, carrier: ReceivingCarrier) -> None:
         self._carriers[leg.number] = leg.traits, carrier
@@ -394,6 +395,8 @@ class ReceiverSession:
     def _advance(self) -> None:
         """After anything happened: complete the target if it can be, send what is to be sent."""
         core = self._core
+        if wrong := self._assembly.take_wrong():
+            core.wrong(wrong, time.monotonic())
         if core.state is ReceiverState.COMMITTING and not self._completing:
             # Everything is here: what still came would be counted after our last word.
             self._put_away()

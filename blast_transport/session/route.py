@@ -5,45 +5,11 @@ A `Route` is told by whoever has the grants, from any thread, and followed by th
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Light:
-    """Permission to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
-
-    `queue_bytes` is the smallest queue on the path, where somebody knows it.
-    """
-
-    group: str
-    port: int
-    rate: float
-    until: float = math.inf
-    queue_bytes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Dark:
-    """Wait: there is no light until there is; receivers keep what they have, and repairs go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Along a pipeline over the packet network, in this `order` of names (None: the natural order of the names).
-
-    `slowest_rate` in bits/s excludes slower nodes; 0: none.
-    """
-
-    order: tuple[str, ...] | None = None
-    slowest_rate: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unicast:
-    """To every receiver over its own connection, one copy each."""
+from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Light, Unicast
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +19,6 @@ class GiveUp:
     reason: str
 
 
-CarrierChoice = Light | Dark | Chain | Unicast
 Order = CarrierChoice | GiveUp
 
 

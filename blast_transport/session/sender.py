@@ -11,17 +11,18 @@ from blast_transport.base.errors import UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
+from blast_transport.carriers.choices import Light, Unicast
+from blast_transport.carriers.optical.interface import check_group, interface_mtu
+from blast_transport.carriers.optical.pacing import Pacer
 from blast_transport.links.dialling import Address
 from blast_transport.links.racks import groups
-from blast_transport.optical.interface import check_group, interface_mtu
-from blast_transport.optical.pacing import Pacer
 from blast_transport.session.control_links import ControlLinks
-from blast_transport.session.peer import Peer, PeerState
-from blast_transport.session.reader import BlockReader
-from blast_transport.session.route import Light, Route, Unicast
+from blast_transport.session.peers.peer import Peer, PeerState
+from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
+from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
 from blast_transport.store.source import FileSource, Source, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for, wire_bytes
@@ -113,7 +114,7 @@ class Sender:
             core.gone(name, reason, now)
         for name in self._links.open:
             core.connected(name, now)
-        reader = BlockReader(source, core, self._suite, Sealer(hello.key) if hello.key else None)
+        reader = BlockReader(source, hello.layout, self._suite, Sealer(hello.key) if hello.key else None)
         transfer = Transfer(core, self._links, reader, route, self._settings)
         try:
             transfer.run(report)
@@ -174,7 +175,7 @@ class Sender:
             file=destination.name,
             session=core.hello.session,
             bytes=source.size or 0,
-            digest=reader.whole().hex() if core.ended else "",
+            digest=reader.whole(core.table()).hex() if core.ended else "",
             seconds=time.monotonic() - totals.began if totals.began is not None else 0.0,
             datagrams=totals.datagrams,
             repaired_bytes=transfer.repaired_bytes(),

@@ -13,7 +13,7 @@ was sent once and nothing is owed to it, and ends with Fin. Each has its own sta
 another. Progress of a receiver is a message from it, never bytes that its connection takes: the kernel of a stopped
 process takes many.
 
-The caller pulls: `may_send` and `sent` for the light, `take_shared_repair` for it too, `take_repair` for one receiver.
+The caller pulls: `permitted` and `sent` for the light, `take_shared_repair` for it too, `take_repair` for one receiver.
 Messages collect in `outbox`.
 """
 
@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from blast_transport.blocks.block_map import BlockMap, Range
-from blast_transport.session.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
-from blast_transport.session.repairs import Repairs
+from blast_transport.session.peers.peer import LISTENING, UNANSWERED, Peer, PeerEvent, PeerState
+from blast_transport.session.peers.repairs import Repairs
+from blast_transport.session.peers.stragglers import Stragglers
+from blast_transport.session.peers.timeouts import Timeouts
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.sent_digests import SentDigests
-from blast_transport.session.stragglers import Stragglers
-from blast_transport.session.timeouts import Timeouts
-from blast_transport.session.timings import SenderTimings
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
     Alive,
@@ -61,6 +61,15 @@ _SLOWEST_SHARE = 0.5
 _MOST_DEMOTED = 0.5
 """Share of the receivers that may be demoted for being slow: if most are, the sender is too fast."""
 
+
+_AT_ONCE = 16
+"""Blocks for which a carrier should have permission when it begins to send."""
+
+_DIGESTS_TOLD = 512
+"""After so many blocks their digests are told, where nobody needs them earlier: each message wakes every receiver."""
+
+_TOLD_PER_WINDOW = 4
+"""How often where somebody does: a target that must have them early gets no block before, and gives no credit."""
 
 _NOTHING = Traits()
 
@@ -190,6 +199,9 @@ class SenderCore:
     def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
         self.leg, self._leg_of, self._limit = leg, leg_of, 0
+        self.next_block = leg.first
+        if leg.traits.windowed:
+            self.window = leg.window
         self._repairs.clear()
         if leg.traits.repairs_itself:
             for name, peer in self.peers.items():
@@ -219,12 +231,15 @@ class SenderCore:
         ready = self.peers[name].ready
         return ready is not None and bool(ready.highest_rate)
 
-    def may_send(self, now: float) -> bool:
-        """The next block fits into the window. Otherwise who keeps the others waiting is found out over time."""
+    def permitted(self, now: float) -> int:
+        """Blocks before this one may leave: they fit into the window.
+
+        While the next one does not, who keeps the others waiting is found out over time.
+        """
         for name, peer in self._stragglers.judge(self.peers, self.window, now):
             if peer.held_up > self._timeouts().hold_up and self._may_demote():
                 self.demote(name, "slower than half of the others")
-        fits = self.next_block < self._limit or self.next_block < self._renew_limit()
+        fits = self.next_block + _AT_ONCE <= self._limit or self.next_block < self._renew_limit()
         self._stragglers.blocked = not fits
         if fits:
             self._hinted = now
@@ -232,15 +247,16 @@ class SenderCore:
             # Who has lost a whole window knows of no loss.
             self._hinted = now
             self.tell_sent()
-        return fits
+        return min(self._limit, self.next_block + self._told_at_once) if self.early else self._limit
 
-    def wanted(self, block: int) -> bool:
-        """Somebody does not hold the block yet."""
-        return self._everywhere is None or block not in self._everywhere
+    @property
+    def everywhere(self) -> BlockMap:
+        """The blocks that every receiver held when the invitation was over."""
+        return BlockMap() if self._everywhere is None else self._everywhere
 
     def sent(self, block: int) -> None:
         """All blocks up to this one have gone out, or need not."""
-        self.next_block = block + 1
+        self.next_block = max(self.next_block, block + 1)
 
     def owe(self, stop: int) -> None:
         """The blocks before this one go to everybody who misses them, over the control connections."""
@@ -257,9 +273,9 @@ class SenderCore:
         counted = [peer for peer in there if not peer.demoted] or there
         return min([self.digests, *(peer.position for peer in counted)])
 
-    def digest(self, digest: bytes) -> None:
-        """The digest of the next block, in order."""
-        self._digests.add(digest)
+    def digest(self, digests: bytes) -> None:
+        """The digests of the blocks that come next, one after the other."""
+        self._digests.add(digests)
 
     @property
     def digests(self) -> int:
@@ -270,10 +286,11 @@ class SenderCore:
         """All digests so far."""
         return self._digests.table()
 
-    @property
-    def untold(self) -> int:
-        """Number of digests that the receivers have not been told yet."""
-        return self._digests.count - self._digests.told
+    def tell_due_digests(self, dry: bool) -> None:
+        """Tell those that are new, if it is time; `dry`: no more will come for now."""
+        untold = self._digests.count - self._digests.told
+        if untold and (dry or untold >= self._told_at_once or (self.early and self._stragglers.blocked)):
+            self.tell_digests()
 
     def tell_digests(self) -> None:
         """Tell everybody who listens the digests that are new."""
@@ -514,6 +531,13 @@ class SenderCore:
 
     def _others(self, peer: Peer) -> bool:
         return any(other.active for other in self.peers.values() if other is not peer)
+
+    @property
+    def _told_at_once(self) -> int:
+        """The most digests that wait for others."""
+        if self._by.apart:
+            return 1
+        return max(1, self.window // _TOLD_PER_WINDOW) if self.early else _DIGESTS_TOLD
 
     @property
     def _by(self) -> Traits:

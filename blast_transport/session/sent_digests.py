@@ -17,10 +17,10 @@ class SentDigests:
         self._session = session
         self._table = bytearray()
 
-    def add(self, digest: bytes) -> None:
-        """The digest of the next block."""
-        self._table += digest
-        self.count += 1
+    def add(self, digests: bytes) -> None:
+        """The digests of the blocks that come next, one after the other."""
+        self._table += digests
+        self.count += len(digests) // DIGEST_BYTES
 
     def table(self) -> bytes:
         """All of them, one after the other."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from blast_transport.blocks.digests import BEST
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.session.timings import SenderTimings
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.wire.messages import FILE
 
 MOST_DIRECT = 100

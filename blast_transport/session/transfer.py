@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_transport.base.errors import LightPathError, WrongInputError
-from blast_transport.base.host_order import as_given, by_name
+from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import Progress
-from blast_transport.session.carrier import Carrier
+from blast_transport.carriers.choices import CarrierChoice, Dark, Light, Unicast
+from blast_transport.carriers.sending import (
+    Digested,
+    Granted,
+    Member,
+    PeerLost,
+    SendingCarrier,
+    SendingContext,
+    SendingEvent,
+    Sent,
+)
 from blast_transport.session.control_links import ControlLinks
-from blast_transport.session.light_carrier import LightCarrier, queue_bytes
-from blast_transport.session.peer import PeerState
-from blast_transport.session.reader import BlockReader
-from blast_transport.session.route import CarrierChoice, Chain, Dark, GiveUp, Light, Route, Unicast
+from blast_transport.session.peers.peer import PeerState
+from blast_transport.session.registry import SENDERS
+from blast_transport.session.route import GiveUp, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
-from blast_transport.session.unicast_carrier import UnicastCarrier
+from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source, StreamSource
-from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST
-from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.carriers import CARRIERS, UNICAST, Traits
 from blast_transport.wire.messages import Leg
 
 _IDLE_SECONDS = 1.0
@@ -32,6 +38,9 @@ _CARE_SECONDS = 0.005
 """Between two looks at every receiver while light flows."""
 # Each one costs both sides as much as a block does; the rest of a window covers the time that it travels.
 _CREDITS_PER_WINDOW = 3
+_SHORTEST_GATHER, _LONGEST_GATHER = 0.001, 0.05
+_DIGESTED_AT_ONCE = 1 << 10
+_AGAIN_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -61,9 +70,12 @@ class Transfer:
         self._report: Callable[[Progress], None] | None = None
         self._report_at = 0.0
         self._choice: CarrierChoice = route.first
-        self._carrier: Carrier | None = None
-        self._draining: list[Carrier] = []
+        self._carrier: SendingCarrier | None = None
+        self._draining: list[SendingCarrier] = []
         self._legs = 0
+        # Of the last leg: what its carrier does, and how long what several may miss is gathered.
+        self._traits = Traits()
+        self._gather = _LONGEST_GATHER
         self._settled = False
         self._nobody_since: float | None = None
         self._care_at = 0.0
@@ -93,11 +105,48 @@ class Transfer:
             self._reader.close()
 
     def _turn(self, now: float, source: Source) -> None:
-        if now < self._care_at and isinstance(self._carrier, LightCarrier) and not self._carrier.over:
-            wait = self._carrier.step(self._core, now)
+        carrier = self._carrier
+        if now < self._care_at and carrier is not None and self._traits.windowed and not carrier.over:
+            wait = self._drive(carrier, now)
             self._links.exchange(self._core, min(wait, self._care_at - now))
         else:
             self._care(now, source)
+
+    def _drive(self, carrier: SendingCarrier, now: float) -> float:
+        """Let the carrier do what it may; seconds until there is more."""
+        core = self._core
+        if self._traits.windowed:
+            carrier.permit(core.permitted(now))
+        for _ in range(carrier.room(now)):
+            if (shared := core.take_shared_repair(now, self._gather)) is None:
+                break
+            carrier.retransmit(*shared)
+        wait = carrier.work(now)
+        self._hear(carrier)
+        return wait
+
+    def _hear(self, carrier: SendingCarrier) -> None:
+        """What the carrier tells, and what was digested for it."""
+        for event in carrier.events():
+            self._take(event, carrier)
+        self._core.digest(self._reader.take_digests())
+        self._core.tell_due_digests(self._reader.dry)
+
+    def _take(self, event: SendingEvent, carrier: SendingCarrier) -> None:
+        core, source = self._core, self._reader.source
+        match event:
+            case Sent(stop):
+                core.sent(stop - 1)
+                self._reach(min(core.layout.offset(stop), source.size or 1 << 62))
+            case Digested(digests):
+                self._reader.note(digests)
+            case PeerLost(name, reason):
+                core.demote(name, reason)
+            case Granted(rate):
+                carrier.pace(core.rate_of(rate))
+                # About the time of a window: by then everybody who misses the same has said so.
+                window = core.window * core.layout.block_size * 8 / rate
+                self._gather = min(max(window, _SHORTEST_GATHER), _LONGEST_GATHER)
 
     def _care(self, now: float, source: Source) -> None:
         """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
@@ -143,24 +192,28 @@ class Transfer:
 
     def _goes_on(self, choice: CarrierChoice) -> bool:
         """The present carrier goes by this way as well."""
-        carrier = self._carrier
-        if isinstance(carrier, LightCarrier) and isinstance(choice, Dark):
-            # The receivers keep listening: mostly the same light comes back.
-            carrier.darken(self._core)
-            return True
-        if isinstance(carrier, LightCarrier) and isinstance(choice, Light):
-            return carrier.follow(choice)
-        return carrier is not None and choice == self._choice
+        if self._carrier is None or not self._carrier.follow(choice):
+            return False
+        if isinstance(choice, Dark):
+            self._core.tell_sent()
+        self._care_at = 0.0
+        return True
 
     def _leave(self) -> None:
         """Another way is to be taken, or none for now."""
-        carrier, self._carrier = self._carrier, None
+        core, carrier, self._carrier = self._core, self._carrier, None
         if carrier is None:
             return
-        if carrier.leave(self._core):
-            self._draining.append(carrier)
-        else:
+        self._hear(carrier)
+        if self._traits.windowed:
+            # A loss at the end of the light shows by no gap, so say where it was.
+            core.tell_sent()
+        stop = carrier.leave()
+        if stop is None:
             self._put_away(carrier)
+        else:
+            core.sent(min(stop, core.layout.blocks) - 1)
+            self._draining.append(carrier)
 
     def _step(self, now: float) -> float:
         core = self._core
@@ -173,109 +226,72 @@ class Transfer:
             self._settled = True
             core.settle_held()
         for draining in self._draining:
-            draining.drain(core)
-        if self._carrier is None:
-            if isinstance(self._choice, Dark):
-                return _IDLE_SECONDS
-            self._begin(self._choice, now)
-            return 0
-        return self._advance(self._carrier, now)
+            self._hear(draining)
+        if self._carrier is not None:
+            return self._advance(self._carrier, now)
+        if isinstance(self._choice, Dark):
+            return _IDLE_SECONDS
+        self._begin(self._choice, now)
+        return 0
 
-    def _advance(self, carrier: Carrier, now: float) -> float:
+    def _advance(self, carrier: SendingCarrier, now: float) -> float:
         if self.totals.began is None:
             self.totals.began = now
-        wait = carrier.step(self._core, now)
+        self._hear(carrier)
+        wait = self._drive(carrier, now)
+        if self._traits.apart:
+            self._core.owe(self._core.digests)
         if not carrier.over or not all(draining.over for draining in self._draining):
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on.
             self._choice = Unicast()
             self._leave()
-        else:
-            self._end(now)
-        return 0
+            return 0
+        return self._end(now)
 
-    def _end(self, now: float) -> None:
-        """Everything has left: digest what a carrier left out, and say so."""
-        core, size = self._core, self._reader.source.size
+    def _end(self, now: float) -> float:
+        """Everything has left: digest what a carrier left out, and say so; seconds until there is more to do."""
+        core, reader, size = self._core, self._reader, self._reader.source.size
         assert size is not None
-        while self._reader.digest(core.layout.blocks, 1 << 10):
+        while reader.digest(_DIGESTED_AT_ONCE):
             continue
+        core.digest(reader.take_digests())
+        if not reader.last(reader.digested):
+            # Its size is known before all of it is there.
+            return _AGAIN_SECONDS
         self._route.reached = size
-        core.end_of_data(size, self._reader.whole(), now)
+        core.end_of_data(size, reader.whole(core.table()), now)
+        return 0
 
     def _begin(self, choice: CarrierChoice, now: float) -> None:
         """The session is ready for its next leg."""
-        core = self._core
+        core, traits = self._core, CARRIERS[choice.carrier]
         self._legs += 1
-        if isinstance(choice, Light):
-            self._begin_light(choice)
-        elif isinstance(choice, Chain):
-            self._begin_chain(choice)
-        elif isinstance(choice, Unicast):
-            leg = Leg(core.hello.session, self._legs, UNICAST, core.next_block)
-            self._carrier = UnicastCarrier(leg, self._reader)
-        carrier = self._carrier
-        assert carrier is not None
-        self.totals.carriers.append(carrier.name)
-        self._links.expedite(by_light=CARRIERS[carrier.name].windowed)
-        first = carrier.leg(next(iter(core.peers)))
-        core.begin_leg(first or Leg(core.hello.session, self._legs, carrier.name, core.next_block), carrier.leg, now)
-
-    def _begin_light(self, light: Light) -> None:
-        core = self._core
-        buffers = [peer.ready.receive_buffer // 2 for peer in core.peers.values() if peer.active and peer.ready]
-        window = min([queue_bytes(light), *(size for size in buffers if size)])
-        core.window = max(1, window // (core.layout.segment_size * core.layout.block_segments))
-        credit = max(1, core.window // _CREDITS_PER_WINDOW)
+        window = self._window(choice) if traits.windowed else 1
         leg = Leg(
             session=core.hello.session,
             number=self._legs,
-            carrier=OPTICAL,
-            first=core.next_block,
-            credit=credit,
-            window=core.window,
+            carrier=choice.carrier,
+            first=self._behind() if traits.repairs_itself and self._traits.windowed else core.next_block,
+            credit=max(1, window // _CREDITS_PER_WINDOW),
+            window=window,
+            token=secrets.token_bytes(_TOKEN_BYTES),
         )
-        if self._settings.interface_address is None:
-            raise WrongInputError("sending by light needs the address of our interface on the light path")
-        self._carrier = LightCarrier(self._settings.interface_address, light, leg, self._reader, self._reach)
+        self._carrier = carrier = SENDERS[choice.carrier](leg, choice, self._context(leg))
+        self._traits = traits
+        self.totals.carriers.append(choice.carrier)
+        self._links.expedite(by_light=traits.windowed)
+        core.begin_leg(leg, carrier.leg, now)
 
-    def _begin_chain(self, chain: Chain) -> None:
-        # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
-        from blast_transport.links.chain_source import SourceAdmission
-        from blast_transport.pipeline.parameters import PipelineParameters
-        from blast_transport.session.pipeline_carrier import Entrance, PipelineCarrier
+    def _window(self, choice: CarrierChoice) -> int:
+        """Blocks that the way and the smallest buffer of a receiver hold."""
+        layout = self._core.layout
+        buffers = [peer.ready.receive_buffer // 2 for peer in self._core.peers.values() if peer.active and peer.ready]
+        known = [size for size in (choice.window_bytes, *buffers) if size]
+        return max(1, min(known, default=0) // (layout.segment_size * layout.block_segments))
 
-        core = self._core
-        # Who names a highest rate would slow down all behind it, and is served apart.
-        names = [name for name, peer in core.peers.items() if peer.active and not core.limited(name)]
-        if chain.order is None:
-            ordered = by_name(names)
-        else:
-            ordered = as_given(names, [name for name in chain.order if name in names])
-        if self.totals.carriers and self.totals.carriers[-1] == OPTICAL:
-            core.next_block = self._behind_light()
-        # Who lags far behind would make the others wait: it goes last.
-        ordered.sort(key=lambda name: core.peers[name].position < core.next_block - core.window)
-        listener = socket.create_server((self._links.own_address(), 0))
-        self._carrier = PipelineCarrier(
-            Leg(
-                session=core.hello.session,
-                number=self._legs,
-                carrier=PIPELINE,
-                first=core.next_block,
-                token=secrets.token_bytes(_TOKEN_BYTES),
-                parameters=to_parameters(
-                    PipelineParameters(self._links.chain(ordered, listener), 0, chain.slowest_rate / 8)
-                ),
-            ),
-            Entrance(listener, SourceAdmission(self._settings.credentials, ordered), self._settings.dialer),
-            self._reader,
-            self._reach,
-            self._links.wake,
-        )
-
-    def _behind_light(self) -> int:
+    def _behind(self) -> int:
         """Where a chain begins that follows light: what nobody may have of the last window is brought by it too.
 
         Each host gets that from its neighbour; as repairs all of it would leave by the sender's link once for each.
@@ -283,6 +299,22 @@ class Transfer:
         core = self._core
         positions = [peer.position for peer in core.peers.values() if peer.active]
         return max(core.next_block - core.window, min([core.next_block, *positions]))
+
+    def _context(self, leg: Leg) -> SendingContext:
+        core, settings = self._core, self._settings
+        # Who names a highest rate would slow down all behind it, and is served apart.
+        names = [name for name, peer in core.peers.items() if peer.active and not core.limited(name)]
+        behind = leg.first - core.window
+        return SendingContext(
+            reader=self._reader,
+            held=core.everywhere,
+            members=tuple(Member(self._links.address(name), core.peers[name].position < behind) for name in names),
+            own_address=self._links.own_address(),
+            interface_address=settings.interface_address,
+            dial=settings.dialer,
+            credentials=settings.credentials,
+            wake=self._links.wake,
+        )
 
     def _reach(self, position: int) -> None:
         self._route.reached = max(self._route.reached, position)
@@ -303,13 +335,13 @@ class Transfer:
                 self._core.lose(name, peer.reason)
         return True
 
-    def _carriers(self) -> list[Carrier]:
+    def _carriers(self) -> list[SendingCarrier]:
         return [*self._draining, *([] if self._carrier is None else [self._carrier])]
 
-    def _put_away(self, carrier: Carrier) -> None:
+    def _put_away(self, carrier: SendingCarrier) -> None:
         carrier.close()
-        if isinstance(carrier, LightCarrier):
-            self.totals.datagrams += carrier.datagrams
+        self.totals.datagrams += carrier.datagrams
+        if carrier.offload is not None:
             self.totals.offload = carrier.offload
 
     def _tell(self) -> None:
@@ -326,7 +358,7 @@ class Transfer:
                 slowest=done[0],
                 median=done[len(done) // 2],
                 repairs=self._core.shared_repairs + sum(peer.repairs for peer in peers),
-                carrier=self._carrier.name if self._carrier is not None else "",
+                carrier=self.totals.carriers[-1] if self._carrier is not None else "",
                 demoted=tuple(name for name, peer in self._core.peers.items() if peer.demoted and not peer.over),
                 complete=sum(peer.state is PeerState.COMPLETE for peer in peers),
                 failed=sum(peer.state is PeerState.FAILED for peer in peers),

@@ -17,10 +17,11 @@ from typing import Any, NoReturn
 from blast_transport.base.endpoint import Endpoint, endpoint
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
-from blast_transport.session.route import CarrierChoice, Chain, Light, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named

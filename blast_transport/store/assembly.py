@@ -98,8 +98,10 @@ class Assembly:
             block, index, count = block + 1, 0, count - part
         return new
 
-    def settle(self) -> None:
-        """The size of a stream is known now: its last block may be whole. Raises StoreError."""
+    def settle(self, size: int) -> None:
+        """All was sent: the last block of a stream may be whole. Raises StoreError, RemoteProtocolError."""
+        if not self.store.layout.known:
+            self.store.finish_size(size)
         layout = self.store.layout
         last = layout.blocks - 1
         for block, part in list(self._open.items()):
@@ -125,9 +127,13 @@ class Assembly:
             found.append((position, end - position))
         return _joined(found)
 
-    def forget(self, block: int) -> None:
-        """Begin this block anew."""
-        self._open.pop(block, None)
+    def take_wrong(self) -> list[Range]:
+        """Blocks that came with a wrong digest since the last call; what is here of them is forgotten."""
+        wrong = self.store.take_wrong()
+        for first, number in wrong:
+            for block in range(first, first + number):
+                self._open.pop(block, None)
+        return wrong
 
     def _end(self) -> int:
         """Segments from this one on are not taken yet."""

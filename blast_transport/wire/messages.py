@@ -86,7 +86,7 @@ class Leg:
     """From block `first` on the data comes by `carrier`; `number` counts the legs of a session from 1.
 
     By one that is windowed a Credit is due every `credit` blocks, and no block leaves before it is less than `window`
-    ahead of the Credits of those that the sender waits for. `token` lets in those that pass the data on. `parameters`
+    ahead of the Credits of those that the sender waits for. `token` lets in those that others connect to. `parameters`
     are the carrier's own.
     """
 

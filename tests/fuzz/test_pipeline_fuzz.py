@@ -6,9 +6,9 @@ import random
 from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.pipeline.core import NodeCore, SourceCore
-from blast_transport.pipeline.downstream import Down, Downstream
-from blast_transport.pipeline.events import (
+from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.carriers.pipeline.protocol.downstream import Down, Downstream
+from blast_transport.carriers.pipeline.protocol.events import (
     Arrived,
     FetchLost,
     FromPredecessor,
@@ -19,8 +19,8 @@ from blast_transport.pipeline.events import (
     Started,
     SuccessorLost,
 )
-from blast_transport.pipeline.leg import Member, PipelineLeg
-from blast_transport.pipeline.messages import (
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import (
     Alive,
     Data,
     Decoder,
@@ -36,8 +36,8 @@ from blast_transport.pipeline.messages import (
     Why,
     encode,
 )
-from blast_transport.pipeline.node_state import NodeState
-from blast_transport.pipeline.upstream import Up, Upstream
+from blast_transport.carriers.pipeline.protocol.node_state import NodeState
+from blast_transport.carriers.pipeline.protocol.upstream import Up, Upstream
 from tests.support.fuzzing import inputs
 
 INPUTS = inputs(20_000)

@@ -16,10 +16,11 @@ import pytest
 
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import AuthenticationError
+from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.session.route import Chain, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.wire.codec import Decoder, encode

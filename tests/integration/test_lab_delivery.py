@@ -15,7 +15,8 @@ from blast_client import Client
 from blast_client.aio import AsyncClient
 from blast_client.delivery import Delivered, deliver
 from blast_transport.base.report import TransferResult
-from blast_transport.session.route import Chain, Route
+from blast_transport.carriers.choices import Chain
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results

@@ -15,16 +15,16 @@ import pytest
 
 from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import Layout
-from blast_transport.pipeline import (
+from blast_transport.carriers.pipeline.protocol.leg import (
     Ended,
     Lost,
     Member,
     Outcome,
     PipelineLeg,
-    PipelineSource,
     PipelineTimings,
     Progress,
 )
+from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
 from blast_transport.store.store import Store

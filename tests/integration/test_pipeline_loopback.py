@@ -12,13 +12,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.blocks.layout import Layout
-from blast_transport.pipeline import (
-    Drained,
-    Ended,
-    Member,
-    Outcome,
-    PipelineSource,
-)
+from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Member, Outcome
+from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file
 from tests.support.certificates import Authority

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from blast_transport.pipeline import Member, PipelineLeg, PipelineSource, PipelineTimings
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg, PipelineTimings
+from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.store.source import opened_file
 from tests.support.pipeline_chain import SEGMENT, Door, Events, Paced, content_of
 from tests.support.pipeline_process import NodeProcess

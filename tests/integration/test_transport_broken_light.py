@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import LightPathError
-from blast_transport.session import light_carrier
-from blast_transport.session.route import Chain, Route, Unicast
+from blast_transport.carriers.choices import Chain, Unicast
+from blast_transport.carriers.optical import sender as optical_sender
+from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
 from tests.support.transport_hosts import PATIENT, BreakingLight, FaultyLight, agents, light, sender_to, sending
@@ -32,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """From so many calls of the kernel on, it refuses what goes by light."""
-    return lambda calls: monkeypatch.setattr(light_carrier, "open_sender_socket", BreakingLight(calls))
+    return lambda calls: monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(calls))
 
 
 @WAYS

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from blast_transport.carriers.choices import Chain, Light, Unicast
 from blast_transport.session.receiver_session import ReceiverSession
-from blast_transport.session.route import Chain, Light, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.store import Store
 from tests.support.transport_hosts import Agent, agents, sender_to

@@ -16,11 +16,12 @@ import pytest
 from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.session.timings import SenderTimings
 from blast_transport.store.file_target import FileTarget
 from tests.support.transport_hosts import (
     LOOPBACK,

@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.settings import ClientSection
+from blast_transport.carriers.choices import Chain
+from blast_transport.carriers.pipeline import node
+from blast_transport.carriers.pipeline.connections import copy_pump
+from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import SENDER
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.pipeline import copy_pump, node
-from blast_transport.pipeline.source import PipelineSource
-from blast_transport.session.route import Chain, Route
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.wire.messages import COMMAND

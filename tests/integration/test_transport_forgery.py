@@ -17,12 +17,15 @@ from pathlib import Path
 import pytest
 
 from blast_transport.blocks.layout import Layout
-from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.pipeline import Member, PipelineLeg, PipelineNode, node
-from blast_transport.pipeline.file_pump import FileOutlet
-from blast_transport.pipeline.messages import Data, End, Report, encode
+from blast_transport.carriers.choices import Chain, Light
+from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.carriers.pipeline import node
+from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
+from blast_transport.carriers.pipeline.node import PipelineNode
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Data, End, Report, encode
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
-from blast_transport.session.route import Chain, Light, Route
+from blast_transport.session.route import Route
 from blast_transport.store import assembly
 from blast_transport.store.assembly import Assembly
 from blast_transport.wire.datagram import HEADER
@@ -106,7 +109,7 @@ def test_light_that_somebody_changes_brings_no_foreign_block(
 FORGER = """
 import sys, time
 from pathlib import Path
-from blast_transport.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.wire.datagram import HEADER
 address, group, port, file, size, *blocks = sys.argv[1:]
 data, size = Path(file).read_bytes(), int(size)
@@ -197,6 +200,7 @@ def test_a_neighbour_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path)
     core = ReceiverCore(Hello(1, None, SEGMENT, 44, SUITE.name, "file", "f"), Assembly(store), 0.0)
     digests = digests_of(content)
     store.expect(0, digests)
+    core.assembly.settle(len(content))
     core.end_of_data(EndOfData(1, len(content), SUITE.whole(digests)), 0.0)
     assert core.state is ReceiverState.COMMITTING
     store.commit(core.digest)

@@ -14,11 +14,12 @@ import pytest
 
 from blast_transport.agent.targets import Targets
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.links.dialling import Address, dial
-from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
+from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.session.timings import SenderTimings
 from blast_transport.store.target import Target
 from blast_transport.wire.messages import Hello
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to

@@ -20,10 +20,11 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import Failed, Listening, Progress, Received, ReceiverEvent, TransferResult
-from blast_transport.session.route import CarrierChoice, Chain, Light, Route, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
+from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.session.timings import SenderTimings
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
 from blast_transport.store.source import StreamSource
 from tests.support.waiting import HANGING

@@ -24,10 +24,11 @@ from blast_transport.agent.settings import (
     Settings,
 )
 from blast_transport.base.endpoint import Endpoint
+from blast_transport.carriers.choices import Light
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.session.route import Light, Route
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.certificates import Authority

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import TransferResult
-from blast_transport.optical.interface import open_group_socket, open_sender_socket
-from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
+from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.session.route import Route
 from blast_transport.session.settings import SenderSettings
 from tests.support.transport_hosts import (
     LOOPBACK,

@@ -271,7 +271,8 @@ import json, sys
 from pathlib import Path
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
-from blast_transport.session.route import Chain, Light, Route
+from blast_transport.carriers.choices import Chain, Light
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 told = []
@@ -290,7 +291,7 @@ print(json.dumps([result.carriers, result.complete, route.broken]))
 
 LISTENER = """
 import socket, sys
-from blast_transport.optical.interface import open_group_socket
+from blast_transport.carriers.optical.interface import open_group_socket
 sock = open_group_socket(sys.argv[1], "239.1.2.3", 5000)
 sock.settimeout(30)
 sys.stdout.write("listening\\n")

@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import SourceChangedError, WrongInputError
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.links.dialling import dial
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.route import CarrierChoice, Chain, Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.session.timings import SenderTimings
 from blast_transport.store.source import StreamSource
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
 from blast_transport.wire.messages import EndOfData, Fin, Hello, Leg, Message, Nack, OnLeg, Quit, Ready, Repair

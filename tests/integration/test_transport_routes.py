@@ -15,7 +15,8 @@ from typing import cast
 import pytest
 
 from blast_transport.base.report import Progress
-from blast_transport.session.route import CarrierChoice, Chain, GiveUp, Light, Route, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
+from blast_transport.session.route import GiveUp, Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.source import StreamSource, opened_file

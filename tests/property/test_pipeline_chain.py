@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.pipeline.leg import Outcome
+from blast_transport.carriers.pipeline.protocol.leg import Outcome
 from tests.support.pipeline_world import Faults, World
 
 contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))

@@ -13,9 +13,9 @@ from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
 from blast_transport.blocks.layout import MOST_BLOCKS, Layout
 from blast_transport.blocks.masks import mask_of, runs
-from blast_transport.session.peer import Peer
-from blast_transport.session.repairs import Repairs
-from blast_transport.session.retransmit_queue import WHOLE, RetransmitQueue
+from blast_transport.session.peers.peer import Peer
+from blast_transport.session.peers.repairs import Repairs
+from blast_transport.session.peers.retransmit_queue import WHOLE, RetransmitQueue
 
 MOST = 40
 numbers = st.integers(0, MOST)

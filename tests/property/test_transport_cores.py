@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.session.peer import LISTENING, PeerState
+from blast_transport.session.peers.peer import LISTENING, PeerState
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import Nack
 from tests.support.transport_data import Data, data_of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from blast_transport.pipeline.file_pump import FileIntake
+from blast_transport.carriers.pipeline.connections.file_pump import FileIntake
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.store import Store
 from tests.support.transport_data import SUITE, Data, data_of

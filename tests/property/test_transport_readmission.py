@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_transport.session.peer import PeerState
-from blast_transport.session.readmission import SECONDS, WINDOWS, Readmission
+from blast_transport.session.peers.peer import PeerState
+from blast_transport.session.peers.readmission import SECONDS, WINDOWS, Readmission
 from tests.support.transport_data import data_of
 from tests.support.transport_world import SPACING, World
 from tests.support.transport_world_hosts import FOREVER, Host, Spans

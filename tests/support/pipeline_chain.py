@@ -15,18 +15,18 @@ from pathlib import Path
 
 from blast_transport.blocks.digests import BEST, SUITES
 from blast_transport.blocks.layout import Layout
-from blast_transport.pipeline import (
+from blast_transport.carriers.pipeline.connections.dialling import Connector, connect_plain
+from blast_transport.carriers.pipeline.node import PipelineNode
+from blast_transport.carriers.pipeline.protocol.leg import (
     Ended,
     Member,
     PipelineEvent,
     PipelineLeg,
-    PipelineNode,
-    PipelineSource,
     PipelineTimings,
     Reported,
 )
-from blast_transport.pipeline.dialling import Connector, connect_plain
-from blast_transport.pipeline.messages import Decoder
+from blast_transport.carriers.pipeline.protocol.messages import Decoder
+from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget

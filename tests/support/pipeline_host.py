@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blast_transport.pipeline.core import NodeCore, SourceCore
-from blast_transport.pipeline.events import (
+from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.carriers.pipeline.protocol.events import (
     Admit,
     Arrived,
     CloseDown,
@@ -35,8 +35,8 @@ from blast_transport.pipeline.events import (
     Tell,
     Unheld,
 )
-from blast_transport.pipeline.leg import Ended, PipelineEvent, PipelineLeg, Reported
-from blast_transport.pipeline.messages import Alive, Forget, Pget
+from blast_transport.carriers.pipeline.protocol.leg import Ended, PipelineEvent, PipelineLeg, Reported
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget
 from blast_transport.wire.joining import Join
 from tests.support.pipeline_wires import BUFFER, PIECE, Connection
 

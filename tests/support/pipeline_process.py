@@ -15,7 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from blast_transport.pipeline import Drained, Ended, Lost, Member, PipelineLeg, PipelineNode, PipelineTimings, Reported
+from blast_transport.carriers.pipeline.node import PipelineNode
+from blast_transport.carriers.pipeline.protocol.leg import (
+    Drained,
+    Ended,
+    Lost,
+    Member,
+    PipelineLeg,
+    PipelineTimings,
+    Reported,
+)
 from tests.support.pipeline_chain import Door, file_store
 
 ROOT = Path(__file__).resolve().parents[2]

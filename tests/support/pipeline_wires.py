@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from blast_transport.pipeline.messages import Message
+from blast_transport.carriers.pipeline.protocol.messages import Message
 
 if TYPE_CHECKING:
     from tests.support.pipeline_world import Host, World

@@ -11,8 +11,8 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
-from blast_transport.pipeline.events import Started, SuccessorLost
-from blast_transport.pipeline.leg import Member, Outcome, PipelineTimings
+from blast_transport.carriers.pipeline.protocol.events import Started, SuccessorLost
+from blast_transport.carriers.pipeline.protocol.leg import Member, Outcome, PipelineTimings
 from blast_transport.wire.joining import Join
 from tests.support.pipeline_host import Faults, Host
 from tests.support.pipeline_wires import LATENCY, PIECE, Connection

@@ -34,17 +34,18 @@ from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import Failed, Received, ReceiverEvent, TransferResult
+from blast_transport.carriers.choices import Light
+from blast_transport.carriers.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.carriers.receiving import GroupOpener
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
-from blast_transport.optical.interface import open_group_socket, open_sender_socket
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import Surroundings
-from blast_transport.session.route import Light, Route
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.session.timings import SenderTimings
 from blast_transport.store.file_target import FileRules
 from blast_transport.store.target import Target
 from blast_transport.wire.datagram import HEADER
@@ -266,10 +267,10 @@ class Process:
 
 
 @contextmanager
-def receiver_process(directory: Path, port: int = 0) -> Iterator[Process]:
-    """`python -m blast_transport receive` into `directory`."""
+def receiver_process(directory: Path, port: int = 0, program: str = "blast_transport") -> Iterator[Process]:
+    """`python -m blast_transport receive` into `directory`, or another `program` that has this command."""
     directory.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "blast_transport", "receive", "--listen", f"{LOOPBACK}:{port}"]
+    command = [sys.executable, "-m", program, "receive", "--listen", f"{LOOPBACK}:{port}"]
     command += ["--interface-address", LOOPBACK, "--directory", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

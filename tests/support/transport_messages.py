@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from blast_transport.optical.parameters import OpticalParameters
-from blast_transport.pipeline.parameters import PipelineParameters
+from blast_transport.carriers.optical.parameters import OpticalParameters
+from blast_transport.carriers.pipeline.parameters import PipelineParameters
 from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (

@@ -16,8 +16,8 @@ from dataclasses import replace
 from itertools import count
 
 from blast_transport.blocks.masks import runs
-from blast_transport.optical.receiver import LightIntake
-from blast_transport.session.peer import PeerState
+from blast_transport.carriers.optical.receiver import LightIntake
+from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.assembly import Assembly
@@ -244,13 +244,13 @@ class World:
         if (shared := sender.take_shared_repair(self.now, GATHER)) is not None:
             self._expose(*shared)
             return False
-        while not sender.wanted(sender.next_block) and sender.next_block < self.data.blocks:
+        while sender.next_block in sender.everywhere and sender.next_block < self.data.blocks:
             sender.sent(sender.next_block)
         block = sender.next_block
         self._digest(block + 1 if sender.digests + DIGESTS_TOLD <= block or block >= self.data.blocks else 0)
         if block >= self.data.blocks:
             return True
-        if not sender.may_send(self.now):
+        if sender.permitted(self.now) <= sender.next_block:
             self._digest(block)
             return False
         for peer in sender.peers.values():
@@ -446,6 +446,7 @@ class World:
                 core.promoted(self.now)
             case EndOfData():
                 assert core.state is ReceiverState.RECEIVING, "EndOfData a second time"
+                core.assembly.settle(message.size)
                 core.end_of_data(message, self.now)
             case Quit():
                 core.fail(message.reason)
@@ -462,6 +463,8 @@ class World:
         core = host.core
         if core is None:
             return
+        if wrong := core.assembly.take_wrong():
+            core.wrong(wrong, self.now)
         if core.state is ReceiverState.COMMITTING:
             assert host.store is not None
             host.store.commit(core.digest)

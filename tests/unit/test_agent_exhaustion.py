@@ -30,12 +30,12 @@ from blast_transport.agent.settings import (
 from blast_transport.agent.targets import Targets, session_factory
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
+from blast_transport.carriers.pipeline.protocol.messages import encode as encode_join
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import MOST_DIALS, Dialling
 from blast_transport.links.door import Door
-from blast_transport.pipeline.messages import encode as encode_join
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
 from blast_transport.wire.codec import Decoder, encode

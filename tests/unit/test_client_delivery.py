@@ -16,7 +16,8 @@ from blast_client.calls import ControllerUnreachable
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
-from blast_transport.session.route import Chain, Dark, GiveUp, Light, Order, Route
+from blast_transport.carriers.choices import Chain, Dark, Light
+from blast_transport.session.route import GiveUp, Order, Route
 from tests.support.scripted_controller import RATE, SIZE, ScriptedController
 from tests.support.virtual_time import give_virtual_time
 

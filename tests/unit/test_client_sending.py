@@ -23,7 +23,8 @@ from blast_client.part_sending import PartSent
 from blast_client.sending import send
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
-from blast_transport.session.route import Dark, GiveUp, Light, Route
+from blast_transport.carriers.choices import Dark, Light
+from blast_transport.session.route import GiveUp, Route
 from tests.support.scripted_controller import SIZE, ScriptedController
 from tests.support.virtual_time import give_virtual_time
 from tests.support.waiting import eventually_async

@@ -6,7 +6,7 @@ import pytest
 
 from blast_api.ttypes import Grant
 from blast_client.part_plan import Darken, Finish, PartPlan, Shine, Tell, WrongGrant
-from blast_transport.session.route import Light
+from blast_transport.carriers.choices import Light
 
 SIZE = 1000
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_transport.pipeline.feed import Feed
-from blast_transport.pipeline.link import Link
-from blast_transport.pipeline.messages import Data, End, encode
+from blast_transport.carriers.pipeline.connections.feed import Feed
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.protocol.messages import Data, End, encode
 
 
 class Intake:

@@ -10,7 +10,7 @@ import pytest
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.layout import Layout
-from blast_transport.pipeline.file_pump import FileIntake
+from blast_transport.carriers.pipeline.connections.file_pump import FileIntake
 from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish
 
 BLOCK = Layout(None, SEGMENT).block_size

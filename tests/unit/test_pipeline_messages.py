@@ -3,7 +3,7 @@ import struct
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.pipeline.messages import (
+from blast_transport.carriers.pipeline.protocol.messages import (
     LARGEST_CHUNK,
     TEXT_BYTES,
     Alive,

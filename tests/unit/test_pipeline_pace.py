@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.pipeline.pace import LEAST_SHARE, Pace, Sight
+from blast_transport.carriers.pipeline.protocol.pace import LEAST_SHARE, Pace, Sight
 
 SECONDS = 1.5
 START = Sight(0.0, 0, 0, 0)

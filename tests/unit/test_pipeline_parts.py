@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from blast_transport.base.errors import RemoteError, WrongInputError
-from blast_transport.pipeline import Member, PipelineLeg
-from blast_transport.pipeline.closing_connections import ClosingConnections
-from blast_transport.pipeline.copy_pump import Replay
-from blast_transport.pipeline.dialling import Dialler, Scouts
-from blast_transport.pipeline.link import Link
-from blast_transport.pipeline.messages import Alive, Get, Quit, Why
-from blast_transport.pipeline.waker import Waker
+from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
+from blast_transport.carriers.pipeline.connections.copy_pump import Replay
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, Scouts
+from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.connections.waker import Waker
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Get, Quit, Why
 from tests.support.waiting import eventually
 
 

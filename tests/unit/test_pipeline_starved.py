@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from blast_transport.pipeline import Member, PipelineLeg
-from blast_transport.pipeline.core import NodeCore
-from blast_transport.pipeline.events import Command, Joined, SendUp, Started
-from blast_transport.pipeline.messages import Alive
+from blast_transport.carriers.pipeline.protocol.core import NodeCore
+from blast_transport.carriers.pipeline.protocol.events import Command, Joined, SendUp, Started
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Alive
 
 CHAIN = tuple(Member(name, "h", 1) for name in "ab")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from blast_transport.carriers.pipeline.protocol.messages import encode
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.reception import Reception
-from blast_transport.pipeline.messages import encode
 from blast_transport.wire.carriers import PIPELINE
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Leg

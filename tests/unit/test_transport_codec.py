@@ -5,8 +5,8 @@ import json
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.optical.parameters import OpticalParameters, optical_parameters
-from blast_transport.pipeline.parameters import PipelineParameters, pipeline_leg
+from blast_transport.carriers.optical.parameters import OpticalParameters, optical_parameters
+from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters

@@ -8,10 +8,11 @@ import pytest
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.report import ReceiverEvent
+from blast_transport.carriers.choices import Unicast
+from blast_transport.carriers.optical.interface import interface_mtu, open_sender_socket
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
-from blast_transport.optical.interface import interface_mtu, open_sender_socket
-from blast_transport.session.route import Route, Unicast
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.standalone.command import main

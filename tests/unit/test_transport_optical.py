@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.optical.burst import Burst
-from blast_transport.optical.light_socket import LightSocket
-from blast_transport.optical.offload import UDP_SEGMENT, DatagramSender
+from blast_transport.carriers.optical.burst import Burst
+from blast_transport.carriers.optical.light_socket import LightSocket
+from blast_transport.carriers.optical.offload import UDP_SEGMENT, DatagramSender
 from blast_transport.store.assembly import Assembly, Piece
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
@@ -309,8 +309,7 @@ def test_blocks_out_of_any_pieces(data: Data, arrivals: list[tuple[int, int]], s
     assert segments.keys() - here == missing & segments.keys()
     assert missing <= segments.keys() or stream
     if stream:
-        assembly.store.finish_size(len(data.content))
-        assembly.settle()
+        assembly.settle(len(data.content))
     for segment in sorted(segments.keys() - here):
         assert assembly.add(segment, 1, segments[segment]) == 1
     assert assembly.missing(0, data.blocks * count) == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.optical.pacing import SHARE, Pacer
+from blast_transport.carriers.optical.pacing import SHARE, Pacer
 
 FULL = 9014
 RATE = 100e6

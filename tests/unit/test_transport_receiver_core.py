@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from blast_transport.base.errors import LocalProtocolError
-from blast_transport.optical.receiver import LightIntake
+from blast_transport.carriers.optical.receiver import LightIntake
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.assembly import Assembly
 from blast_transport.store.memory_target import MemoryTarget
@@ -60,10 +60,12 @@ def arrive(
     intake.stop = core.light_end
     intake.take([(segment, count, payload)])
     core.arrived(intake.arrived(began), began if now is None else now)
+    core.wrong(core.assembly.take_wrong(), began if now is None else now)
 
 
 def repair(core: ReceiverCore, rows: Iterable[tuple[int, bytes]], now: float) -> None:
     core.repaired_by(core.assembly.repair(rows) if core.receiving else 0, now)
+    core.wrong(core.assembly.take_wrong(), now)
 
 
 def light(core: ReceiverCore, *segments: int, now: float = 0.0) -> None:
@@ -286,6 +288,7 @@ def test_a_wrong_block_is_asked_for_again_at_once() -> None:
     arrive(core, 0, 4, memoryview(bytes(40)), 0.1)
     core.assembly.store.expect(0, DATA.digests())
     core.stored(0.2)
+    core.wrong(core.assembly.take_wrong(), 0.2)
     assert said(core, Nack) == [Nack(7, ((0, 4),))]
 
 

@@ -12,9 +12,10 @@ import sys
 import threading
 from pathlib import Path
 
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
-from blast_transport.session.route import CarrierChoice, Chain, Light, Route
+from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 

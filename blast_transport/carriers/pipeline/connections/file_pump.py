@@ -1,0 +1,114 @@
+"""Data between sockets and a file: through memory that is still warm when it is digested, and out by sendfile.
+
+Only whole blocks go into the file, by way of the store, which knows those that it must not write: another carrier may
+have brought and proven them before.
+
+Taking it by `splice` copies no less, because a block has to be read again for its digest, and to map it for that costs
+more than the copy does. What goes on to the successor is lent to its socket from the file's pages, as `tee` would lend
+it from a pipe's: so the store does not wait for the successor, and what has to be sent again, or to somebody who lags
+behind, takes the same way.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
+from blast_transport.store.store import Store
+
+_BLOCKS = 16
+"""Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
+
+
+class FileIntake:
+    """Into the file that the store is writing, from byte `position` on, which is where a block begins."""
+
+    def __init__(self, store: Store, position: int) -> None:
+        self.position = position
+        self._store = store
+        self._size = store.layout.block_size
+        self._block = position // self._size
+        self._buffer = memoryview(bytearray(_BLOCKS * self._size))
+        self._filled = self._stored = 0
+
+    def take(self, sock: socket.socket, limit: int) -> int:
+        """As `Intake.take`."""
+        size = self._store.layout.size
+        if size is not None:
+            limit = min(limit, size - self.position)
+            if limit <= 0:
+                raise RemoteProtocolError(f"data after byte {size}, which is the last")
+        count = sock.recv_into(self._buffer[self._filled : self._filled + limit])
+        self.position += count
+        self._filled += count
+        if self._filled == len(self._buffer):
+            self.settle()
+        return count
+
+    def settle(self) -> None:
+        """Store the blocks that came, for one write is cheaper than many. Raises StoreError."""
+        whole = self.position == self._store.layout.size
+        self._put(self._filled if whole else self._filled - self._filled % self._size)
+
+    def complete(self, final: bool) -> None:
+        """Nothing more comes; `final`: the last block may be a short one. Raises StoreError."""
+        if final:
+            self._put(self._filled)
+
+    @property
+    def servable(self) -> int:
+        """All before this offset can be sent on."""
+        return self.position - (self._filled - self._stored)
+
+    @property
+    def ready(self) -> bool:
+        """There is room for more."""
+        return True
+
+    @property
+    def drained(self) -> bool:
+        """All blocks that came are in the store."""
+        return True
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _put(self, stop: int) -> None:
+        """The first `stop` bytes of the buffer are whole blocks."""
+        if stop > self._stored:
+            self._store.put_row(self._block, self._buffer[self._stored : stop])
+            self._block += (stop - self._stored) // self._size
+            self._stored = stop
+        if stop == len(self._buffer):
+            self._filled = self._stored = 0
+
+
+class FileOutlet:
+    """Out of a regular file, which may still grow."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer: memoryview | None = None
+
+    def check(self, offset: int) -> None:
+        """A file keeps everything."""
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        """As `Outlet.give`. Raises SourceChangedError if the file became shorter."""
+        if isinstance(sock, ssl.SSLSocket):
+            return self._copy(sock, offset, limit)
+        count = os.sendfile(sock.fileno(), self._descriptor, offset, limit)
+        if count == 0:
+            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+        return count
+
+    def _copy(self, sock: ssl.SSLSocket, offset: int, limit: int) -> int:
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(READ_BYTES))
+        count = os.preadv(self._descriptor, [self._buffer[: min(limit, READ_BYTES)]], offset)
+        if count == 0:
+            raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
+        return sock.send(self._buffer[:count])

@@ -1,0 +1,231 @@
+"""A receiving node of a pipeline: takes from its predecessor into the store, and serves its successor from there."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import time
+from collections.abc import Callable
+
+from blast_transport.base.errors import RemoteError, RemoteProtocolError
+from blast_transport.carriers.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
+from blast_transport.carriers.pipeline.connections.dialling import Connector, Dialler, connect_plain, join_message
+from blast_transport.carriers.pipeline.connections.feed import Feed
+from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet
+from blast_transport.carriers.pipeline.connections.link import Intake, Link, Outlet
+from blast_transport.carriers.pipeline.protocol.core import NodeCore
+from blast_transport.carriers.pipeline.protocol.events import (
+    Admit,
+    Arrived,
+    CloseFetch,
+    CloseUp,
+    Command,
+    Complete,
+    Fetch,
+    FetchLost,
+    FromPredecessor,
+    FromSource,
+    Joined,
+    PredecessorLost,
+    Refuse,
+    SendUp,
+    Stored,
+)
+from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Pget
+from blast_transport.carriers.pipeline.runner import Runner
+from blast_transport.carriers.pipeline.successor import Successor
+from blast_transport.store.store import Store
+
+_LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
+"""How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
+deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
+alone."""
+_SOURCE = 0
+
+
+class PipelineNode(Runner):
+    """One node of one leg, filling `store`. Its session calls `accept` with whoever joins."""
+
+    def __init__(
+        self,
+        leg: PipelineLeg,
+        store: Store,
+        events: Callable[[PipelineEvent], None],
+        connect: Connector = connect_plain,
+    ) -> None:
+        position = _first_byte(leg, store)
+        self._core = core = NodeCore(leg, position)
+        super().__init__(leg, core, events, connect)
+        # The session may close its own descriptor before those after us have all that they need from the file.
+        self._descriptor = None if store.descriptor is None else os.dup(store.descriptor)
+        self._intake, outlet = self._pumps(store, position)
+        self._successor = Successor(leg, core.down, outlet, self._tell, self._connections)
+        self._predecessor = Feed(
+            self._intake,
+            self._may_take,
+            self._arrived,
+            lambda message: self._tell(FromPredecessor(message)),
+            lambda reason: self._tell(PredecessorLost()),
+        )
+        self._source = Feed(
+            self._intake,
+            self._may_fetch,
+            self._arrived,
+            self._from_source,
+            lambda reason: self._tell(FetchLost(reason)),
+        )
+        self._source_dialler = Dialler(connect, self._waker, leg.timings.answer)
+        self._candidate: Link | None = None
+        self._asked = Pget(0, 1)
+        self._store = store
+        self._storing = False
+
+    def accept(self, sock: socket.socket, name: str) -> None:
+        """The node `name` has connected and said Join; its socket is ours now. From any thread."""
+        self._waker.post(lambda: self._joined(sock, name))
+
+    def _pumps(self, store: Store, position: int) -> tuple[Intake, Outlet]:
+        if self._descriptor is not None:
+            return FileIntake(store, position), FileOutlet(self._descriptor)
+        intake = BlockIntake(store, position, self._waker.wake)
+        return intake, ReplayOutlet(intake.replay, store)
+
+    def _joined(self, sock: socket.socket, name: str) -> None:
+        place = self.leg.place(name)
+        if self._ended is not None or place is None or place >= self.leg.index:
+            sock.close()
+            return
+        self._candidate = Link(sock)
+        self._tell(Joined(place))
+
+    def _obey_one(self, command: Command) -> None:
+        match command:
+            case Admit(farewell):
+                self._close_feed(self._predecessor, farewell)
+                self._predecessor.link, self._candidate = self._candidate, None
+            case Refuse(message):
+                self._close_candidate(message)
+            case SendUp(message):
+                self._predecessor.send(message)
+            case CloseUp():
+                self._close_feed(self._predecessor, None)
+            case Fetch(offset, stop):
+                self._fetch(Pget(offset, stop))
+            case CloseFetch():
+                self._source_dialler.cancel()
+                self._close_feed(self._source, None)
+            case Complete(stop, final):
+                self._complete(stop, final)
+            case _:
+                self._successor.obey(command)
+
+    def _complete(self, stop: int, final: bool) -> None:
+        size = self._store.layout.size
+        if final and size is not None and size != stop:
+            raise RemoteProtocolError(f"the data ended at byte {stop}, but {size} bytes were announced")
+        self._intake.complete(final)
+        self._storing = True
+        self._see_stored()
+
+    def _see_stored(self) -> None:
+        if self._storing and self._intake.drained:
+            self._storing = False
+            self._tell(Stored())
+
+    def _close_feed(self, feed: Feed, farewell: Message | None) -> None:
+        if farewell is not None:
+            feed.send(farewell)
+        link = feed.take_link()
+        if link is not None:
+            self._closing.add(link)
+
+    def _close_candidate(self, message: Message) -> None:
+        link, self._candidate = self._candidate, None
+        assert link is not None
+        link.send(message)
+        self._closing.add(link)
+
+    def _fetch(self, pget: Pget) -> None:
+        self._asked = pget
+        self._source_dialler.dial(
+            self.leg.chain[_SOURCE], self._fetch_connected, lambda reason, _: self._tell(FetchLost(reason))
+        )
+
+    def _fetch_connected(self, link: Link) -> None:
+        self._source.link = link
+        self._source.send(join_message(self.leg))
+
+    def _from_source(self, message: Message) -> None:
+        """The source speaks first, so that nobody who passes the socket on can swallow our question."""
+        if isinstance(message, Alive):
+            self._source.send(self._asked)
+        self._tell(FromSource(message))
+
+    def _may_take(self) -> bool:
+        if not self._core.up.receiving:
+            raise RemoteError("broke the protocol: data that nobody asked for")
+        return self._has_room()
+
+    def _may_fetch(self) -> bool:
+        if not self._core.up.fetching:
+            raise RemoteError("broke the protocol: data that nobody asked for")
+        return self._has_room()
+
+    def _has_room(self) -> bool:
+        if not self._intake.ready:
+            return False
+        down = self._core.down
+        file = self._descriptor is not None
+        ahead = self._intake.position - down.taken
+        if down.alone or ahead < (_FILE_LAG_BYTES if file else _LAG_BYTES) or (file and down.lagging):
+            return True
+        self._core.hold_up()
+        return False
+
+    def _arrived(self) -> None:
+        self._tell(Arrived(self._intake.position))
+
+    def _watch(self, poll: select.poll) -> bool:
+        self._successor.watch(poll, self._intake.servable)
+        at_once = self._predecessor.watch(poll)
+        return self._source.watch(poll) or at_once or self._successor.pending
+
+    def _waited(self, seconds: float) -> None:
+        if self._predecessor.expects:
+            self._core.waited(seconds)
+
+    def _work(self, ready: dict[int, int], now: float) -> None:
+        for feed in (self._predecessor, self._source):
+            if feed.link is not None:
+                events = ready.get(feed.link.socket.fileno(), 0)
+                self._let_gather(feed.pause(events, now))
+                feed.work(events)
+        self._see_stored()
+        self._successor.listen()
+        self._successor.pour(self._intake.servable)
+
+    def _let_gather(self, seconds: float) -> None:
+        if seconds:
+            time.sleep(seconds)
+            self._waited(seconds)
+
+    def _close(self) -> None:
+        for feed in (self._predecessor, self._source):
+            link = feed.take_link()
+            if link is not None:
+                link.close()
+        self._source_dialler.cancel()
+        self._successor.close()
+        self._intake.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        # They call us, and hold our memory.
+        del self._predecessor, self._source, self._successor, self._intake
+
+
+def _first_byte(leg: PipelineLeg, store: Store) -> int:
+    """Where this node begins: at the leg's first block, or behind what it holds already."""
+    position = store.layout.offset(max(leg.first_block, store.position))
+    return position if store.layout.size is None else min(position, store.layout.size)

@@ -1,0 +1,285 @@
+"""What a node does for the one after it: the sending half of a node's core. No sockets, no clock.
+
+Theory of operation. We connect to the next node and it answers GET(its offset); it is served from there, and when all
+is sent, END (or QUIT) and the REPORT follow; PASSED comes back when the last node has delivered it. A successor is dead
+when its connection fails, or when it gives no sign of life for a while: whether it takes bytes proves nothing, because
+the kernel of a frozen host takes them too; and one that only waits for its own successor keeps saying that it lives.
+Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
+which delivers the report. Hosts that stand together fail together, a rack at a time, so as soon as one is silent it is
+found out of many at once who can be reached: one that cannot is dead, though one that can need not live. A successor
+that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
+data lies before it, by its own doing, is skipped like a dead one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any
+
+from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.carriers.pipeline.protocol.events import (
+    CloseDown,
+    Connect,
+    Scout,
+    SendDown,
+    Sent,
+    Serve,
+    Started,
+    SuccessorLost,
+    Unheld,
+)
+from blast_transport.carriers.pipeline.protocol.leg import Outcome, Reported
+from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
+from blast_transport.carriers.pipeline.protocol.node_state import NodeState
+from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight
+
+_SCOUTED = 32
+"""How many are tried at once: a rack."""
+
+
+class Down(Enum):
+    """Where the connection to our successor stands."""
+
+    IDLE = auto()
+    CONNECTING = auto()
+    PAUSED = auto()
+    SERVING = auto()
+    FORGOTTEN = auto()
+    ENDING = auto()
+    TAIL = auto()
+    PASSED = auto()
+
+
+_LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
+
+
+class Downstream:
+    """`passed` is called when the report is delivered; `sent` and `taken` are how far our successor was given data,
+    and how far it says that it holds it. `end_told`: where the end is has been said, and stays so.
+    """
+
+    def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
+        self.state = Down.IDLE
+        self.successor = node.leg.index
+        self.sent = self.taken = node.position
+        self.end_told = False
+        self._node = node
+        self._passed = passed
+        self._timings = node.leg.timings
+        self._assembled_at = 0.0
+        self._passed_on = False
+        self._heard = 0.0
+        self._due = 0.0
+        self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
+        self._scouted = 0
+
+    @property
+    def serving(self) -> bool:
+        """Our successor takes data."""
+        return self.state is Down.SERVING
+
+    @property
+    def alone(self) -> bool:
+        """Nobody after us is left, or needs anything."""
+        return self.state in (Down.TAIL, Down.PASSED)
+
+    @property
+    def lagging(self) -> bool:
+        """Our successor takes so little of what comes that it should not hold us up."""
+        return self.serving and self._pace.lags(self._node.position, self.taken)
+
+    @property
+    def linked(self) -> bool:
+        """Our successor has said what it needs, and waits for us."""
+        return self.state in _LINKED
+
+    def handle(self, event: Any, now: float) -> None:
+        """Take an event or a message of the successor.
+
+        Raises RemoteProtocolError if the successor may not say this now, LocalProtocolError if the shell may not.
+        """
+        action = _TABLE.get((self.state, type(event)))
+        if action is None:
+            error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
+            raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
+        if not isinstance(event, _LOCAL):
+            self._heard = now
+        action(self, event, now)
+
+    def deadline(self) -> float | None:
+        """When `tick` has something to do at the latest; None if never."""
+        if self.state in (Down.CONNECTING, Down.PAUSED):
+            return self._due
+        return self._heard + self._timings.silence if self.linked else None
+
+    def tick(self, now: float) -> None:
+        """Do what is due at `now`."""
+        limit = self.deadline()
+        if limit is None or now < limit:
+            return
+        if self.state is Down.PAUSED:
+            self._connect(now)
+        elif self.state is Down.CONNECTING:
+            self._skip(f"did not answer within {self._timings.answer:g} s", now)
+            self._scout()
+        else:
+            self._skip(f"no sign of life for {self._timings.silence:g} s", now)
+            self._scout()
+
+    def settle(self, now: float) -> None:
+        """Send the end when everything before it is sent. Call when the end, the report or data has come."""
+        if self.state is Down.TAIL:
+            self._deliver(now)
+        elif self.state in (Down.SERVING, Down.FORGOTTEN):
+            if self._node.quit is not None:
+                self._send_quit(self._node.quit, now)
+            elif self.state is Down.SERVING:
+                self._send_end()
+
+    def _start(self, event: Started, now: float) -> None:
+        self._assembled_at = now + self._timings.assembly
+        self._next(now)
+
+    def _next(self, now: float) -> None:
+        self.successor += 1
+        if self.successor < len(self._node.leg.chain):
+            self._connect(now)
+        else:
+            self.state = Down.TAIL
+            self.settle(now)
+
+    def _connect(self, now: float) -> None:
+        self.state, self._due = Down.CONNECTING, now + self._timings.answer
+        self._node.say(Connect(self.successor))
+
+    def _scout(self) -> None:
+        """Find out who of those behind the next one can be reached, each once."""
+        first = max(self.successor + 1, self._scouted)
+        stop = min(self.successor + 1 + _SCOUTED, len(self._node.leg.chain))
+        if first < stop:
+            self._scouted = stop
+            self._node.say(Scout(tuple(range(first, stop))))
+
+    def _skip(self, reason: str, now: float) -> None:
+        """Go on without the successor; if it lives after all, it should know."""
+        self._node.lose(self.successor, reason)
+        self._node.say(SendDown(Quit(Why.EXCLUDED, reason)), CloseDown())
+        self._next(now)
+
+    def _not_there(self, lost: SuccessorLost, now: float) -> None:
+        """While the chain is put together, the next node may not have heard of the leg yet.
+
+        No longer when data has passed us, which goes out only when all have.
+        """
+        if lost.unanswered or self._passed_on or now >= self._assembled_at:
+            self._skip(lost.reason, now)
+            if lost.unanswered:
+                self._scout()
+            return
+        self._node.say(CloseDown())
+        self.state, self._due = Down.PAUSED, now + self._timings.retry
+
+    def _lost(self, lost: SuccessorLost, now: float) -> None:
+        self._skip(lost.reason, now)
+
+    def _get(self, get: Get, now: float) -> None:
+        self.state, self._scouted = Down.SERVING, 0
+        self.sent = self.taken = get.offset
+        self._pace.anew(self._sight(now))
+        self._node.say(Serve(get.offset))
+        self.settle(now)
+
+    def _sent(self, sent: Sent, now: float) -> None:
+        self.sent, self._passed_on = sent.position, True
+        self.settle(now)
+
+    def _unheld(self, unheld: Unheld, now: float) -> None:
+        self.state = Down.FORGOTTEN
+        self._node.say(SendDown(Forget(unheld.lowest)))
+
+    def _alive(self, alive: Alive, now: float) -> None:
+        self.taken = max(self.taken, alive.position)
+        if self.state is Down.SERVING:
+            slow = self._pace.see(self._sight(now), alive.held_up, alive.starved)
+            if slow is not None:
+                self._skip(slow, now)
+
+    def _sight(self, now: float) -> Sight:
+        return Sight(now, self._node.position, self.sent, self.taken)
+
+    def _quit(self, quit_: Quit, now: float) -> None:
+        if quit_.why is Why.LEFT:
+            self._skip(quit_.text, now)
+        elif quit_.why is Why.EXCLUDED:
+            self._node.end(Outcome.EXCLUDED, quit_.text)
+        elif quit_.why is Why.GONE:
+            for place in range(self.successor, len(self._node.leg.chain)):
+                self._node.lose(place, quit_.text)
+            self._node.say(CloseDown())
+            self.successor = len(self._node.leg.chain) - 1
+            self._next(now)
+        else:
+            raise RemoteProtocolError(f"QUIT {quit_.why.name} from a successor")
+
+    def _send_quit(self, quit_: Quit, now: float) -> None:
+        if quit_.why is Why.GONE:
+            self._node.say(SendDown(quit_), CloseDown())
+            self._deliver_to_nobody(now)
+        elif self._node.report_ready:
+            self._node.say(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
+            self.state = Down.ENDING
+
+    def _send_end(self) -> None:
+        node = self._node
+        if node.stop is not None and self.sent >= node.stop and node.report_ready:
+            node.say(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
+            self.state, self.end_told = Down.ENDING, True
+
+    def _deliver(self, now: float) -> None:
+        node = self._node
+        if node.quit is not None and node.quit.why is Why.GONE:
+            self._deliver_to_nobody(now)
+        elif node.settled:
+            node.tell(Reported(node.named_failures()))
+            self.state = Down.PASSED
+            self._passed(now)
+
+    def _deliver_to_nobody(self, now: float) -> None:
+        """The chain behind a gone range has no way to the source: who is before it reports us."""
+        self.state = Down.PASSED
+        self._node.end_as_it_stands(Outcome.FORGOTTEN, "")
+
+    def _report_passed(self, passed: Passed, now: float) -> None:
+        self._node.learn(passed.failed)
+        self.state = Down.PASSED
+        self._passed(now)
+
+    def _ignore(self, event: Any, now: float) -> None:
+        """What may still come of a successor that is done."""
+
+
+_LOCAL = (Started, SuccessorLost, Sent, Unheld)
+_ACTION = Callable[[Downstream, Any, float], None]
+_TABLE: dict[tuple[Down, type], _ACTION] = {
+    (Down.IDLE, Started): Downstream._start,
+    (Down.CONNECTING, Get): Downstream._get,
+    (Down.CONNECTING, Quit): Downstream._quit,
+    (Down.CONNECTING, SuccessorLost): Downstream._not_there,
+    (Down.SERVING, Sent): Downstream._sent,
+    (Down.SERVING, Unheld): Downstream._unheld,
+    (Down.SERVING, Alive): Downstream._alive,
+    (Down.SERVING, Quit): Downstream._quit,
+    (Down.SERVING, SuccessorLost): Downstream._lost,
+    (Down.FORGOTTEN, Get): Downstream._get,
+    (Down.FORGOTTEN, Alive): Downstream._alive,
+    (Down.FORGOTTEN, Quit): Downstream._quit,
+    (Down.FORGOTTEN, SuccessorLost): Downstream._lost,
+    (Down.ENDING, Alive): Downstream._alive,
+    (Down.ENDING, Passed): Downstream._report_passed,
+    (Down.ENDING, Quit): Downstream._quit,
+    (Down.ENDING, SuccessorLost): Downstream._lost,
+    (Down.PASSED, Alive): Downstream._ignore,
+    (Down.PASSED, Quit): Downstream._ignore,
+    (Down.PASSED, SuccessorLost): Downstream._ignore,
+}

@@ -1,0 +1,81 @@
+"""What both sides of a node's core know of it, and the commands that they give."""
+
+from __future__ import annotations
+
+from blast_transport.carriers.pipeline.protocol.events import Command, Tell
+from blast_transport.carriers.pipeline.protocol.leg import Ended, Lost, Outcome, PipelineEvent, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Quit, Why, short
+
+
+class NodeState:
+    """The state of a node that is neither its upstream nor its downstream side's alone.
+
+    `position`: all bytes before it are held. `stop`: where the leg ends, once that is known, and whether that is
+    `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
+    `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end. `held_up`: we
+    wait, since the last sign of life, for something that is not our doing. `starved`: we wait for data most of the
+    time.
+    """
+
+    def __init__(self, leg: PipelineLeg, position: int) -> None:
+        self.leg = leg
+        self.position = position
+        self.stop: int | None = None
+        self.final = False
+        self.quit: Quit | None = None
+        self.failed: dict[int, str] = {}
+        self.report_ready = False
+        self.held_up = False
+        self.starved = False
+        self.stored = False
+        self.over = False
+        self.outbox: list[Command] = []
+
+    @property
+    def ended(self) -> bool:
+        """Everything that was to come is here."""
+        return self.stop is not None and self.position >= self.stop
+
+    @property
+    def settled(self) -> bool:
+        """Nothing of our own keeps the report from passing."""
+        return self.report_ready and (self.quit is not None or (self.ended and self.stored))
+
+    def say(self, *commands: Command) -> None:
+        """Add commands for the shell."""
+        self.outbox += commands
+
+    def tell(self, event: PipelineEvent) -> None:
+        """Add an event for the session."""
+        self.say(Tell(event))
+
+    def lose(self, place: int, reason: str) -> None:
+        """This node is lost to the chain."""
+        self.failed.setdefault(place, short(reason))
+        self.tell(Lost(self.leg.chain[place].name, reason))
+
+    def learn(self, failed: dict[int, str]) -> None:
+        """What others lost. Our own word on a node stands, and nobody reports us."""
+        for place, reason in failed.items():
+            if 0 < place < len(self.leg.chain) and place != self.leg.index:
+                self.failed.setdefault(place, reason)
+
+    def named_failures(self) -> dict[str, str]:
+        """`failed` by name, in the order of the chain."""
+        return {self.leg.chain[place].name: self.failed[place] for place in sorted(self.failed)}
+
+    def end(self, outcome: Outcome, reason: str = "") -> None:
+        """Our part is over. No effect the second time."""
+        if not self.over:
+            self.over = True
+            self.tell(Ended(outcome, reason))
+
+    def end_as_it_stands(self, otherwise: Outcome, reason: str) -> None:
+        """Our part is over as far as it came: `otherwise`, if that is neither to the end nor to a quit."""
+        if self.quit is not None:
+            gone = self.quit.why is Why.GONE
+            self.end(Outcome.FORGOTTEN if gone else Outcome.QUIT, self.quit.text)
+        elif self.ended and self.stored:
+            self.end(Outcome.COMPLETE)
+        else:
+            self.end(otherwise, reason)

@@ -1,0 +1,56 @@
+"""The carrier `pipeline` at a receiver: a node, in a thread of its own, and what it tells the session."""
+
+from __future__ import annotations
+
+import hmac
+import queue
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.carriers.pipeline.node import PipelineNode
+from blast_transport.carriers.pipeline.parameters import pipeline_leg
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineEvent, StoreFailed
+from blast_transport.carriers.receiving import CarrierEvent, ReceivingCarrier, ReceivingContext, Stored, StoreLost
+from blast_transport.links.dialling import Dialer
+from blast_transport.wire.joining import Join
+from blast_transport.wire.messages import Leg
+
+
+class PipelineReceiver(ReceivingCarrier):
+    """The place in a chain that a leg gives us. Raises RemoteProtocolError, WrongInputError, NoThreadError."""
+
+    def __init__(self, leg: Leg, around: ReceivingContext) -> None:
+        place = pipeline_leg(leg)
+        if place.index == 0:
+            raise RemoteProtocolError("Leg names a chain of which we are the source")
+        self._wake = around.wake
+        self._happened: queue.SimpleQueue[CarrierEvent] = queue.SimpleQueue()
+        self._node = PipelineNode(place, around.assembly.store, self._note, by_name(around.dial))
+        self._node.start()
+
+    def _note(self, event: PipelineEvent) -> None:
+        self._happened.put(StoreLost(event.reason) if isinstance(event, StoreFailed) else Stored())
+        self._wake()
+
+    def events(self) -> Iterator[CarrierEvent]:
+        """What the node has told."""
+        with suppress(queue.Empty):
+            while True:
+                yield self._happened.get_nowait()
+
+    def join(self, sock: socket.socket, join: Join) -> None:
+        """The node before us, or one that asks for what it misses."""
+        if not hmac.compare_digest(join.token, self._node.leg.token):
+            raise RemoteProtocolError(f"{join.name!r} does not know the token of leg {join.leg}")
+        self._node.accept(sock, join.name)
+
+    def close(self, reason: str) -> None:
+        """End the node soon; its thread gives everything back."""
+        self._node.stop(reason)
+
+
+def by_name(connect: Dialer) -> Callable[[Member, float], socket.socket]:
+    """The same, for a member of a chain."""
+    return lambda member, seconds: connect((member.name, member.host, member.port), seconds)

@@ -1,0 +1,153 @@
+"""The carrier `pipeline` at the sender: the source of a chain, in a thread of its own, and what it tells."""
+
+from __future__ import annotations
+
+import queue
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+
+from blast_transport.base.host_order import as_given
+from blast_transport.base.host_order import by_name as in_natural_order
+from blast_transport.carriers.choices import CarrierChoice, Chain
+from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
+from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
+from blast_transport.carriers.pipeline.receiver import by_name
+from blast_transport.carriers.pipeline.source import PipelineSource
+from blast_transport.carriers.sending import PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
+from blast_transport.links.chain_source import SourceAdmission
+from blast_transport.links.dialling import SOURCE, Address
+from blast_transport.links.reception import Reception
+from blast_transport.store.block_reader import UndigestedKept
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Leg
+
+_BLOCKS_PER_TURN = 32
+_IDLE_SECONDS = 0.5
+_UNDER_WAY_BYTES = 8 << 20
+"""More than a socket's buffer and a chunk hold between the source and its successor."""
+
+
+class PipelineSender(SendingCarrier):
+    """Leads a chain of receivers, and digests what goes along it."""
+
+    def __init__(self, leg: Leg, choice: Chain, around: SendingContext) -> None:
+        super().__init__(leg)
+        self._choice, self._around, self._reader = choice, around, around.reader
+        self._listener = socket.create_server((around.own_address, 0))
+        chain = _order(choice, around)
+        self._nodes = PipelineParameters(
+            ((SOURCE, *self._listener.getsockname()[:2]), *chain), 0, choice.slowest_rate / 8
+        )
+        self._places = {name: place for place, (name, _, _) in enumerate(chain, 1)}
+        self._happened: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()
+        self._source: PipelineSource | None = None
+        self._reception: Reception | None = None
+        self._sent = leg.first
+        self._left = False
+
+    def leg(self, name: str) -> Leg | None:
+        """Each node hears its own place; who is not in the chain gets nothing."""
+        place = self._places.get(name)
+        return None if place is None else self._at(place)
+
+    def follow(self, choice: CarrierChoice) -> bool:
+        """Another order is another chain."""
+        return choice == self._choice
+
+    def work(self, now: float) -> float:
+        """Digest what the chain carries. Raises SourceChangedError, ForgottenError."""
+        source = self._source or self._begin()
+        busy = self._reader.digest(_BLOCKS_PER_TURN)
+        if busy and self._reader.source.descriptor is None:
+            source.wake()
+        return 0 if busy else _IDLE_SECONDS
+
+    def events(self) -> Iterator[SendingEvent]:
+        """What the chain has told."""
+        while not self._happened.empty():
+            yield from self._told(self._happened.get())
+
+    def leave(self) -> int | None:
+        """What may be under way still goes through the chain; the next carrier begins behind it."""
+        if self._source is None or self.over:
+            return None
+        self._left = True
+        stop = -(-self._under_way(self._source) // self._reader.layout.block_size)
+        self._source.stop_at(stop)
+        return stop
+
+    def quit(self, reason: str) -> None:
+        """Everybody quits, and the report still comes."""
+        if self._source is not None:
+            self._source.quit(reason)
+
+    def close(self) -> None:
+        """End the chain, if it has not ended."""
+        if self._source is not None:
+            self._source.stop("the sender goes on by another way")
+        if self._reception is not None:
+            self._reception.close()
+        else:
+            self._listener.close()
+
+    def _at(self, place: int) -> Leg:
+        return replace(self._leg, parameters=to_parameters(replace(self._nodes, position=place)))
+
+    def _begin(self) -> PipelineSource:
+        around, leg = self._around, self._leg
+        source = self._source = PipelineSource(
+            pipeline_leg(self._at(0)),
+            UndigestedKept(self._reader),
+            self._reader.layout.block_size,
+            self._note,
+            by_name(around.dial),
+        )
+        admission = SourceAdmission(around.credentials, self._places)
+        self._reception = Reception(self._listener, admission, leg, source.accept)
+        source.start()
+        return source
+
+    def _note(self, event: PipelineEvent) -> None:
+        self._happened.put(event)
+        self._around.wake()
+
+    def _told(self, event: PipelineEvent) -> Iterator[SendingEvent]:
+        match event:
+            case Progress(position) | Drained(position):
+                whole = position == self._reader.source.size
+                self._sent = -(-position // self._reader.layout.block_size) if whole else self._blocks(position)
+                yield Sent(self._sent)
+            case Lost(name, reason):
+                yield from self._lose({name: reason})
+            case Reported(failed):
+                yield from self._lose(failed)
+            case Ended():
+                # What it did not bring is asked for in the end.
+                self.over = True
+
+    def _blocks(self, position: int) -> int:
+        return max(self._sent, position // self._reader.layout.block_size)
+
+    def _lose(self, failed: dict[str, str]) -> Iterator[SendingEvent]:
+        # A chain that another carrier follows may be cut off; what is then missing is asked for in the end.
+        if not self._left:
+            yield from (PeerLost(name, reason) for name, reason in failed.items() if name in self._places)
+
+    def _under_way(self, source: PipelineSource) -> int:
+        """Bytes before this one may have begun to go along the chain before it hears that it is left."""
+        data = self._reader.source
+        if data.descriptor is None:
+            return data.available
+        return max(source.begun, self._reader.layout.offset(self._sent)) + _UNDER_WAY_BYTES
+
+
+def _order(choice: Chain, around: SendingContext) -> list[Address]:
+    addresses = {member.address[0]: member.address for member in around.members}
+    if choice.order is None:
+        names = in_natural_order(addresses)
+    else:
+        names = as_given(addresses, [name for name in choice.order if name in addresses])
+    # Who lags far behind would make the others wait: it goes last.
+    lagging = {member.address[0] for member in around.members if member.lags}
+    return [addresses[name] for name in sorted(names, key=lagging.__contains__)]

@@ -1,0 +1,133 @@
+"""What a carrier is at a sender: it brings the reader's blocks to the receivers, and tells the session how far it is.
+
+The session permits and is told; it hands no bytes over, and asks no carrier for its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from blast_transport.blocks.block_map import BlockMap
+from blast_transport.carriers.choices import CarrierChoice
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.dialling import Address, Dialer
+from blast_transport.store.block_reader import BlockReader
+from blast_transport.wire.messages import Leg
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """It may go at `rate` bits/s, and waits to be told at how many of them the receivers can follow."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """All blocks before `stop` have left, or need not."""
+
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """The carrier has digested the blocks that come next by itself; their digests one after the other."""
+
+    digests: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost:
+    """The carrier serves this receiver no more, and why."""
+
+    name: str
+    reason: str
+
+
+SendingEvent = Granted | Sent | Digested | PeerLost
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A receiver that may take part in passing on. `lags`: what it misses is far behind what the others do."""
+
+    address: Address
+    lags: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SendingContext:
+    """What a carrier is given: the blocks, and how it reaches others.
+
+    `held`: blocks that every receiver had before, and that need not leave. `members`: the receivers that keep up and
+    take whatever rate there is. `own_address` is ours on the packet network as the receivers see it,
+    `interface_address` on the light path, None without one. `dial` reaches receivers, and `credentials` are what we
+    prove ourselves by to those that come to us. `wake` tells the session, from any thread, that there are events.
+    """
+
+    reader: BlockReader
+    held: BlockMap
+    members: tuple[Member, ...]
+    own_address: str
+    interface_address: str | None
+    dial: Dialer
+    credentials: Credentials
+    wake: Callable[[], None]
+
+
+class SendingCarrier:
+    """One leg's carrier at the sender; what most have no use for does nothing here.
+
+    Its methods are the session's thread's and wait for nobody. `over`: every block has left by it, or by one before
+    it. `datagrams` counts what left as such; `offload`: whether as super-packets, None before the first.
+    """
+
+    over = False
+    datagrams = 0
+    offload: bool | None = None
+
+    def __init__(self, leg: Leg) -> None:
+        self._leg = leg
+
+    def leg(self, name: str) -> Leg | None:
+        """What this receiver is told; None: it gets nothing by this carrier."""
+        return self._leg
+
+    def follow(self, choice: CarrierChoice) -> bool:
+        """Go on by this choice, if it means the same way; whether it does."""
+        raise NotImplementedError
+
+    def permit(self, stop: int) -> None:
+        """Blocks before `stop` may leave."""
+
+    def pace(self, rate: float) -> None:
+        """Of what was granted the receivers can follow so many bits/s."""
+
+    def room(self, now: float) -> int:
+        """How many blocks it takes now of which something has to leave again."""
+        return 0
+
+    def retransmit(self, block: int, mask: int) -> None:
+        """These segments of the block, a bit for each, have to reach everybody again."""
+
+    def work(self, now: float) -> float:
+        """Do what is due; seconds until there is more to do, unless something happens.
+
+        Raises SourceChangedError, ForgottenError, LightPathError, WrongInputError.
+        """
+        raise NotImplementedError
+
+    def events(self) -> Iterable[SendingEvent]:
+        """What has happened since the last call."""
+        raise NotImplementedError
+
+    def leave(self) -> int | None:
+        """Another carrier brings what comes next: the block before which this one still brings all, None: nothing."""
+        return None
+
+    def quit(self, reason: str) -> None:
+        """Somebody wants the transfer to end."""
+
+    def close(self) -> None:
+        """Give back everything."""

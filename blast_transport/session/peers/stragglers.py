@@ -1,0 +1,32 @@
+"""Who alone keeps the others waiting: found out over time, from how long the light waits and who is behind then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from blast_transport.session.peers.peer import Peer
+
+
+class Stragglers:
+    """Judges the receivers that keep up. `blocked`: the light waits for them now."""
+
+    def __init__(self, now: float) -> None:
+        self.blocked = False
+        self._judged = now
+
+    def judge(self, peers: Mapping[str, Peer], window: int, now: float) -> Iterator[tuple[str, Peer]]:
+        """Since the last time the light waited for receivers, or did not: note who alone was the cause; those."""
+        seconds, self._judged = now - self._judged, now
+        if not self.blocked:
+            for peer in peers.values():
+                if peer.held_up:
+                    peer.held_up = max(0.0, peer.held_up - seconds)
+            return
+        active = [(name, peer) for name, peer in peers.items() if peer.active]
+        handled = sorted(peer.handled for _, peer in active)
+        if len(active) < 2 or (median := handled[len(handled) // 2]) - handled[0] < window // 2:
+            return
+        for name, peer in active:
+            if 2 * peer.handled <= handled[0] + median:
+                peer.held_up += seconds
+                yield name, peer

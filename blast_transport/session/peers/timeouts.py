@@ -1,0 +1,80 @@
+"""Until when a sender waits for a receiver, and what is said of one that was waited for too long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from blast_transport.session.peers.peer import UNANSWERED, Peer, PeerState
+from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.wire.carriers import Traits
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """In a session as it stands now.
+
+    `carrier`: what that of the present leg does, None before the first. `ended`: all was sent once. `sized`: it is no
+    stream that goes on. `next_block`: of the light. `others`: whether anybody but this receiver keeps up.
+    """
+
+    timings: SenderTimings
+    carrier: Traits | None
+    ended: bool
+    sized: bool
+    next_block: int
+    others: Callable[[Peer], bool]
+
+    @property
+    def hold_up(self) -> float:
+        """For how long one alone may keep the others waiting: who is left behind by a stream may have lost it."""
+        return self.timings.hold_up if self.sized else self.timings.freeze
+
+    def outstanding(self, peer: Peer) -> bool:
+        """It keeps up, has not dealt with what has gone out, and others may have to wait for it."""
+        return peer.active and self._behind(peer)
+
+    def lingers(self, peer: Peer) -> bool:
+        """It has not followed to another carrier yet, and others wait for it."""
+        return peer.state is PeerState.CHANGING_LEG and not peer.demoted and self.others(peer)
+
+    def invited_until(self, peer: Peer) -> float:
+        """When the others begin without this receiver, which comes late then: who is invited holds up the first leg."""
+        if peer.state is not PeerState.INVITED or self.carrier is not None:
+            return -math.inf
+        # What a stream has given is gone for who comes late.
+        return peer.progressed + (self.timings.late if self.sized else self.timings.ready)
+
+    def limit(self, peer: Peer) -> float | None:
+        """When it will be given up, or demoted, unless it progresses."""
+        if self.lingers(peer):
+            return peer.progressed + self.timings.freeze
+        if peer.state in UNANSWERED:
+            return peer.progressed + self.timings.ready
+        if peer.state is PeerState.ENDING or (peer.state is PeerState.READY and self.ended and peer.retransmits):
+            return peer.progressed + self.timings.stall
+        if peer.state is PeerState.ABSENT and self.ended:
+            return peer.awaited
+        if self.outstanding(peer):
+            return peer.progressed + self.timings.freeze
+        if peer.state is PeerState.READY and not self.sized and self._behind(peer) and not self.others(peer):
+            # A stream cannot go on for ever without those that still might take it.
+            return peer.progressed + self.timings.stall
+        return None
+
+    def overdue(self, peer: Peer) -> str:
+        """Why it was given up at its limit."""
+        if peer.state is PeerState.ABSENT:
+            return peer.reason
+        if peer.state is PeerState.INVITED:
+            return f"did not answer the invitation within {self.timings.ready:g} s"
+        if peer.state is PeerState.CHANGING_LEG:
+            return f"did not follow to another carrier within {self.timings.ready:g} s"
+        if peer.retransmits or not self.ended:
+            return f"no sign of taking its repairs for {self.timings.stall:g} s"
+        return f"did not confirm: no progress for {self.timings.stall:g} s after the end of data"
+
+    def _behind(self, peer: Peer) -> bool:
+        paced = self.carrier is None or not self.carrier.repairs_itself
+        return not self.ended and paced and peer.handled < self.next_block

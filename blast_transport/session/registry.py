@@ -1,0 +1,51 @@
+"""The carriers at either end, by the names that they have on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from blast_transport.carriers.optical.receiver import OpticalReceiver
+from blast_transport.carriers.optical.sender import OpticalSender
+from blast_transport.carriers.receiving import ReceivingCarrier, ReceivingContext
+from blast_transport.carriers.sending import SendingCarrier, SendingContext
+from blast_transport.carriers.unicast.sender import UnicastSender
+from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST, Traits
+from blast_transport.wire.messages import Leg
+
+SenderMaker = Callable[[Leg, Any, SendingContext], SendingCarrier]
+"""(leg without parameters, the choice that named the carrier, what it is given) -> the carrier."""
+
+ReceiverMaker = Callable[[Leg, ReceivingContext], ReceivingCarrier]
+
+
+def _pipeline_sender(leg: Leg, choice: Any, around: SendingContext) -> SendingCarrier:
+    # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
+    from blast_transport.carriers.pipeline.sender import PipelineSender
+
+    return PipelineSender(leg, choice, around)
+
+
+def _pipeline_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
+    from blast_transport.carriers.pipeline.receiver import PipelineReceiver
+
+    return PipelineReceiver(leg, around)
+
+
+SENDERS: dict[str, SenderMaker] = {
+    OPTICAL: OpticalSender,
+    PIPELINE: _pipeline_sender,
+    UNICAST: UnicastSender,
+}
+RECEIVERS: dict[str, ReceiverMaker] = {
+    OPTICAL: OpticalReceiver,
+    PIPELINE: _pipeline_receiver,
+}
+"""One that is not here brings blocks as repairs do, and needs nothing at a receiver."""
+
+
+def add_carrier(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
+    """Let sessions of this process go by one more carrier; both ends have to know it."""
+    CARRIERS[name], SENDERS[name] = traits, sender
+    if receiver is not None:
+        RECEIVERS[name] = receiver

@@ -1,0 +1,139 @@
+"""The sender's blocks: read from the source, digested in order, and made once more as they travel for repairs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from blast_transport.blocks.digests import DIGEST_BYTES, Suite
+from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.sealing import Sealer
+from blast_transport.store.source import Source
+
+_IMAGES = 32
+
+
+class BlockReader:
+    """Blocks of `source` as `layout` cuts them; so many are `digested`, from the first on."""
+
+    def __init__(self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
+        self.source = source
+        self.layout = layout
+        self.digested = 0
+        self._digests = bytearray()
+        self._suite = suite
+        self._sealer = sealer
+        self._images: OrderedDict[int, memoryview] = OrderedDict()
+        self._plain = memoryview(bytearray(layout.block_size))
+
+    def ready(self, block: int) -> bool:
+        """The whole block can be read without waiting."""
+        size = self.source.size
+        end = (block + 1) * self.layout.block_size
+        return self.source.available >= (end if size is None else min(end, size))
+
+    def last(self, block: int) -> bool:
+        """There is no such block: the data ends before it."""
+        size = self.source.size
+        return size is not None and block * self.layout.block_size >= size
+
+    def load(self, block: int, view: memoryview) -> int:
+        """Read the block as it travels into `view`, and digest it if its turn has come; its length.
+
+        Raises SourceChangedError, ForgottenError.
+        """
+        # A carrier that was left may have gone further than what was digested.
+        self.digest(block - self.digested)
+        length = self.source.read(self.layout.offset(block), view[: self.layout.block_size])
+        if block == self.digested:
+            self.note(self._suite.block(view[:length]))
+        if self._sealer is None:
+            return length
+        sealed = self._sealer.seal(block, view[:length])
+        view[: len(sealed)] = sealed
+        return len(sealed)
+
+    def digest(self, most: int) -> bool:
+        """Digest the blocks that come next and can be read, at most so many; whether there was anything to do.
+
+        Raises SourceChangedError, ForgottenError.
+        """
+        for count in range(most):
+            block = self.digested
+            if self.last(block) or not self.ready(block):
+                return count > 0
+            length = self.source.read(self.layout.offset(block), self._plain)
+            self.note(self._suite.block(self._plain[:length]))
+        return True
+
+    def note(self, digests: bytes) -> None:
+        """The digests of the blocks that come next, one after the other."""
+        self._digests += digests
+        self.digested += len(digests) // DIGEST_BYTES
+
+    def take_digests(self) -> bytes:
+        """Those that were taken since the last call, one after the other."""
+        digests = bytes(self._digests)
+        self._digests.clear()
+        return digests
+
+    @property
+    def dry(self) -> bool:
+        """There is nothing to digest for now."""
+        return self.last(self.digested) or not self.ready(self.digested)
+
+    def whole(self, table: bytes) -> bytes:
+        """The digest of the whole, over those of all blocks."""
+        return self._suite.whole(table)
+
+    def image(self, block: int) -> memoryview:
+        """The block as it travels, for repairs. Raises SourceChangedError, ForgottenError."""
+        image = self._images.get(block)
+        if image is None:
+            buffer = memoryview(bytearray(self.layout.segment_size * self.layout.block_segments))
+            image = self._images[block] = buffer[: self.load(block, buffer)]
+            if len(self._images) > _IMAGES:
+                self._images.popitem(last=False)
+        return image
+
+    def segments(self, first: int, count: int) -> memoryview:
+        """So many segments of one block as they travel, for repairs. Raises SourceChangedError, ForgottenError."""
+        layout = self.layout
+        block, index = divmod(first, layout.block_segments)
+        begin, end = index * layout.segment_size, (index + count) * layout.segment_size
+        if self._sealer is not None or count == layout.block_segments or block >= self.digested:
+            return self.image(block)[begin:end]
+        # Most repairs are of one segment, which is read sooner than a block is.
+        offset, size = layout.offset(block), self.source.size
+        length = layout.block_size if size is None else min(layout.block_size, size - offset)
+        view = memoryview(bytearray(max(0, min(end, length) - begin)))
+        return view[: self.source.read(offset + begin, view)]
+
+    def close(self) -> None:
+        """No block will be asked for any more."""
+        self._images.clear()
+
+
+class UndigestedKept:
+    """The source of a reader for somebody who reads ahead of it: nothing is released before it was digested."""
+
+    def __init__(self, reader: BlockReader) -> None:
+        self._reader, self._source = reader, reader.source
+        self.descriptor, self.content = reader.source.descriptor, reader.source.content
+
+    @property
+    def size(self) -> int | None:
+        """As of the source."""
+        return self._source.size
+
+    @property
+    def available(self) -> int:
+        """As of the source."""
+        return self._source.available
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """As of the source."""
+        return self._source.read(offset, view)
+
+    def release(self, offset: int) -> None:
+        """Later, where it was not digested yet."""
+        self._source.release(min(offset, self._reader.layout.offset(self._reader.digested)))
