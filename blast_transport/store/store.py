@@ -50,6 +50,7 @@ class Store:
         self._ahead = max(1, _AHEAD_BYTES // layout.block_size)
         self._wrong: deque[Range] = deque()
         self._early: dict[int, bytes] = {}
+        self._claimed = BlockMap()
         self._lock = threading.RLock()
         if isinstance(target, FileTarget):
             self._resume(target, checked)
@@ -93,11 +94,34 @@ class Store:
         digests = [self._suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
         with self._lock:
             stop = min(first + len(digests), self.layout.blocks)
-            for block, number in self.held.missing(first, stop):
-                begin = (block - first) * size
-                self.target.write(self.layout.offset(block), data[begin : begin + number * size])
+            for block, end in runs_of(self._free(first, stop)):
+                self.target.write(self.layout.offset(block), data[(block - first) * size : (end - first) * size])
             for begin, end in runs_of(self._good(first, digests, stop)):
                 self._hold(begin, digests[begin - first : end - first])
+
+    def claim(self, first: int, stop: int) -> list[Range]:
+        """The blocks from `first` to before `stop` that somebody may now write to `descriptor` by himself, as ranges.
+
+        None that is held is among them, and nobody else writes them until `written` or `release`.
+        """
+        with self._lock:
+            free = list(runs_of(self._free(first, min(stop, self.layout.blocks))))
+            for begin, end in free:
+                self._claimed.add_range(begin, end - begin)
+            return [(begin, end - begin) for begin, end in free]
+
+    def written(self, first: int, digests: bytes) -> None:
+        """Blocks that were claimed lie where they belong, with these digests of what was written. Raises StoreError."""
+        row = [digests[begin : begin + DIGEST_BYTES] for begin in range(0, len(digests), DIGEST_BYTES)]
+        with self._lock:
+            self._unclaim(first, first + len(row))
+            for begin, end in runs_of(self._good(first, row, first + len(row))):
+                self._hold(begin, row[begin - first : end - first])
+
+    def release(self, first: int, stop: int) -> None:
+        """These will not be written by whoever has claimed them."""
+        with self._lock:
+            self._unclaim(first, stop)
 
     def expect(self, first: int, digests: bytes) -> None:
         """The sender's digests of the blocks from `first` on, told in order. Raises StoreError, RemoteProtocolError."""
@@ -191,8 +215,16 @@ class Store:
 
         The wrong ones are asked for again.
         """
+        return [block for block in self._free(first, stop) if not self._is_wrong(block, digests[block - first])]
+
+    def _free(self, first: int, stop: int) -> list[int]:
+        """The blocks from `first` to before `stop` that are neither held nor claimed."""
         missing = (block for begin, number in self.held.missing(first, stop) for block in range(begin, begin + number))
-        return [block for block in missing if not self._is_wrong(block, digests[block - first])]
+        return [block for block in missing if block not in self._claimed] if self._claimed.held else list(missing)
+
+    def _unclaim(self, first: int, stop: int) -> None:
+        for block in range(first, stop):
+            self._claimed.discard(block)
 
     def _keep(self, block: int, data: Buffer, digest: bytes) -> bool:
         """Take a block until its turn comes, if it is wanted."""

@@ -1,0 +1,60 @@
+"""Blocks that somebody else writes: nobody overwrites them meanwhile, and only what is proven is held."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.store import Store
+from tests.support.transport_data import SUITE, Data, data_of
+
+BLOCKS = 8
+
+
+@pytest.fixture
+def data() -> Data:
+    return data_of(40 * BLOCKS)
+
+
+@pytest.fixture
+def store(data: Data) -> Store:
+    return Store(data.layout, SUITE, MemoryTarget("m", 1 << 20))
+
+
+def digests(data: Data, *blocks: int) -> bytes:
+    return b"".join(SUITE.block(data.block(block)) for block in blocks)
+
+
+def test_what_is_held_or_claimed_is_nobody_elses(data: Data, store: Store) -> None:
+    store.put(2, data.block(2))
+    assert store.claim(0, 5) == [(0, 2), (3, 2)]
+    assert store.claim(0, 6) == [(5, 1)]
+    assert not store.put(3, data.block(3))
+    assert store.claim(6, BLOCKS + 5) == [(6, 2)]
+
+
+def test_what_was_written_is_held_and_what_was_not_may_come_otherwise(data: Data, store: Store) -> None:
+    store.claim(0, 4)
+    store.written(0, digests(data, 0, 1))
+    store.release(2, 4)
+    assert store.held.held == 2 and store.position == 2
+    assert store.put(2, data.block(2))
+    assert store.position == 3
+
+
+def test_what_was_written_wrong_is_asked_for_again(data: Data, store: Store) -> None:
+    store.expect(0, data.digests())
+    store.claim(0, 2)
+    store.written(0, digests(data, 0, 0))
+    assert store.held.held == 1
+    assert store.take_wrong() == [(1, 1)]
+    assert store.put(1, data.block(1))
+
+
+def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Store) -> None:
+    store.claim(1, 2)
+    store.put_row(0, memoryview(b"".join(data.block(block) for block in range(3))))
+    assert [block for block in range(3) if block in store.held] == [0, 2]
+    view = memoryview(bytearray(40))
+    store.target.read(40, view)
+    assert bytes(view) == bytes(40)
