@@ -84,4 +84,7 @@ class ReceivingCarrier:
         raise RemoteProtocolError(f"nobody passes anything on by leg {join.leg} of session {join.session}")
 
     def close(self, reason: str) -> None:
-        """End, for this reason, and give everything back; as often as you like."""
+        """End, for this reason, and give everything back; as often as you like.
+
+        Nothing is written by its own hand any more, and nothing stays claimed of the store.
+        """

@@ -32,8 +32,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Digested:
-    """The carrier has digested the blocks that come next by itself; their digests one after the other."""
+    """The carrier has digested the blocks from `first` on by itself; their digests one after the other."""
 
+    first: int
     digests: bytes
 
 
@@ -79,8 +80,9 @@ class SendingContext:
 class SendingCarrier:
     """One leg's carrier at the sender; what most have no use for does nothing here.
 
-    Its methods are the session's thread's and wait for nobody. `over`: every block has left by it, or by one before
-    it. `datagrams` counts what left as such; `offload`: whether as super-packets, None before the first.
+    Its methods are the session's thread's and wait for nobody. `over`: nothing more comes of it: every block has left
+    by it or by one before it, or it has failed. `datagrams` counts what left as such; `offload`: whether as
+    super-packets, None before the first.
     """
 
     over = False
@@ -99,7 +101,7 @@ class SendingCarrier:
         raise NotImplementedError
 
     def permit(self, stop: int) -> None:
-        """Blocks before `stop` may leave."""
+        """Blocks before `stop` may leave; it may go back, when somebody has come who lags."""
 
     def pace(self, rate: float) -> None:
         """Of what was granted the receivers can follow so many bits/s."""
@@ -112,7 +114,7 @@ class SendingCarrier:
         """These segments of the block, a bit for each, have to reach everybody again."""
 
     def work(self, now: float) -> float:
-        """Do what is due; seconds until there is more to do, unless something happens.
+        """Do what is due; seconds until there is more to do, unless something happens. First when all listen.
 
         Raises SourceChangedError, ForgottenError, LightPathError, WrongInputError.
         """
@@ -130,4 +132,4 @@ class SendingCarrier:
         """Somebody wants the transfer to end."""
 
     def close(self) -> None:
-        """Give back everything."""
+        """Give back everything; nothing is told any more. What needs `descriptor` of the source has duplicated it."""

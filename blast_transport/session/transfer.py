@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_transport.base.errors import LightPathError
+from blast_transport.base.errors import LightPathError, WrongInputError
 from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light, Unicast
 from blast_transport.carriers.sending import (
@@ -28,7 +28,7 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.source import Source, StreamSource
-from blast_transport.wire.carriers import CARRIERS, UNICAST, Traits
+from blast_transport.wire.carriers import CARRIERS, Traits
 from blast_transport.wire.messages import Leg
 
 _IDLE_SECONDS = 1.0
@@ -138,8 +138,8 @@ class Transfer:
             case Sent(stop):
                 core.sent(stop - 1)
                 self._reach(min(core.layout.offset(stop), source.size or 1 << 62))
-            case Digested(digests):
-                self._reader.note(digests)
+            case Digested(first, digests):
+                self._reader.note(first, digests)
             case PeerLost(name, reason):
                 core.demote(name, reason)
             case Granted(rate):
@@ -165,7 +165,7 @@ class Transfer:
 
     def repaired_bytes(self) -> int:
         """What was sent again to single receivers; to each apart, nothing is sent again."""
-        if UNICAST in self.totals.carriers:
+        if any(CARRIERS[name].apart for name in self.totals.carriers):
             return 0
         return sum(peer.repaired_bytes for peer in self._core.peers.values())
 
@@ -210,6 +210,7 @@ class Transfer:
             core.tell_sent()
         stop = carrier.leave()
         if stop is None:
+            self._hear(carrier)
             self._put_away(carrier)
         else:
             core.sent(min(stop, core.layout.blocks) - 1)
@@ -266,6 +267,8 @@ class Transfer:
 
     def _begin(self, choice: CarrierChoice, now: float) -> None:
         """The session is ready for its next leg."""
+        if choice.carrier not in SENDERS:
+            raise WrongInputError(f"there is no carrier {choice.carrier!r}; there are {', '.join(SENDERS)}")
         core, traits = self._core, CARRIERS[choice.carrier]
         self._legs += 1
         window = self._window(choice) if traits.windowed else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
@@ -13,14 +14,17 @@ _IMAGES = 32
 
 
 class BlockReader:
-    """Blocks of `source` as `layout` cuts them; so many are `digested`, from the first on."""
+    """Blocks of `source` as `layout` cuts them; so many are `digested`, from the first on.
+
+    It is the session's thread's, but for `ready`, `last` and the reading of `source`.
+    """
 
     def __init__(self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None) -> None:
         self.source = source
         self.layout = layout
         self.digested = 0
         self._digests = bytearray()
-        self._suite = suite
+        self.suite = suite
         self._sealer = sealer
         self._images: OrderedDict[int, memoryview] = OrderedDict()
         self._plain = memoryview(bytearray(layout.block_size))
@@ -45,7 +49,7 @@ class BlockReader:
         self.digest(block - self.digested)
         length = self.source.read(self.layout.offset(block), view[: self.layout.block_size])
         if block == self.digested:
-            self.note(self._suite.block(view[:length]))
+            self.note(block, self.suite.block(view[:length]))
         if self._sealer is None:
             return length
         sealed = self._sealer.seal(block, view[:length])
@@ -62,13 +66,19 @@ class BlockReader:
             if self.last(block) or not self.ready(block):
                 return count > 0
             length = self.source.read(self.layout.offset(block), self._plain)
-            self.note(self._suite.block(self._plain[:length]))
+            self.note(block, self.suite.block(self._plain[:length]))
         return True
 
-    def note(self, digests: bytes) -> None:
-        """The digests of the blocks that come next, one after the other."""
-        self._digests += digests
-        self.digested += len(digests) // DIGEST_BYTES
+    def note(self, first: int, digests: bytes) -> None:
+        """The digests of the blocks from `first` on; those that are known change nothing.
+
+        Raises LocalProtocolError if some before them are not known yet.
+        """
+        if first > self.digested:
+            raise LocalProtocolError(f"digests from block {first} on, where those from {self.digested} on come next")
+        new = digests[(self.digested - first) * DIGEST_BYTES :]
+        self._digests += new
+        self.digested += len(new) // DIGEST_BYTES
 
     def take_digests(self) -> bytes:
         """Those that were taken since the last call, one after the other."""
@@ -83,7 +93,7 @@ class BlockReader:
 
     def whole(self, table: bytes) -> bytes:
         """The digest of the whole, over those of all blocks."""
-        return self._suite.whole(table)
+        return self.suite.whole(table)
 
     def image(self, block: int) -> memoryview:
         """The block as it travels, for repairs. Raises SourceChangedError, ForgottenError."""

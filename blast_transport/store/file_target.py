@@ -110,16 +110,21 @@ class FileTarget:
 
     def write(self, offset: int, *pieces: Buffer) -> None:
         """Write at `offset`. Raises StoreError."""
-        most, size = self._rules.most_bytes, sum(map(len, pieces))
-        # A stream announces no size, and a sender may lie about one.
-        if most is not None and offset + size > most:
-            raise StoreError(f"more bytes came than the {most} that this agent takes")
+        size = sum(map(len, pieces))
+        self.check_end(offset + size)
         try:
             written = os.pwritev(self._fd, pieces, offset)
             while written < size:
                 written += os.pwrite(self._fd, memoryview(b"".join(pieces))[written:], offset + written)
         except OSError as error:
             raise StoreError(f"cannot write {self.place}: {sentence(error)}") from error
+
+    def check_end(self, end: int) -> None:
+        """Raise StoreError unless bytes up to `end` may come."""
+        most = self._rules.most_bytes
+        # A stream announces no size, and a sender may lie about one.
+        if most is not None and end > most:
+            raise StoreError(f"more bytes came than the {most} that this agent takes")
 
     def note(self, first: int, digests: Sequence[bytes]) -> None:
         """The blocks from `first` on are written and have these digests: a later session may rely on it.

@@ -1,10 +1,10 @@
 """What a receiver holds of a session: the target, the map of its blocks, and the digests that prove them.
 
 All carriers fill the same store, several of them at the same time, so every method may be called from any thread, and
-nobody else writes to the target. A block that is held is never written again, whoever brings it; a block is written
-whole, with its digest taken from the bytes that are written. One whose digest is not the sender's is not held: it is
-asked for again. A target that must be fed in order gets a block only when all before it are there and the sender's
-digest of it has come, for it cannot be taken back.
+nobody else writes to the target, but for blocks that he has claimed. A block that is held is never written again,
+whoever brings it; a block is written whole, with its digest taken from the bytes that are written. One whose digest is
+not the sender's is not held: it is asked for again. A target that must be fed in order gets a block only when all
+before it are there and the sender's digest of it has come, for it cannot be taken back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError
+from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError, StoreError
 from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
@@ -28,10 +28,10 @@ _AHEAD_BYTES = 64 << 20
 class Store:
     """One session's data at one receiver.
 
-    Attributes to read: `layout`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that came
-    with a wrong digest), `durable` (what the target says of it after `commit`). `take_wrong` gives the blocks that have
-    to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session has
-    left.
+    Attributes to read: `layout`, `suite`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks that
+    came with a wrong digest), `durable` (what the target says of it after `commit`). `take_wrong` gives the blocks that
+    have to be asked for again because of a wrong digest. `checked` is called for every block that an earlier session
+    has left.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Store:
         self.position = 0
         self.corrupt = 0
         self.durable: bool | None = None
-        self._suite = suite
+        self.suite = suite
         self._own = DigestTable()
         self._sent = DigestTable()
         self._told = 0
@@ -74,7 +74,7 @@ class Store:
 
     def put_all(self, first: int, row: Sequence[Buffer]) -> int:
         """Take whole blocks from `first` on, as `put` takes one; how many were taken. Raises StoreError."""
-        digests = [self._suite.block(data) for data in row]
+        digests = [self.suite.block(data) for data in row]
         with self._lock:
             if self.target.in_order:
                 return sum(map(self._keep, count(first), row, digests))
@@ -91,7 +91,7 @@ class Store:
         after us in the chain is served from the target, and judges for itself.
         """
         size = self.layout.block_size
-        digests = [self._suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
+        digests = [self.suite.block(data[begin : begin + size]) for begin in range(0, len(data), size)]
         with self._lock:
             stop = min(first + len(digests), self.layout.blocks)
             for block, end in runs_of(self._free(first, stop)):
@@ -102,20 +102,25 @@ class Store:
     def claim(self, first: int, stop: int) -> list[Range]:
         """The blocks from `first` to before `stop` that somebody may now write to `descriptor` by himself, as ranges.
 
-        None that is held is among them, and nobody else writes them until `written` or `release`.
+        None that is held is among them, and nobody else writes them until `written` or `release`: one of them has to
+        follow, whatever happens. Raises StoreError where more may not come, or there is no file.
         """
+        if not isinstance(self.target, FileTarget):
+            raise StoreError(f"{self.target.place} is no file that somebody else could write")
         with self._lock:
-            free = list(runs_of(self._free(first, min(stop, self.layout.blocks))))
+            free = list(runs_of(self._free(first, min(stop, self.reach))))
             for begin, end in free:
+                self.target.check_end(self.layout.offset(end - 1) + self.layout.length(end - 1))
                 self._claimed.add_range(begin, end - begin)
             return [(begin, end - begin) for begin, end in free]
 
     def written(self, first: int, digests: bytes) -> None:
         """Blocks that were claimed lie where they belong, with these digests of what was written. Raises StoreError."""
         row = [digests[begin : begin + DIGEST_BYTES] for begin in range(0, len(digests), DIGEST_BYTES)]
+        stop = first + len(row)
         with self._lock:
-            self._unclaim(first, first + len(row))
-            for begin, end in runs_of(self._good(first, row, first + len(row))):
+            self._unclaim(first, stop)
+            for begin, end in runs_of(self._good(first, row, min(stop, self.layout.blocks))):
                 self._hold(begin, row[begin - first : end - first])
 
     def release(self, first: int, stop: int) -> None:
@@ -173,6 +178,8 @@ class Store:
 
     def take_wrong(self) -> list[Range]:
         """Blocks that came with a wrong digest since the last call."""
+        if not self._wrong:
+            return []
         with self._lock:
             wrong, self._wrong = list(self._wrong), deque()
             return wrong
@@ -187,7 +194,7 @@ class Store:
     def commit(self, digest: bytes, *, fsync: bool = False) -> None:
         """Make the whole good. Raises DigestMismatchError, StoreError."""
         assert self.layout.size is not None
-        if self._sent.whole(self._suite, self.layout.blocks) != digest:
+        if self._sent.whole(self.suite, self.layout.blocks) != digest:
             raise DigestMismatchError("all bytes arrived, but their digest is not the sender's; send the file again")
         self.durable = self.target.commit(self.layout.size, fsync=fsync)
 
@@ -197,7 +204,7 @@ class Store:
             self.target.discard(resumable=resumable)
 
     def _resume(self, target: FileTarget, checked: Callable[[], None]) -> None:
-        for block, digest in target.blocks_on_disk(self.layout, self._suite):
+        for block, digest in target.blocks_on_disk(self.layout, self.suite):
             checked()
             self._own.set(block, digest)
             self.held.add(block)

@@ -240,7 +240,13 @@ def check_first(_: random.Random, data: bytes) -> str:
 
 
 def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() -> None:
-    files = ("links/first_message.py", "wire/codec.py", "wire/fields.py", "wire/joining.py", "pipeline/messages.py")
+    files = (
+        "links/first_message.py",
+        "wire/codec.py",
+        "wire/fields.py",
+        "wire/joining.py",
+        "pipeline/protocol/messages.py",
+    )
     run = fuzz(Decoder("first message", FIRST, bytes_changed, noise, check_first, files), inputs(5000))
     for outcome in ("Hello", "Join", "refused"):
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes

@@ -29,7 +29,7 @@ from blast_transport.carriers.sending import Digested, PeerLost, SendingCarrier,
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Leg
-from tests.support.toy_relay import END, HEAD, PATIENCE_SECONDS, drained, first_word, hang_up, read_bytes, read_head
+from tests.support.toy_relay import END, HEAD, PATIENCE_SECONDS, drained, first_word, read_bytes, read_head
 
 NAME = "outside"
 TRAITS = Traits(ordered=True, repairs_itself=True)
@@ -83,6 +83,8 @@ class OutsideSender(SendingCarrier):
         super().__init__(leg)
         if around.reader.source.descriptor is None:
             raise WrongInputError("what is no file cannot be read by another process")
+        # By the time that its thread begins, the number may be another file's.
+        self._file = os.dup(around.reader.source.descriptor)
         self._around, self._reader = around, around.reader
         self._names = {member.address[0]: member.address for member in around.members}
         self._happened: queue.SimpleQueue[SendingEvent | None] = queue.SimpleQueue()
@@ -138,6 +140,13 @@ class OutsideSender(SendingCarrier):
             self._helper.end()
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            os.close(self._file)
+            self._tell(None)
+
+    def _serve(self) -> None:
         around, sockets = self._around, dict[str, socket.socket]()
         for name, address in self._names.items():
             try:
@@ -146,17 +155,17 @@ class OutsideSender(SendingCarrier):
             except (OSError, TransportError):
                 self._tell(PeerLost(name, "cannot be reached"))
         layout, source = self._reader.layout, self._reader.source
-        assert source.descriptor is not None
         word = {
             "role": "send",
-            "file": source.descriptor,
+            "suite": self._reader.suite.name,
+            "file": self._file,
             "size": source.size,
             "block_size": layout.block_size,
             "first": self._leg.first,
             "digested": self._reader.digested,
             "sockets": {name: sock.fileno() for name, sock in sockets.items()},
         }
-        helper = Helper(word, [source.descriptor, *(sock.fileno() for sock in sockets.values())])
+        helper = Helper(word, [self._file, *(sock.fileno() for sock in sockets.values())])
         for sock in sockets.values():
             sock.close()
         self._helper = helper
@@ -166,8 +175,7 @@ class OutsideSender(SendingCarrier):
             if "lost" in line:
                 self._tell(PeerLost(line["lost"], "takes nothing"))
             else:
-                self._tell(Digested(bytes.fromhex(line["digests"])), Sent(line["sent"]))
-        self._tell(None)
+                self._tell(Digested(line["digested"], bytes.fromhex(line["digests"])), Sent(line["sent"]))
 
     def _tell(self, *events: SendingEvent | None) -> None:
         for event in events:
@@ -182,9 +190,9 @@ class OutsideReceiver(ReceivingCarrier):
         self._store = around.assembly.store
         if self._store.descriptor is None:
             raise WrongInputError("what is no file cannot be written by another process")
+        self._file = os.dup(self._store.descriptor)
         self._leg, self._around = leg, around
         self._happened: queue.SimpleQueue[CarrierEvent] = queue.SimpleQueue()
-        self._sockets: list[socket.socket] = []
         self._helpers: list[Helper] = []
 
     def events(self) -> Iterable[CarrierEvent]:
@@ -193,40 +201,45 @@ class OutsideReceiver(ReceivingCarrier):
 
     def join(self, sock: socket.socket, join: Join) -> None:
         """The sender's process."""
-        if not hmac.compare_digest(join.token, self._leg.token):
-            raise RemoteProtocolError("the token is another leg's")
-        self._sockets.append(sock)
-        start_thread("outside", self._run, sock)
+        if self._file < 0 or not hmac.compare_digest(join.token, self._leg.token):
+            raise RemoteProtocolError("the leg is over, or the token another leg's")
+        store = self._store
+        word = {
+            "role": "receive",
+            "suite": store.suite.name,
+            "file": self._file,
+            "block_size": store.layout.block_size,
+            "socket": sock.fileno(),
+        }
+        with sock:
+            self._helpers.append(Helper(word, [self._file, sock.fileno()]))
+        start_thread("outside", self._run, self._helpers[-1])
 
     def close(self, reason: str) -> None:
         """End the process."""
-        hang_up(self._sockets)
         for helper in self._helpers:
             helper.end()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
-    def _run(self, sock: socket.socket) -> None:
-        store, descriptor = self._store, self._store.descriptor
-        assert descriptor is not None
-        helper = Helper(
-            {"role": "receive", "file": descriptor, "block_size": store.layout.block_size, "socket": sock.fileno()},
-            [descriptor, sock.fileno()],
-        )
-        self._helpers.append(helper)
-        sock.close()
-        first = stop = 0
+    def _run(self, helper: Helper) -> None:
+        store, first, stop = self._store, 0, 0
         for line in helper.heard():
             first, stop = line["first"], line["stop"]
-            if "digests" not in line:
-                free = {block for begin, number in store.claim(first, stop) for block in range(begin, begin + number)}
-                helper.say({"write": sorted(free)})
-                continue
-            for block, digest in zip(line["written"], line["digests"], strict=True):
-                try:
+            try:
+                if "digests" not in line:
+                    helper.say(
+                        {"write": [b for begin, count in store.claim(first, stop) for b in range(begin, begin + count)]}
+                    )
+                    continue
+                for block, digest in zip(line["written"], line["digests"], strict=True):
                     store.written(block, bytes.fromhex(digest))
-                except StoreError as error:
-                    self._happened.put(StoreLost(str(error)))
+                self._happened.put(Stored())
+            except StoreError as error:
+                self._happened.put(StoreLost(str(error)))
+                helper.end()
             store.release(first, stop)
-            self._happened.put(Stored())
             self._around.wake()
         # It may have been stopped before it had written.
         store.release(first, stop)
@@ -241,7 +254,7 @@ def _say(word: dict[str, Any]) -> None:
 
 
 def _send(word: dict[str, Any], orders: IO[str]) -> None:
-    suite, size, count = suite_named("blake3"), word["block_size"], word["size"]
+    suite, size, count = suite_named(word["suite"]), word["block_size"], word["size"]
     sockets = {name: socket.socket(fileno=number) for name, number in word["sockets"].items()}
     for sock in sockets.values():
         sock.settimeout(PATIENCE_SECONDS)
@@ -262,7 +275,7 @@ def _send(word: dict[str, Any], orders: IO[str]) -> None:
                 digests += suite.block(data)
             block += 1
         if block > begun:
-            _say({"sent": block, "digests": digests.hex()})
+            _say({"sent": block, "digested": max(begun, digested), "digests": digests.hex()})
         if order["last"]:
             for sock in sockets.values():
                 with suppress(OSError):
@@ -271,7 +284,7 @@ def _send(word: dict[str, Any], orders: IO[str]) -> None:
 
 
 def _receive(word: dict[str, Any], orders: IO[str]) -> None:
-    suite, size, sock = suite_named("blake3"), word["block_size"], socket.socket(fileno=word["socket"])
+    suite, size, sock = suite_named(word["suite"]), word["block_size"], socket.socket(fileno=word["socket"])
     sock.settimeout(None)
     ended = False
     while not ended:

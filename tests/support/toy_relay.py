@@ -158,6 +158,14 @@ class RelaySender(SendingCarrier):
         self._ended.set()
 
     def _run(self) -> None:
+        try:
+            self._bring()
+        except TransportError as error:
+            self._tell(*(PeerLost(name, str(error)) for name in self._places))
+        finally:
+            self._tell(None)
+
+    def _bring(self) -> None:
         reader, source, block = self._reader, UndigestedKept(self._reader), self._leg.first
         view = memoryview(bytearray(reader.layout.block_size))
         children = Children(self._leg, self._plan, self._around.dial)
@@ -173,7 +181,6 @@ class RelaySender(SendingCarrier):
             children.lost.clear()
         children.send((END, 0), view[:0])
         children.close()
-        self._tell(None)
 
     def _tell(self, *events: SendingEvent | None) -> None:
         for event in events:

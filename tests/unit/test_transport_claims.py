@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from blast_transport.base.errors import StoreError
+from blast_transport.blocks.layout import Layout
+from blast_transport.store.file_target import FileRules, FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.store import Store
 from tests.support.transport_data import SUITE, Data, data_of
@@ -17,8 +23,15 @@ def data() -> Data:
 
 
 @pytest.fixture
-def store(data: Data) -> Store:
-    return Store(data.layout, SUITE, MemoryTarget("m", 1 << 20))
+def store(data: Data, tmp_path: Path) -> Iterator[Store]:
+    store = file_store(data, tmp_path, FileRules())
+    yield store
+    store.discard()
+
+
+def file_store(data: Data, folder: Path, rules: FileRules) -> Store:
+    target = FileTarget(open_directory(folder), folder, "file", data.layout.size, "id", rules)
+    return Store(data.layout, SUITE, target)
 
 
 def digests(data: Data, *blocks: int) -> bytes:
@@ -58,3 +71,20 @@ def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Store
     view = memoryview(bytearray(40))
     store.target.read(40, view)
     assert bytes(view) == bytes(40)
+
+
+def test_what_is_no_file_is_written_by_nobody_else(data: Data) -> None:
+    with pytest.raises(StoreError, match="no file"):
+        Store(data.layout, SUITE, MemoryTarget("m", 1 << 20)).claim(0, 1)
+
+
+def test_no_more_is_claimed_than_may_come(tmp_path: Path) -> None:
+    """Of a stream nobody knows the size, so that it is refused as it comes."""
+    stream = Data(b"", Layout(None, 10, 4))
+    store = file_store(stream, tmp_path, FileRules(most_bytes=100))
+    try:
+        assert store.claim(0, 2) == [(0, 2)]
+        with pytest.raises(StoreError, match="more bytes came than the 100"):
+            store.claim(2, 3)
+    finally:
+        store.discard()

@@ -19,6 +19,12 @@ _QUEUE_SHARE = 1 / 2
 _MEMORY_SECONDS = 0.05
 
 
+def check_rate(rate: float) -> None:
+    """Raise WrongInputError unless one can send at so many bits/s."""
+    if not 0 < rate < float("inf"):
+        raise WrongInputError(f"the rate is {rate} bits/s; give a positive one")
+
+
 class _Schedule:
     """A virtual clock that advances with every datagram and never falls more than `tolerance` seconds behind."""
 
@@ -45,8 +51,7 @@ class Pacer:
     __slots__ = ("_average", "_peak")
 
     def __init__(self, rate: float, datagram_bytes: int, now: float, queue_bytes: int = 0) -> None:
-        if not 0 < rate < float("inf"):
-            raise WrongInputError(f"the rate is {rate} bits/s; give a positive one")
+        check_rate(rate)
         queued = min(queue_bytes * _QUEUE_SHARE * 8 / rate, _LONGEST_BURST_SECONDS)
         burst = max(_BURST_SECONDS, queued, datagram_bytes * 8 / rate)
         self._average = _Schedule(rate * SHARE, max(_MEMORY_SECONDS, burst / SHARE), now)

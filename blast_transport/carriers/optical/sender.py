@@ -6,13 +6,13 @@ import math
 from collections import deque
 from dataclasses import replace
 
-from blast_transport.base.errors import WrongInputError
+from blast_transport.base.errors import ForgottenError, WrongInputError
 from blast_transport.blocks.masks import runs
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light
 from blast_transport.carriers.optical.burst import Burst
 from blast_transport.carriers.optical.interface import open_sender_socket
 from blast_transport.carriers.optical.offload import DatagramSender
-from blast_transport.carriers.optical.pacing import Pacer
+from blast_transport.carriers.optical.pacing import Pacer, check_rate
 from blast_transport.carriers.optical.parameters import OpticalParameters
 from blast_transport.carriers.sending import Granted, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.wire.datagram import HEADER, wire_bytes
@@ -55,6 +55,7 @@ class OpticalSender(SendingCarrier):
         """The same light for longer, or at another rate, or none for now: mostly the same one comes back."""
         if isinstance(choice, Dark):
             self._light = replace(self._light, until=-math.inf)
+            self._retransmits.clear()
             return True
         if not isinstance(choice, Light) or (choice.group, choice.port) != (self._light.group, self._light.port):
             return False
@@ -68,12 +69,14 @@ class OpticalSender(SendingCarrier):
         self._stop = stop
 
     def pace(self, rate: float) -> None:
-        """The schedule begins anew."""
+        """The schedule begins anew. Raises WrongInputError for a rate that is none."""
+        check_rate(rate)
         self._rate, self._pacer = rate, None
 
     def room(self, now: float) -> int:
-        """No more than one turn sends: what waits here when the light ends has to be asked for again."""
-        return 0 if now >= self._light.until else _BURSTS_PER_TURN - len(self._retransmits)
+        """No more than this turn sends, if it sends: what waits when the light ends has to be asked for again."""
+        waits = self._retransmits or now >= self._light.until or self._pacer is None or self._pacer.delay(now) > 0
+        return 0 if waits else _BURSTS_PER_TURN
 
     def retransmit(self, block: int, mask: int) -> None:
         """Before the blocks that come next."""
@@ -112,6 +115,7 @@ class OpticalSender(SendingCarrier):
         """Send until that is enough for a turn; seconds to wait, None: until more is permitted."""
         for _ in range(_BURSTS_PER_TURN):
             if now >= self._light.until:
+                self._retransmits.clear()
                 return _DARK_SECONDS
             if (delay := pacer.delay(now)) > 0:
                 return delay
@@ -145,7 +149,11 @@ class OpticalSender(SendingCarrier):
             burst.segments = 0
 
     def _send_again(self, block: int, mask: int, pacer: Pacer, now: float) -> None:
-        image = self._reader.image(block)
+        try:
+            image = self._reader.image(block)
+        except ForgottenError:
+            # Of a stream nothing is kept that everybody has got meanwhile.
+            return
         self._again.payload[: len(image)] = image
         self._again.load(block, len(image))
         for first, count in runs(mask & ((1 << self._again.segments) - 1)):

@@ -34,8 +34,8 @@ class PipelineSender(SendingCarrier):
     def __init__(self, leg: Leg, choice: Chain, around: SendingContext) -> None:
         super().__init__(leg)
         self._choice, self._around, self._reader = choice, around, around.reader
-        self._listener = socket.create_server((around.own_address, 0))
         chain = _order(choice, around)
+        self._listener = socket.create_server((around.own_address, 0))
         self._nodes = PipelineParameters(
             ((SOURCE, *self._listener.getsockname()[:2]), *chain), 0, choice.slowest_rate / 8
         )
@@ -44,7 +44,8 @@ class PipelineSender(SendingCarrier):
         self._source: PipelineSource | None = None
         self._reception: Reception | None = None
         self._sent = leg.first
-        self._left = False
+        # Where it ends for us once it is left, wherever it does: the next carrier begins there.
+        self._stop: int | None = None
 
     def leg(self, name: str) -> Leg | None:
         """Each node hears its own place; who is not in the chain gets nothing."""
@@ -72,10 +73,9 @@ class PipelineSender(SendingCarrier):
         """What may be under way still goes through the chain; the next carrier begins behind it."""
         if self._source is None or self.over:
             return None
-        self._left = True
-        stop = -(-self._under_way(self._source) // self._reader.layout.block_size)
-        self._source.stop_at(stop)
-        return stop
+        self._stop = -(-self._under_way(self._source) // self._reader.layout.block_size)
+        self._source.stop_at(self._stop)
+        return self._stop
 
     def quit(self, reason: str) -> None:
         """Everybody quits, and the report still comes."""
@@ -116,7 +116,8 @@ class PipelineSender(SendingCarrier):
         match event:
             case Progress(position) | Drained(position):
                 whole = position == self._reader.source.size
-                self._sent = -(-position // self._reader.layout.block_size) if whole else self._blocks(position)
+                stop = -(-position // self._reader.layout.block_size) if whole else self._blocks(position)
+                self._sent = stop if self._stop is None else min(stop, self._stop)
                 yield Sent(self._sent)
             case Lost(name, reason):
                 yield from self._lose({name: reason})
@@ -131,7 +132,7 @@ class PipelineSender(SendingCarrier):
 
     def _lose(self, failed: dict[str, str]) -> Iterator[SendingEvent]:
         # A chain that another carrier follows may be cut off; what is then missing is asked for in the end.
-        if not self._left:
+        if self._stop is None:
             yield from (PeerLost(name, reason) for name, reason in failed.items() if name in self._places)
 
     def _under_way(self, source: PipelineSource) -> int:
