@@ -50,6 +50,11 @@ class FramedConnection(Generic[M]):
         """Something waits to be sent."""
         return bool(self._queue)
 
+    @property
+    def halfway(self) -> bool:
+        """A message has begun to arrive."""
+        return self._decoder.halfway
+
     def receive(self) -> list[M]:
         """What has arrived. Raises RemoteError if the other side closed or broke the protocol."""
         try:

@@ -7,13 +7,13 @@ import time
 
 from blast_transport.base.errors import AuthenticationError, RemoteProtocolError
 from blast_transport.credentials.admission import receive_some
-from blast_transport.wire.codec import FRAME, Decoder
+from blast_transport.wire.codec import FRAME, LARGEST_BODY, Decoder
 from blast_transport.wire.joining import JOIN_TYPE, Join, read_join
 from blast_transport.wire.messages import Hello, Message
 from blast_transport.wire.relaying import RELAY_TYPE, Relay, RelayDecoder
 
 LARGEST = 1 << 16
-"""Bytes of a Hello at most; one that is longer is none."""
+"""Bytes of a Hello at most; one that is longer is none, but for words of a session that has ended."""
 
 FirstMessage = Hello | Join | Relay
 
@@ -31,7 +31,7 @@ def read_first(sock: socket.socket, patience: float, seconds: float, ended: int 
         except AuthenticationError:
             return None
         try:
-            frame = _rest(sock, begun, time.monotonic() + seconds)
+            frame = _rest(sock, begun, time.monotonic() + seconds, LARGEST if ended is None else LARGEST_BODY)
         except AuthenticationError as error:
             raise RemoteProtocolError(f"the first message was cut short: {error}") from error
         message = _parse(frame)
@@ -54,11 +54,11 @@ def _parse(frame: bytes) -> Message | Join | Relay | None:
     return next(iter(Decoder().feed(frame)), None)
 
 
-def _rest(sock: socket.socket, begun: bytes, deadline: float) -> bytes:
+def _rest(sock: socket.socket, begun: bytes, deadline: float, most: int) -> bytes:
     head = begun + _exactly(sock, FRAME.size - len(begun), deadline)
     length, *_ = FRAME.unpack(head)
-    if length > LARGEST:
-        raise RemoteProtocolError(f"a first message of {length} bytes; the most is {LARGEST}")
+    if length > most:
+        raise RemoteProtocolError(f"a first message of {length} bytes; the most is {most}")
     return head + _exactly(sock, length, deadline)
 
 

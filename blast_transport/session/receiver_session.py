@@ -145,8 +145,10 @@ class ReceiverSession:
             try:
                 self._end()
             finally:
-                self._good = self._farewell() and not lost
-                if lost:
+                # What is left of a message that is under way would be the first one of another session.
+                torn = lost or self._link.connection.halfway
+                self._good = self._farewell() and not torn
+                if torn:
                     self._linger()
                 self._done.set()
                 self._link.release()

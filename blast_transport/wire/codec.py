@@ -197,6 +197,11 @@ class FrameDecoder(Generic[M]):
         self._forms = forms
         self._buffer = bytearray()
 
+    @property
+    def halfway(self) -> bool:
+        """A frame has begun, and its end has not come."""
+        return bool(self._buffer)
+
     def feed(self, data: bytes | memoryview) -> list[M]:
         """Take the next bytes; give the messages that are now complete.
 
