@@ -13,7 +13,7 @@ from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.carriers.choices import Light, Unicast
 from blast_transport.carriers.optical.interface import check_group, interface_mtu
-from blast_transport.carriers.optical.pacing import Pacer
+from blast_transport.carriers.optical.pacing import check_rate
 from blast_transport.links.dialling import Address
 from blast_transport.links.racks import groups
 from blast_transport.session.control_links import ControlLinks
@@ -25,7 +25,7 @@ from blast_transport.session.transfer import Transfer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
 from blast_transport.store.source import FileSource, Source, opened_file
-from blast_transport.wire.datagram import segment_size_for, segments_for, wire_bytes
+from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, Hello
 
 _ETHERNET_MTU = 1500
@@ -144,7 +144,7 @@ class Sender:
             if self._settings.interface_address is None:
                 raise WrongInputError("sending by light needs the address of our interface on the light path")
             check_group(route.first.group, route.first.port)
-            Pacer(route.first.rate, wire_bytes(self._segment_size), 0.0)
+            check_rate(route.first.rate)
         if destination.kind == FILE:
             try:
                 checked_parts(destination.name)
