@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any
 
+from blast_controller.heap import give_back
+
 COLLECT_AFTER = 10_000
 """Objects made between two looks at those that are new: some milliseconds each."""
 LEAST_SECONDS, SHARE = 60.0, 1e-3
@@ -54,6 +56,7 @@ def look_through_everything() -> float:
     began = time.monotonic()
     gc.unfreeze()
     gc.collect()
+    give_back()
     return time.monotonic() - began
 
 

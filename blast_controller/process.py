@@ -13,6 +13,7 @@ from pathlib import Path
 
 from blast_controller.config import Config
 from blast_controller.daemon import Daemon
+from blast_controller.heap import keep_compact
 from blast_controller.ops.logging import LogOutput, fields
 from blast_controller.ops.notify import READY, STOPPING, Notifier, Watchdog
 from blast_controller.reload import Reloader, ReloadReport, ReloadResult
@@ -29,6 +30,8 @@ class ControllerProcess:
     """
 
     def __init__(self, path: Path, settled: Callable[[Config], Config]) -> None:
+        # Before there are other threads.
+        keep_compact()
         self._reloader = Reloader(path, self._apply, settled)
         self._notifier = Notifier()
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
