@@ -1,9 +1,9 @@
 """What the controller frees goes back to the system, where the C library would keep it.
 
-By itself glibc gives each thread a heap of its own, in which what one thread made and another one frees leaves holes, and
-takes ever larger pieces from these heaps once a large piece was freed. Under many clients that come and go the process
-grows by a tenth in an hour, though it holds no more than before. The threads hold Python's lock while they allocate, so
-one heap serves them all. On another C library nothing happens.
+By itself glibc gives each thread a heap of its own, in which what one thread made and another one frees leaves holes,
+and takes ever larger pieces from these heaps once a large piece was freed. Under many clients that come and go the
+process grows by a tenth in an hour, though it holds no more than before. The threads hold Python's lock while they
+allocate, so one heap serves them all. On another C library nothing happens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the controller's process frees is the system's again. In processes of their own: an allocator is set for good."""
+"""What the controller frees is the system's again. In processes of their own, for an allocator is set for good."""
 
 from __future__ import annotations
 
