@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass
@@ -29,11 +30,24 @@ def verdict(name: str, digest: str, copy: Path, said_to_be_there: bool) -> str |
 
 def went_by_light(lines: str) -> bool:
     """From the JSON lines of `blast send`: whether light carried any of it."""
+    return any("optical" in transfer["carriers"] for transfer in _result(lines).get("transfers", ()))
+
+
+def reasons(lines: str) -> str:
+    """From the JSON lines of `blast send`: why receivers do not have it, each reason once."""
+    result = _result(lines)
+    receivers = [one for transfer in result.get("transfers", ()) for one in transfer.get("receivers", ())]
+    failed = [one["reason"] for one in receivers if not one["complete"]]
+    unreachable = [*result.get("unreachable", {}).values()]
+    return "; ".join(dict.fromkeys([*unreachable, *failed, *filter(None, [result.get("no_light")])]))
+
+
+def _result(lines: str) -> dict[str, Any]:
     for line in reversed(lines.splitlines()):
-        said = json.loads(line)
+        said: dict[str, Any] = json.loads(line)
         if said.get("event") == "result":
-            return any("optical" in transfer["carriers"] for transfer in said["transfers"])
-    return False
+            return said
+    return {}
 
 
 def sha256(path: Path) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from soak.agents import BLAST, PORT, Agents
-from soak.files import Received, sha256, verdict, went_by_light
+from soak.files import Received, reasons, sha256, verdict, went_by_light
 from soak.latencies import SEND, Call
 from soak.places import HONEST_TENANTS
 from soak.relay import ADDRESS
@@ -107,7 +107,8 @@ class Sender(threading.Thread):
             result, said = process.communicate()
             said = f"not over after {PATIENCE_SECONDS:g} s"
         self._process = None
-        return process.returncode, (said.strip().splitlines() or [""])[-1], went_by_light(result)
+        words = reasons(result) or (said.strip().splitlines() or [""])[-1]
+        return process.returncode, words, went_by_light(result)
 
     def _look(self, host: str, name: str, digest: str, *, said_to_be_there: bool) -> None:
         copy = self._agents.folder(host) / name

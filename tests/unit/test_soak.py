@@ -259,6 +259,20 @@ def test_what_light_carried_is_read_from_the_last_line() -> None:
     assert not went_by_light("")
 
 
+def test_why_receivers_do_not_have_a_file_is_read_from_the_last_line() -> None:
+    from soak.files import reasons
+
+    receivers = [{"complete": done, "reason": why} for done, why in ((True, None), (False, "gone"), (False, "gone"))]
+    result = {
+        "event": "result",
+        "transfers": [{"carriers": ["optical"], "receivers": receivers}],
+        "unreachable": {"h9": "no route to host"},
+        "no_light": "the light path is away",
+    }
+    assert reasons('{"event": "progress"}\n' + json.dumps(result)) == "no route to host; gone; the light path is away"
+    assert reasons("") == ""
+
+
 def test_what_is_burnt_comes_in_the_rhythm_of_what_was_used() -> None:
     from soak.rhythm import Rhythm
 
