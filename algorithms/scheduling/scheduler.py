@@ -87,7 +87,7 @@ class Scheduler:
         self._arrivals = 0
         self._queues = Queues()
         self._counts: defaultdict[tuple[str, Hashable], set[int]] = defaultdict(set)
-        self._overdue = Overdue()
+        self._overdue = Overdue(self._waiting.__contains__)
         self._hold: Hold | None = None
         self._ranked_at = 0.0
         self._gathered: list[Token] | None = None
@@ -312,7 +312,7 @@ class Scheduler:
             self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
 
     def _serve_overdue(self, starts: list[Start], now: float) -> int | None:
-        while (place := self._overdue.first(now, self._waiting.__contains__, self._can_start)) is not None:
+        while (place := self._overdue.first(now, self._can_start)) is not None:
             had_light = self._waiting[place].light is not None
             start = self._try(place, now)
             if start is not None:
