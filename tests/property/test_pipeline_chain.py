@@ -169,13 +169,26 @@ def test_a_failure_costs_one_silence(kind: str) -> None:
     assert hit.now - calm.now < (0.2 if kind == "killed" else 1.4)
 
 
-def test_a_rack_that_vanishes_costs_one_silence_and_one_timeout() -> None:
+@pytest.mark.parametrize("kind", ["frozen", "vanished"])
+@pytest.mark.parametrize("number", [2, 26])
+def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number: int) -> None:
     content = random.Random(5).randbytes(800_000)
-    faults = [Faults(vanished=1.0) if 4 <= place < 30 else Faults() for place in range(34)]
-    calm, hit = World(content, [Faults()] * 34), World(content, faults)
-    check(calm)
-    check(hit)
-    assert hit.now - calm.now < 2.5
+    seconds = {}
+    for failing in (1, number):
+        faults = [Faults(**{kind: 1.0}) if 4 <= place < 4 + failing else Faults() for place in range(34)]
+        world = World(content, faults)
+        check(world)
+        seconds[failing] = world.now
+    assert seconds[number] - seconds[1] < 0.2
+
+
+def test_who_is_silent_for_a_moment_makes_nobody_behind_it_fail() -> None:
+    content = random.Random(5).randbytes(800_000)
+    faults = [Faults(frozen=1.0, thawed=1.8) if place in (4, 5, 6) else Faults() for place in range(10)]
+    world = World(content, faults)
+    world.run()
+    assert world.hosts[0].reported == {}
+    assert all(world.complete(host) for host in world.hosts[1:])
 
 
 @pytest.mark.parametrize("step", [0.0, 0.1])

@@ -74,7 +74,7 @@ class Host:
         self.events: list[PipelineEvent] = []
         self.waiting: deque[Connection] = deque()
         self.alarm = float("inf")
-        self.scouted: dict[int, float] = {}
+        self.silent: dict[int, float] = {}
         self.asked: Pget | None = None
         leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, world.timings, world.slowest_rate)
         self.core: NodeCore | SourceCore = NodeCore(leg, 0) if place else SourceCore(leg, 0)
@@ -156,10 +156,11 @@ class Host:
             case Connect(place):
                 self.world.connect(self, place)
             case Scout(places):
-                self.scouted |= dict.fromkeys(places, self.world.now)
+                for looked_at in places:
+                    self.world.look(self, looked_at)
             case Serve(offset):
                 self.offset = offset
-                self.scouted.clear()
+                self.silent.clear()
             case SendDown(message) if self.down is not None:
                 self.down.put(self, message)
             case CloseDown() if self.down is not None:

@@ -83,16 +83,32 @@ class World:
         return connection
 
     def connect(self, caller: Host, place: int) -> None:
-        if self.hosts[place].gone:
-            # Nothing answers; but who was tried before need not be waited for again.
-            waits = caller.scouted.pop(place, self.now) + self.timings.answer
-            self.at(waits, lambda: self._refused(caller, place, True))
-            return
-        connection = self.open(caller, place)
-        if connection is not None:
+        if self.now < caller.silent.get(place, 0.0):
+            self.at(self.now, lambda: self._silent(caller, place))
+        elif self.hosts[place].gone:
+            self.at(self.now + self.timings.answer, lambda: self._refused(caller, place, True))
+        elif (connection := self.open(caller, place)) is not None:
             caller.down = connection
         else:
             self.at(self.now + LATENCY, lambda: self._refused(caller, place, False))
+
+    def look(self, caller: Host, place: int) -> None:
+        """Whether anybody lives there is known as soon as he answers, or not."""
+        target, look = self.hosts[place], self.timings.look
+
+        def noted() -> None:
+            if silent and target.stopped and not target.dead:
+                caller.silent[place] = self.now + look
+                self._silent(caller, place)
+
+        silent = target.stopped and not target.dead
+        self.at(self.now + look, noted)
+
+    def _silent(self, caller: Host, place: int) -> None:
+        if caller.core.down.successor == place and not caller.core.down.linked and caller.down is not None:
+            caller.down.put(caller, None)
+            caller.down = None
+        self._refused(caller, place, True)
 
     def _refused(self, caller: Host, place: int, unanswered: bool) -> None:
         if not caller.stopped and caller.ended is None and caller.core.down.successor == place and caller.down is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -125,34 +125,71 @@ def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
     assert failed == [("cannot connect to x: Connection refused", False), ("cannot connect to x: timed out", True)]
 
 
-def test_scouts_are_handed_over_or_recalled(waker: Waker) -> None:
-    made: dict[str, socket.socket] = {}
+@pytest.fixture
+def scouts(waker: Waker) -> Iterator[Scouts]:
+    """Look for 0.2 s at members that are: `refusing`, `closing`, `frozen` (its kernel connects), `unreachable`."""
+    kept: list[socket.socket] = []
 
     def connect(member: Member, timeout: float) -> socket.socket:
-        if member.name == "dead":
+        if member.name == "refusing":
             raise ConnectionRefusedError(111, "Connection refused")
-        ours, made[member.name] = socket.socketpair()
+        if member.name == "unreachable":
+            time.sleep(timeout)
+            raise TimeoutError("timed out")
+        ours, theirs = socket.socketpair()
+        if member.name == "closing":
+            theirs.close()
+        kept.append(theirs)
         return ours
 
-    scouts = Scouts(connect, waker, 1.0)
-    for place, name in enumerate(("dead", "wanted", "unwanted")):
-        scouts.send(place, Member(name, "h", 1))
-    connected, failed = list[Link](), list[str]()
-    for place in (0, 1):
-        assert place in scouts
-        scouts.hand_over(place, connected.append, lambda reason, _: failed.append(reason))
-        run_until(waker, lambda place=place: len(connected) + len(failed) == place + 1)
-        assert place not in scouts
-    run_until(waker, lambda: "unwanted" in made)
-    waker.run()
-    scouts.recall()
-    waker.run()
-    made["unwanted"].settimeout(30)
-    assert made["unwanted"].recv(1) == b""
-    assert failed == ["cannot connect to dead: Connection refused"]
-    connected[0].close()
-    for sock in made.values():
+    yield Scouts(connect, waker, 0.2)
+    all_looked(waker)
+    for sock in kept:
         sock.close()
+
+
+def all_looked(waker: Waker) -> None:
+    """Wait until every look is over, and what was found is told."""
+    eventually(lambda: not any(thread.name.startswith("look at") for thread in threading.enumerate()))
+    waker.run()
+
+
+@pytest.mark.parametrize("name", ["frozen", "unreachable"])
+def test_who_does_not_answer_a_look_is_silent(waker: Waker, scouts: Scouts, name: str) -> None:
+    silent: list[str] = []
+    scouts.send(3, Member("refusing", "h", 1))
+    scouts.send(4, Member(name, "h", 1))
+    scouts.await_silence(4, lambda: silent.append("awaited"))
+    run_until(waker, lambda: bool(silent))
+    # Whoever asks soon after it is told at once, and who is looked after anew is not taken for silent.
+    scouts.await_silence(4, lambda: silent.append("known"))
+    run_until(waker, lambda: len(silent) == 2)
+    scouts.send(4, Member("closing", "h", 1))
+    scouts.await_silence(4, lambda: silent.append("is it?"))
+    all_looked(waker)
+    assert silent == ["awaited", "known"]
+
+
+@pytest.mark.parametrize("name", ["refusing", "closing"])
+def test_who_answers_a_look_lives(waker: Waker, scouts: Scouts, name: str) -> None:
+    silent: list[str] = []
+    scouts.send(4, Member(name, "h", 1))
+    scouts.send(5, Member("frozen", "h", 1))
+    scouts.await_silence(4, lambda: silent.append(name))
+    all_looked(waker)
+    assert not silent
+
+
+@pytest.mark.parametrize("forget", [Scouts.recall, Scouts.cancel])
+def test_a_look_that_nobody_waits_for_tells_nobody(
+    waker: Waker, scouts: Scouts, forget: Callable[[Scouts], None]
+) -> None:
+    silent: list[str] = []
+    scouts.send(4, Member("frozen", "h", 1))
+    scouts.await_silence(4, lambda: silent.append("frozen"))
+    forget(scouts)
+    all_looked(waker)
+    assert not silent
 
 
 def test_messages_pass_and_a_closed_link_says_so(pair: tuple[Link, Link]) -> None:

@@ -51,7 +51,7 @@ class Runner(ABC):
         self._waker = Waker()
         self._closing = ClosingConnections(leg.timings.farewell)
         self._dialler = Dialler(connect, self._waker, leg.timings.answer)
-        self._scouts = Scouts(connect, self._waker, leg.timings.answer)
+        self._scouts = Scouts(connect, self._waker, leg.timings.look)
         self._connections = Connections(self._dialler, self._scouts, self._closing)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)

@@ -136,10 +136,8 @@ class Successor:
         self._drop_now()
 
     def _connect(self, place: int) -> None:
-        if place in self._scouts:
-            self._scouts.hand_over(place, self._connected, self._lost)
-        else:
-            self._dialler.dial(self._leg.chain[place], self._connected, self._lost)
+        self._dialler.dial(self._leg.chain[place], self._connected, self._lost)
+        self._scouts.await_silence(place, lambda: self._lost(f"no sign of life for {self._leg.timings.look:g} s", True))
 
     def _connected(self, link: Link) -> None:
         self._link = link
@@ -155,6 +153,8 @@ class Successor:
             return None
 
     def _lost(self, reason: str, unanswered: bool = False) -> None:
+        self._dialler.cancel()
+        self._scouts.cancel()
         self._drop_now()
         self._tell(SuccessorLost(reason, unanswered))
 

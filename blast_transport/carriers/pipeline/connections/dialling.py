@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from blast_transport.base.errors import NoThreadError, TransportError, sentence
 from blast_transport.base.threads import start_thread
@@ -20,6 +21,7 @@ Failed = Callable[[str, bool], None]
 """Told why there is no connection, and whether nothing was heard for all the time."""
 
 _ALMOST = 0.9
+_LEAST_SECONDS = 0.001
 
 
 def connect_plain(member: Member, timeout: float) -> socket.socket:
@@ -75,60 +77,74 @@ class Dialler:
 
 
 class Scouts:
-    """Connections made at the same time to nodes that may be needed, by place."""
+    """Looks after nodes that may be needed, at the same time, by place: does whoever runs there live?
 
-    def __init__(self, connect: Connector, waker: Waker, timeout: float) -> None:
+    A connection alone proves nothing, because the kernel of a frozen host makes it. But only a program that lives lets
+    us in where that needs a proof, and closes when it hears that we have nothing to say. `seconds`: how long it may take.
+    """
+
+    def __init__(self, connect: Connector, waker: Waker, seconds: float) -> None:
         self._connect = connect
         self._waker = waker
-        self._timeout = timeout
-        self._diallers: dict[int, Dialler] = {}
-        self._found: dict[int, Link | tuple[str, bool]] = {}
-        self._wanted: tuple[int, Callable[[Link], None], Failed] | None = None
-
-    def __contains__(self, place: int) -> bool:
-        return place in self._diallers
+        self._seconds = seconds
+        self._number = 0
+        # By place: the number of its latest look, and until when what was found holds, for it ages.
+        self._looks: dict[int, int] = {}
+        self._silent: dict[int, float] = {}
+        self._awaited: tuple[int, Callable[[], None]] | None = None
 
     def send(self, place: int, member: Member) -> None:
-        """Try this one."""
-        self._diallers[place] = dialler = Dialler(self._connect, self._waker, self._timeout)
-        dialler.dial(member, lambda link: self._note(place, link), lambda *failure: self._note(place, failure))
+        """Look after this one."""
+        self._number += 1
+        number = self._looks[place] = self._number
+        self._silent.pop(place, None)
 
-    def hand_over(self, place: int, connected: Callable[[Link], None], failed: Failed) -> None:
-        """Call one of the two as soon as it is known, from the loop; the place is not scouted any more."""
-        self._wanted = (place, connected, failed)
-        if place in self._found:
-            self._waker.post(self._deliver)
+        def look() -> None:
+            lives = _lives(self._connect, member, self._seconds)
+            self._waker.post(lambda: self._note(place, number, lives))
+
+        # Who has no threads left finds out by connecting.
+        with suppress(NoThreadError):
+            start_thread(f"look at {member.name}", look)
+
+    def await_silence(self, place: int, silent: Callable[[], None]) -> None:
+        """Call `silent` from the loop as soon as it is known that nobody lives there; only the latest call counts."""
+        self._awaited = (place, silent)
+        if time.monotonic() < self._silent.get(place, 0.0):
+            self._waker.post(lambda: self._deliver(place))
 
     def cancel(self) -> None:
-        """Nobody wants what is being handed over."""
-        if self._wanted is not None:
-            (place, *_), self._wanted = self._wanted, None
-            self._forget(place)
+        """Nobody awaits anything."""
+        self._awaited = None
 
     def recall(self) -> None:
-        """None of them is needed."""
-        self._wanted = None
-        for place in list(self._diallers):
-            self._forget(place)
+        """Nobody is looked after any more."""
+        self._awaited = None
+        self._looks.clear()
+        self._silent.clear()
 
-    def _note(self, place: int, found: Link | tuple[str, bool]) -> None:
-        self._found[place] = found
-        if self._wanted is not None and self._wanted[0] == place:
-            self._deliver()
-
-    def _deliver(self) -> None:
-        if self._wanted is None or self._wanted[0] not in self._found:
+    def _note(self, place: int, number: int, lives: bool) -> None:
+        if self._looks.get(place) != number:
             return
-        (place, connected, failed), self._wanted = self._wanted, None
-        found = self._found.pop(place)
-        del self._diallers[place]
-        if isinstance(found, Link):
-            connected(found)
-        else:
-            failed(*found)
+        del self._looks[place]
+        if not lives:
+            self._silent[place] = time.monotonic() + self._seconds
+            self._deliver(place)
 
-    def _forget(self, place: int) -> None:
-        self._diallers.pop(place).cancel()
-        found = self._found.pop(place, None)
-        if isinstance(found, Link):
-            found.close()
+    def _deliver(self, place: int) -> None:
+        if self._awaited is not None and self._awaited[0] == place:
+            (_, silent), self._awaited = self._awaited, None
+            silent()
+
+
+def _lives(connect: Connector, member: Member, seconds: float) -> bool:
+    """False: nothing was heard for so long. Whoever refuses us lives too."""
+    until = time.monotonic() + seconds
+    try:
+        with connect(member, seconds) as sock:
+            sock.shutdown(socket.SHUT_WR)
+            sock.settimeout(max(_LEAST_SECONDS, until - time.monotonic()))
+            sock.recv(1)
+    except (OSError, TransportError):
+        return time.monotonic() < until - (1 - _ALMOST) * seconds
+    return True

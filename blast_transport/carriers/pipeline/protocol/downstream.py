@@ -5,8 +5,8 @@ is sent, END (or QUIT) and the REPORT follow; PASSED comes back when the last no
 when its connection fails, or when it gives no sign of life for a while: whether it takes bytes proves nothing, because
 the kernel of a frozen host takes them too; and one that only waits for its own successor keeps saying that it lives.
 Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
-which delivers the report. Hosts that stand together fail together, a rack at a time, so as soon as one is silent it is
-found out of many at once who can be reached: one that cannot is dead, though one that can need not live. A successor
+which delivers the report. Hosts that stand together fail together, a rack at a time, so before one has been silent for
+so long that it is dead, many of those behind it are looked after at once: together they cost what one does. A successor
 that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
 data lies before it, by its own doing, is skipped like a dead one.
 """
@@ -104,19 +104,22 @@ class Downstream:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, _LOCAL):
-            self._heard = now
+            self._heard, self._scouted = now, 0
         action(self, event, now)
 
     def deadline(self) -> float | None:
         """When `tick` has something to do at the latest; None if never."""
-        if self.state in (Down.CONNECTING, Down.PAUSED):
-            return self._due
-        return self._heard + self._timings.silence if self.linked else None
+        limit = self._limit()
+        return limit if limit is None or not self._to_look else limit - self._timings.look
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
-        limit = self.deadline()
-        if limit is None or now < limit:
+        limit = self._limit()
+        if limit is None:
+            return
+        if self._to_look and now >= limit - self._timings.look:
+            self._scout()
+        if now < limit:
             return
         if self.state is Down.PAUSED:
             self._connect(now)
@@ -126,6 +129,16 @@ class Downstream:
         else:
             self._skip(f"no sign of life for {self._timings.silence:g} s", now)
             self._scout()
+
+    def _limit(self) -> float | None:
+        if self.state in (Down.CONNECTING, Down.PAUSED):
+            return self._due
+        return self._heard + self._timings.silence if self.linked else None
+
+    @property
+    def _to_look(self) -> bool:
+        """Who is silent now has not been so for long enough that those behind it were looked after."""
+        return self._scouted <= self.successor and self.state is not Down.PAUSED
 
     def settle(self, now: float) -> None:
         """Send the end when everything before it is sent. Call when the end, the report or data has come."""
@@ -154,11 +167,11 @@ class Downstream:
         self._node.say(Connect(self.successor))
 
     def _scout(self) -> None:
-        """Find out who of those behind the next one can be reached, each once."""
+        """Find out who of those behind the next one lives, each once."""
         first = max(self.successor + 1, self._scouted)
         stop = min(self.successor + 1 + _SCOUTED, len(self._node.leg.chain))
+        self._scouted = max(first, stop)
         if first < stop:
-            self._scouted = stop
             self._node.say(Scout(tuple(range(first, stop))))
 
     def _skip(self, reason: str, now: float) -> None:
@@ -184,7 +197,7 @@ class Downstream:
         self._skip(lost.reason, now)
 
     def _get(self, get: Get, now: float) -> None:
-        self.state, self._scouted = Down.SERVING, 0
+        self.state = Down.SERVING
         self.sent = self.taken = get.offset
         self._pace.anew(self._sight(now))
         self._node.say(Serve(get.offset))

@@ -126,7 +126,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Scout:
-    """Find out whether the nodes at these places can be connected to; a Connect to one may follow soon."""
+    """Find out whether the nodes at these places live, within `look` seconds; a Connect to one may follow soon."""
 
     places: tuple[int, ...]
 

@@ -40,6 +40,11 @@ class PipelineTimings:
     slow: float = 1.5
     farewell: float = 0.5
 
+    @property
+    def look(self) -> float:
+        """The last seconds of a silence, in which those behind the silent one are looked after: they may be as dead."""
+        return self.silence / 2
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineLeg:
