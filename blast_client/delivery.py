@@ -137,7 +137,7 @@ class _Part(PartSending):
 
     async def shine(self, light: Light) -> None:
         """Go over to light, or stay with it, unless the chain is done earlier."""
-        if not self.route.broken and self._is_worth(light):
+        if not self.route.no_more_light and self._is_worth(light):
             self._begun = None
             self.route.shine(light)
         else:

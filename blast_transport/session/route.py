@@ -25,15 +25,16 @@ Order = CarrierChoice | GiveUp
 class Route:
     """The ways of one transfer. `reached`: all bytes of the data before this one have left. `first` is where to begin.
 
-    `otherwise` is where to go on when our own side of the light fails, which without one ends the transfer; from then
-    on there is no light in it. `broken` says then why, and `on_broken` was called by the thread that sends. Every
-    method may be called from any thread.
+    `otherwise` is where to go on when our own side of the light fails, which without one ends the transfer. `broken`
+    says then why, until it is tried again; if that is in vain for some times, the transfer has `no_more_light`, and
+    `on_broken` was called by the thread that sends. Every method may be called from any thread.
     """
 
     def __init__(self, first: CarrierChoice, otherwise: Chain | Unicast | None = None) -> None:
         self.first, self.otherwise = first, otherwise
         self.reached = 0
         self.broken = ""
+        self.no_more_light = False
         self.wake: Callable[[], None] = lambda: None
         self.on_broken: Callable[[], object] = lambda: None
         self._orders: deque[Order] = deque()
@@ -59,8 +60,8 @@ class Route:
         return self._orders.popleft() if self._orders else None
 
     def light_broke(self, reason: str) -> None:
-        """Our own side cannot send by light, in one sentence."""
-        self.broken = reason
+        """Our own side cannot send by light any more, in one sentence."""
+        self.broken, self.no_more_light = reason, True
         self.on_broken()
 
     def _order(self, order: Order) -> None:

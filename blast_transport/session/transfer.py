@@ -21,6 +21,7 @@ from blast_transport.carriers.sending import (
     Sent,
 )
 from blast_transport.session.control_links import ControlLinks
+from blast_transport.session.light_again import LightAgain
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.registry import SENDERS
 from blast_transport.session.route import GiveUp, Route
@@ -76,6 +77,7 @@ class Transfer:
         # Of the last leg: what its carrier does, and how long what several may miss is gathered.
         self._traits = Traits()
         self._gather = _LONGEST_GATHER
+        self._again = LightAgain()
         self._settled = False
         self._nobody_since: float | None = None
         self._care_at = 0.0
@@ -151,7 +153,12 @@ class Transfer:
     def _care(self, now: float, source: Source) -> None:
         """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
         core = self._core
+        if (light := self._again.take(now)) is not None:
+            self._route.broken = ""
+            self._go(light)
         wait = self._step(now)
+        if (again := self._again.wait(now)) is not None:
+            wait = min(wait, again)
         if (deadline := core.deadline()) is not None:
             wait = min(wait, max(0.0, deadline - time.monotonic()))
         if self._links.repair(core, self._reader.segments):
@@ -176,19 +183,26 @@ class Transfer:
                 for carrier in self._carriers():
                     carrier.quit(order.reason)
                 self._core.quit(order.reason)
-            elif self._route.broken and isinstance(order, Light | Dark):
+            elif self._again.keeps(order) or (self._route.no_more_light and isinstance(order, Light | Dark)):
                 continue
-            elif not self._goes_on(order):
+            elif self._goes_on(order):
                 self._choice = order
-                self._leave()
+            else:
+                self._go(order)
 
     def _do_without_light(self, error: LightPathError) -> None:
         """Our own side of it has failed: what has not left goes another way, if there is one. Raises `error` if not."""
-        if self._route.otherwise is None:
+        light, otherwise = self._choice, self._route.otherwise
+        if otherwise is None or not isinstance(light, Light):
             raise error
-        self._choice = self._route.otherwise
+        self._go(otherwise)
+        self._route.broken = str(error)
+        if not self._again.failed(light, time.monotonic()):
+            self._route.light_broke(str(error))
+
+    def _go(self, choice: CarrierChoice) -> None:
+        self._choice = choice
         self._leave()
-        self._route.light_broke(str(error))
 
     def _goes_on(self, choice: CarrierChoice) -> bool:
         """The present carrier goes by this way as well."""
@@ -246,8 +260,7 @@ class Transfer:
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on.
-            self._choice = Unicast()
-            self._leave()
+            self._go(Unicast())
             return 0
         return self._end(now)
 

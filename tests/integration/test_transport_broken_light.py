@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from blast_transport.base.errors import LightPathError
 from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.carriers.optical import sender as optical_sender
+from blast_transport.session import light_again
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
@@ -32,7 +35,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """From so many calls of the kernel on, it refuses what goes by light."""
+    """From so many calls of the kernel on, it refuses what goes by light, and nobody tries again."""
+    monkeypatch.setattr(light_again, "_WAITS", ())
     return lambda calls: monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(calls))
 
 
@@ -89,3 +93,49 @@ def test_a_stream_goes_on_as_well(tmp_path: Path, file: Path, breaking: Callable
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
         assert result.carriers == ("optical", "pipeline")
         assert all(one.files() == {"stream": file.read_bytes()} for one in there)
+
+
+def test_light_that_failed_for_a_moment_is_tried_again(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaking = BreakingLight(SUPER_PACKETS // 3, refusals=1)
+    monkeypatch.setattr(optical_sender, "open_sender_socket", breaking)
+    monkeypatch.setattr(light_again, "_WAITS", (0.1,) * 3)
+    content, told, (reader, writer) = file.read_bytes(), list[str](), os.pipe()
+    route = Route(light(100e6), Chain())
+    route.on_broken = lambda: told.append(route.broken)
+    with (
+        agents(tmp_path, 3) as there,
+        sender_to(there, PATIENT) as sender,
+        os.fdopen(reader, "rb"),
+        os.fdopen(writer, "wb") as feed,
+        StreamSource(reader) as source,
+        ThreadPoolExecutor() as thread,
+    ):
+        sent = thread.submit(sender.transmit, source, route, Destination("stream"))
+        feed.write(content[: SIZE // 2])
+        feed.flush()
+        eventually(lambda: breaking.opened == 2, "light that is tried again")
+        feed.write(content[SIZE // 2 :])
+        feed.close()
+        result = sent.result()
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert result.carriers == ("optical", "pipeline", "optical")
+        assert (told, route.broken, route.no_more_light) == ([], "", False)
+        assert all(one.files() == {"stream": content} for one in there)
+
+
+def test_light_is_given_up_after_some_failures_in_a_row(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(light_again, "_WAITS", (0.0,) * 3)
+    monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(SUPER_PACKETS // 3))
+    told: list[str] = []
+    with agents(tmp_path, 3) as there, sender_to(there) as sender:
+        route = Route(light(100e6), Chain())
+        route.on_broken = lambda: told.append(route.broken)
+        result = sender.send_file(file, route)
+        assert result.complete == 3
+        assert told == [route.broken]
+        assert route.no_more_light
+        assert all(one.files() == {file.name: file.read_bytes()} for one in there)

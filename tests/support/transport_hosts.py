@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import queue
 import random
@@ -123,14 +124,25 @@ class _DeceivedSocket(socket.socket):
 
 
 class BreakingLight:
-    """Opens sender's sockets of which the kernel refuses everything after the first `calls`, all of them together."""
+    """Opens sender's sockets of which the kernel refuses everything after the first `calls`, all of them together.
 
-    def __init__(self, calls: int) -> None:
-        self.calls = calls
+    After `refusals` of them it takes everything again. `opened` are counted.
+    """
+
+    def __init__(self, calls: int, refusals: float = math.inf) -> None:
+        self.calls, self.refusals, self.opened = calls, refusals, 0
+
+    def refuses(self) -> bool:
+        """Whether this call is refused."""
+        if self.calls > 0 or self.refusals <= 0:
+            return False
+        self.refusals -= 1
+        return True
 
     def __call__(self, interface_address: str, group: str, port: int) -> socket.socket:
-        if self.calls <= 0:
+        if self.refuses():
             raise LightPathError(f"cannot send to {group}:{port} by {interface_address}: {os.strerror(errno.ENODEV)}")
+        self.opened += 1
         sock = _BreakingSocket(fileno=open_sender_socket(interface_address, group, port).detach())
         sock.breaking = self
         return sock
@@ -140,9 +152,9 @@ class _BreakingSocket(socket.socket):
     breaking: BreakingLight
 
     def sendmsg(self, *arguments: Any) -> int:
-        self.breaking.calls -= 1
-        if self.breaking.calls < 0:
+        if self.breaking.refuses():
             raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+        self.breaking.calls -= 1
         return super().sendmsg(*arguments)
 
 
