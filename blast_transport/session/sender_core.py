@@ -103,6 +103,7 @@ class SenderCore:
         self._stragglers = Stragglers(now)
         self._end: EndOfData | None = None
         self._limit = 0
+        self._dark = False
         self._timings = timings or SenderTimings()
         self._heartbeat_at = now + self._timings.heartbeat
         self._ticked = self._hinted = now
@@ -198,7 +199,7 @@ class SenderCore:
 
     def begin_leg(self, leg: Leg, leg_of: Callable[[str], Leg | None], now: float) -> None:
         """The data goes on by another carrier; `leg_of` gives a receiver its own form, None: it gets no data by it."""
-        self.leg, self._leg_of, self._limit = leg, leg_of, 0
+        self.leg, self._leg_of, self._limit, self._dark = leg, leg_of, 0, False
         self.next_block = leg.first
         if leg.traits.windowed:
             self.window = leg.window
@@ -210,6 +211,19 @@ class SenderCore:
         for name, peer in self.peers.items():
             if peer.state in (PeerState.READY, PeerState.CHANGING_LEG):
                 self._tell_leg(name, peer, now)
+
+    def readmit(self) -> None:
+        """Another leg is to begin: who was demoted and has caught up, in the dark say, takes part in it."""
+        for name, peer in self.peers.items():
+            caught_up = peer.state is PeerState.READY and peer.position >= self.next_block - self.window
+            if peer.demoted and caught_up and self._end is None and peer.readmission.spared and not self.limited(name):
+                self._promote(name, peer)
+
+    def pause(self, dark: bool) -> None:
+        """Nothing leaves for now, and nobody is kept waiting by those who are served apart; or it goes on."""
+        self._dark = dark
+        if dark:
+            self.tell_sent()
 
     def end_legs(self) -> None:
         """Nothing goes out any more, and nobody is told of a leg."""
@@ -334,7 +348,7 @@ class SenderCore:
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:
             return []
         # Of a stream nothing may be left to be served later.
-        later = self.layout.known and not self._by.apart and self._end is None
+        later = self.layout.known and not self._by.apart and self._end is None and not self._dark
         if peer.demoted and later and self._others(peer):
             return []
         repair = self._repairs.take(peer, self.layout, now)
@@ -479,8 +493,11 @@ class SenderCore:
         peer.handled = max(peer.handled, credit.handled)
         peer.position, peer.written = credit.position, max(peer.written, credit.written)
         if peer.demoted and self._readmits(peer, now):
-            peer.demoted, self._limit = "", 0
-            self.outbox.append((name, Promoted(self.hello.session)))
+            self._promote(name, peer)
+
+    def _promote(self, name: str, peer: Peer) -> None:
+        peer.demoted, self._limit = "", 0
+        self.outbox.append((name, Promoted(self.hello.session)))
 
     def _readmits(self, peer: Peer, now: float) -> bool:
         limited = peer.ready is not None and peer.ready.highest_rate

@@ -203,13 +203,14 @@ class Transfer:
     def _go(self, choice: CarrierChoice) -> None:
         self._choice = choice
         self._leave()
+        if isinstance(choice, Dark):
+            self._core.pause(dark=True)
 
     def _goes_on(self, choice: CarrierChoice) -> bool:
         """The present carrier goes by this way as well."""
         if self._carrier is None or not self._carrier.follow(choice):
             return False
-        if isinstance(choice, Dark):
-            self._core.tell_sent()
+        self._core.pause(isinstance(choice, Dark))
         self._care_at = 0.0
         return True
 
@@ -283,6 +284,7 @@ class Transfer:
         if choice.carrier not in SENDERS:
             raise WrongInputError(f"there is no carrier {choice.carrier!r}; there are {', '.join(SENDERS)}")
         core, traits = self._core, CARRIERS[choice.carrier]
+        core.readmit()
         self._legs += 1
         window = self._window(choice) if traits.windowed else 1
         leg = Leg(

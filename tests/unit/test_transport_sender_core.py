@@ -21,6 +21,7 @@ from blast_transport.wire.messages import (
     Message,
     Nack,
     OnLeg,
+    Promoted,
     Quit,
     Ready,
     Repair,
@@ -232,6 +233,47 @@ def test_a_frozen_receiver_is_demoted_and_served_when_the_others_are_done() -> N
         send(core, 1, 1.4)
     core.end_of_data(395, DIGEST, 1.5)
     assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
+
+
+def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
+    core = on_leg("a", "b", window=4)
+    send(core, 4)
+    core.receive("b", Nack(7, ((0, 16),)), 0.4)
+    core.demote("b", "slow")
+    assert repairs(core, "b", 2.0) == []
+    core.pause(dark=True)
+    assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
+    core.receive("b", Nack(7, ((0, 4),)), 0.4)
+    core.pause(dark=False)
+    assert repairs(core, "b", 3.0) == []
+
+
+@pytest.mark.parametrize(("position", "taken_back"), [(3, False), (4, True)])
+def test_who_has_caught_up_takes_part_in_the_next_leg(position: int, taken_back: bool) -> None:
+    core = on_leg("a", "b", window=4)
+    core.demote("b", "slow")
+    for sent in (4, 8):
+        send(core, 4)
+        core.receive("a", Credit(7, sent, sent, sent), 0.4)
+    core.receive("b", Credit(7, position, position, position), 1.0)
+    said(core)
+    core.readmit()
+    assert core.peers["b"].active is taken_back
+    assert said(core) == [("b", Promoted(7))] * taken_back
+
+
+@pytest.mark.parametrize("why", ["limited", "often", "ended"])
+def test_some_are_not_taken_back(why: str) -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    core.receive("b", Ready(7, highest_rate=1e6 if why == "limited" else 0.0), 0.1)
+    for _ in range(5 if why == "often" else 1):
+        core.peers["b"].demoted = ""
+        core.demote("b", "slow")
+    if why == "ended":
+        core.end_of_data(395, DIGEST, 1.0)
+    core.readmit()
+    assert core.peers["b"].demoted
 
 
 def test_repairs_go_to_the_one_that_asked_before_its_end_of_data() -> None:

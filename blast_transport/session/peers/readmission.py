@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 SECONDS = 1.0
 WINDOWS = 8
+MOST_DEMOTIONS = 3
+"""After so many nobody is taken back between two legs, where no time shows that it keeps up."""
 
 
 @dataclass(slots=True)
@@ -24,6 +26,11 @@ class Readmission:
         """It has been demoted."""
         self.demotions += 1
         self._since = None
+
+    @property
+    def spared(self) -> bool:
+        """It may be taken back without having kept up for a time."""
+        return self.demotions <= MOST_DEMOTIONS
 
     def made(self, reached: int, sent: int, window: int, now: float) -> bool:
         """It has `reached` this block when those before `sent` have left; whether it keeps up for good."""

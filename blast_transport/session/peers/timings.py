@@ -20,6 +20,6 @@ class SenderTimings:
     stall: float = 5.0
     heartbeat: float = 1.0
     freeze: float = 1.0
-    hold_up: float = 0.2
+    hold_up: float = 0.1
     # Longer than a receiver is silent that checks what an earlier session has left.
     late: float = 0.4
