@@ -18,9 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -31,12 +29,12 @@ from typing import Any
 
 import machine
 from transport_bed import script
-from transport_bed.bed import SENDER, Bed, Plan
+from transport_bed.bed import Bed, Plan
 from transport_bed.failures import CannotRun
-from transport_bed.program import Program
-from transport_bed.run import Run, transfer
+from transport_bed.run import transfer
 from transport_bed.shape import shape
-from transport_bed.tools.blast import PORT, BlastOptical
+from transport_bed.tools.blast import BlastOptical
+from transport_bed.tools.of_checkout import OfCheckout, python_of
 from transport_bed.warm_memory import WarmMemory
 
 from blast_transport.blocks.digests import BEST, suite_named
@@ -48,46 +46,6 @@ BARS = {("unshaped", 1): 0.12, ("400", 7): 0.02, ("unshaped", 7): 0.30}
 MEGABYTES, REPEATS = 1000, 10
 _LIMIT_SECONDS = 180.0
 _MTU = 1500
-
-
-class OfCheckout(BlastOptical):
-    """The transport of a checkout, whose `python` it is, with what its commands know of."""
-
-    def __init__(self, python: Path) -> None:
-        super().__init__()
-        # Without -P the package of the current folder would be taken, whoever's Python it is.
-        self._transport = (str(python), "-P", "-m", "blast_transport")
-        self._help = {command: self._ask(command, "--help") for command in ("receive", "send")}
-
-    def start_receiver(self, run: Run, receiver: int) -> Program:
-        """One of them."""
-        listen = f"{run.bed.packet_address(receiver)}:{PORT}"
-        words = ["--listen", listen, "--directory", str(run.directory(receiver))]
-        return run.start(receiver, self.name, self._command(run, receiver, "receive", words))
-
-    def start_sender(self, run: Run) -> Program:
-        """Start it."""
-        words = [str(run.source), "--to", self.addresses(run), *self.carrier_options(run)]
-        return run.start_sender(self.name, self._command(run, SENDER, "send", words))
-
-    def _command(self, run: Run, host: int, command: str, words: list[str]) -> list[str]:
-        words += ["--interface-address", run.bed.light_address(host)]
-        if "--secret-file" in self._help[command]:
-            words += ["--secret-file", str(_secret(run.folder))]
-        if "--no-fsync" in self._help[command]:
-            words += ["--no-fsync"]
-        return [*self._transport, command, *words]
-
-    def _ask(self, *words: str) -> str:
-        return subprocess.run([*self._transport, *words], capture_output=True, text=True, check=True).stdout
-
-
-def _secret(folder: Path) -> Path:
-    path = folder / "secret"
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_hex(32))
-    return path
 
 
 def main() -> bool:
@@ -114,7 +72,7 @@ def _pairs(args: argparse.Namespace, name: str, receivers: int) -> list[tuple[fl
         warm = stack.enter_context(WarmMemory(source.parent)) if bed.plan.shape.rate_mbps else None
         seconds = partial(_seconds, bed, source, warm)
         measures: dict[str, Callable[[], float]] = {
-            f"{name}, {receivers} receivers, before": partial(seconds, _python_of(args.before)),
+            f"{name}, {receivers} receivers, before": partial(seconds, python_of(args.before)),
             f"{name}, {receivers} receivers, now": partial(seconds, Path(sys.executable)),
         }
         before, now = script.in_turn(measures, args.repeats).values()
@@ -122,7 +80,7 @@ def _pairs(args: argparse.Namespace, name: str, receivers: int) -> list[tuple[fl
 
 
 def _seconds(bed: Bed, source: Path, warm: WarmMemory | None, python: Path) -> float:
-    tool = OfCheckout(python)
+    tool = OfCheckout(python, BlastOptical())
     if warm is not None:
         warm.fill()
     outcome = transfer(tool, bed, source, source.parent, _LIMIT_SECONDS)
@@ -169,10 +127,6 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
-def _python_of(checkout: Path) -> Path:
-    return checkout.resolve() / ".venv" / "bin" / "python"
-
-
 def _arguments() -> argparse.Namespace:
     parser = script.parser(__doc__, MEGABYTES, REPEATS)
     parser.add_argument(
@@ -182,7 +136,7 @@ def _arguments() -> argparse.Namespace:
         "--cells", type=_cells, default=list(BARS), help="SHAPE:N,SHAPE:N… (default: unshaped:1,400:7,unshaped:7)"
     )
     args = parser.parse_args()
-    if not _python_of(args.before).exists():
+    if not python_of(args.before).exists():
         parser.error(f"{args.before} has no .venv: run `make setup` there")
     return args
 

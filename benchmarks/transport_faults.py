@@ -1,6 +1,7 @@
 """Claims: whatever happens to one of seven receivers in mid-transfer, the others get the file byte for byte: at most
 0.5 s later when it is killed (-9), 2 s later when it is stopped (SIGSTOP: its kernel still accepts connections), and at
->= 0.9 of their rate when its store is throttled to a tenth. The report names exactly those that failed.
+>= 0.9 of their rate when its store is throttled to a tenth. One that is stopped before it can answer at the start costs
+0.5 s, and two adjacent ones what one does. The report names exactly those that failed.
 
 With each carrier, at 400 Mbit/s, struck when half of the file has reached the first victim; also the last node of the
 pipeline and two adjacent ones. All of it in turn with transfers to which nothing happens. As root:
@@ -29,15 +30,15 @@ from transport_bed import script
 from transport_bed.bed import Bed, Plan
 from transport_bed.programs import compile_into
 from transport_bed.shape import Shape
-from transport_bed.struck import Struck, at_half, struck_transfer
+from transport_bed.struck import Struck, at_half, at_times, struck_transfer
 from transport_bed.tools import TOOLS
 from transport_bed.tools.blast import Blast
 
 RECEIVERS = 7
 SHAPE = Shape(400.0)
-FAULTS = "kill:4,kill:7,kill:4+5,stop:4,slow:4"
+FAULTS = "kill:4,kill:7,kill:4+5,stop:4,stop:4+5,silent:4,slow:4"
 CARRIERS = "optical,pipeline"
-BARS = {"kill": 0.5, "stop": 2.0}
+BARS = {"kill": 0.5, "stop": 2.0, "silent": 0.5}
 """Seconds added at most."""
 SLOW_BAR = 0.9
 THROTTLED_TO = 0.1
@@ -47,7 +48,7 @@ _LIMIT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens (`kill`, `stop`, `slow`, or `none`) to which receivers."""
+    """What happens (`kill`, `stop`, `silent` from the start, `slow`, or `none`) to which receivers."""
 
     kind: str
     victims: tuple[int, ...]
@@ -98,6 +99,8 @@ def _measure(carrier: str, fault: Fault, bed: Bed, source: Path, slow_store: Pat
             return strike(strike=at_half(fault.victims, signal.SIGKILL))
         case "stop":
             return strike(strike=at_half(fault.victims, signal.SIGSTOP))
+        case "silent":
+            return strike(strike=at_times([(0.0, fault.victims)], signal.SIGSTOP))
         case "slow":
             share = {"SLOW_BYTES_PER_SECOND": f"{slowest:.0f}"}
             tool.environments = {victim: {"LD_PRELOAD": str(slow_store), **share} for victim in fault.victims}
@@ -156,7 +159,9 @@ def _faults(text: str) -> list[Fault]:
         kind, _, hosts = part.partition(":")
         victims = tuple(int(host) for host in hosts.split("+") if host.isdecimal())
         if kind not in {*BARS, "slow"} or not victims or not set(victims) <= set(range(1, RECEIVERS + 1)):
-            raise argparse.ArgumentTypeError(f"{part!r} is not kill:HOST, stop:HOST or slow:HOST of 1 to {RECEIVERS}")
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is none of kill, stop, silent and slow, and :HOST of 1 to {RECEIVERS}"
+            )
         faults.append(Fault(kind, victims))
     return faults
 

@@ -23,8 +23,8 @@ from typing import Any
 import machine
 from transport_bed import script
 from transport_bed.bed import Bed, Plan
+from transport_bed.loss import losing
 from transport_bed.programs import compile_into
-from transport_bed.shape import MTU
 from transport_bed.struck import Struck, struck_transfer
 from transport_bed.tools.blast import BlastOptical
 
@@ -32,7 +32,6 @@ RECEIVERS = 7
 BARS = {0.0: 1.0, 1e-3: 0.95, 1e-2: 0.7}
 """Share of datagrams lost: the least share of the rate without loss."""
 _LIMIT_SECONDS = 180.0
-_UDP_HEADERS = 28
 _COUNTS = struct.Struct("=QQ")
 
 
@@ -61,9 +60,7 @@ def _measure(share: float, bed: Bed, source: Path, library: Path) -> tuple[Struc
     counts = {receiver: source.parent / f"lost-{receiver}" for receiver in bed.plan.hosts[1:]}
     for receiver, count in counts.items():
         count.unlink(missing_ok=True)
-        settings = {"LOSSY_SHARE": repr(share), "LOSSY_SEED": str(receiver), "LOSSY_COUNT": str(count)}
-        settings["LOSSY_DATAGRAM"] = str(MTU - _UDP_HEADERS)
-        tool.environments[receiver] = {"LD_PRELOAD": str(library), **settings}
+        tool.environments[receiver] = losing(share, library, receiver, count)
     struck = struck_transfer(tool, bed, source, limit_seconds=_LIMIT_SECONDS)
     lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts.values()), strict=True))
     return struck, lost / max(seen, 1)
