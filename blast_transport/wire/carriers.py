@@ -11,26 +11,22 @@ OPTICAL, PIPELINE, UNICAST = "optical", "pipeline", "unicast"
 class Traits:
     """What a session has to know of a carrier.
 
-    `windowed`: it goes no further than a window ahead of the credits of those that keep up. `ordered`: nothing
+    `windowed`: it goes no further than a window ahead of the credits of those that keep up, and nothing in it
     overtakes, so that a gap is a loss. `repairs_itself`: what it loses it brings, and is not to be asked for until the
-    data has ended. `shared_repair`: what it repairs reaches all. `needs_grant`: somebody has to permit it, and may
-    withdraw that. `forwards`: receivers pass on what they get. `apart`: each receiver is served by itself, at its own
+    data has ended. `shared_repair`: what it repairs reaches all. `apart`: each receiver is served by itself, at its own
     pace, with what it misses.
     """
 
     windowed: bool = False
-    ordered: bool = False
     repairs_itself: bool = False
     shared_repair: bool = False
-    needs_grant: bool = False
-    forwards: bool = False
     apart: bool = False
 
 
 CARRIERS: dict[str, Traits] = {
-    OPTICAL: Traits(windowed=True, ordered=True, shared_repair=True, needs_grant=True),
-    PIPELINE: Traits(ordered=True, repairs_itself=True, forwards=True),
-    UNICAST: Traits(ordered=True, apart=True),
+    OPTICAL: Traits(windowed=True, shared_repair=True),
+    PIPELINE: Traits(repairs_itself=True),
+    UNICAST: Traits(apart=True),
 }
 """All that there are, by name."""
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from blast_transport.blocks.digests import BEST, SUITES
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.pipeline.connections.dialling import Connector, connect_plain
 from blast_transport.carriers.pipeline.node import PipelineNode
 from blast_transport.carriers.pipeline.protocol.leg import (
     Ended,
@@ -27,6 +26,7 @@ from blast_transport.carriers.pipeline.protocol.leg import (
 )
 from blast_transport.carriers.pipeline.protocol.messages import Decoder
 from blast_transport.carriers.pipeline.source import PipelineSource
+from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.command_target import CommandTarget
 from blast_transport.store.file_target import FileTarget, open_directory
 from blast_transport.store.memory_target import MemoryTarget
@@ -195,7 +195,7 @@ class Chain:
         self.slowest_rate = slowest_rate
         self.events = [Events() for _ in self.doors]
         self.running: list[PipelineNode | PipelineSource] = []
-        self.connect: Connector = connect_plain
+        self.connect: Dialer = dial
         self._token = secrets.token_bytes(16)
 
     def __enter__(self) -> Chain:

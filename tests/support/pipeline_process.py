@@ -76,7 +76,7 @@ def _leg_to_json(leg: PipelineLeg) -> dict[str, Any]:
 
 
 def _leg_from_json(values: dict[str, Any]) -> PipelineLeg:
-    chain = tuple(Member(**member) for member in values["chain"])
+    chain = tuple(Member(*member) for member in values["chain"])
     timings = PipelineTimings(**values["timings"])
     return PipelineLeg(**(values | {"token": bytes.fromhex(values["token"]), "chain": chain, "timings": timings}))
 

@@ -32,7 +32,7 @@ from blast_transport.wire.messages import Leg
 from tests.support.toy_relay import END, HEAD, PATIENCE_SECONDS, drained, first_word, read_bytes, read_head
 
 NAME = "outside"
-TRAITS = Traits(ordered=True, repairs_itself=True)
+TRAITS = Traits(repairs_itself=True)
 BATCH = 16
 """Blocks for which a session and its process speak once."""
 

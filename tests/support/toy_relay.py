@@ -36,7 +36,7 @@ from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 from blast_transport.wire.messages import Leg
 
 NAME = "relay"
-TRAITS = Traits(ordered=True, repairs_itself=True, forwards=True)
+TRAITS = Traits(repairs_itself=True)
 HEAD = struct.Struct("<QI")
 END = (1 << 64) - 1
 PATIENCE_SECONDS = 1.0

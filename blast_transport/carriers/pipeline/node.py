@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.carriers.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
-from blast_transport.carriers.pipeline.connections.dialling import Connector, Dialler, connect_plain, join_message
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, join_message
 from blast_transport.carriers.pipeline.connections.feed import Feed
 from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet
 from blast_transport.carriers.pipeline.connections.link import Intake, Link, Outlet
@@ -36,6 +36,7 @@ from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, Pipeli
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Pget
 from blast_transport.carriers.pipeline.runner import Runner
 from blast_transport.carriers.pipeline.successor import Successor
+from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.store import Store
 
 _LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
@@ -53,7 +54,7 @@ class PipelineNode(Runner):
         leg: PipelineLeg,
         store: Store,
         events: Callable[[PipelineEvent], None],
-        connect: Connector = connect_plain,
+        connect: Dialer = dial,
     ) -> None:
         position = _first_byte(leg, store)
         self._core = core = NodeCore(leg, position)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hmac
 import queue
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.carriers.pipeline.node import PipelineNode
 from blast_transport.carriers.pipeline.parameters import pipeline_leg
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineEvent, StoreFailed
+from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, StoreFailed
 from blast_transport.carriers.receiving import CarrierEvent, ReceivingCarrier, ReceivingContext, Stored, StoreLost
-from blast_transport.links.dialling import Dialer
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Leg
 
@@ -27,7 +26,7 @@ class PipelineReceiver(ReceivingCarrier):
             raise RemoteProtocolError("Leg names a chain of which we are the source")
         self._wake = around.wake
         self._happened: queue.SimpleQueue[CarrierEvent] = queue.SimpleQueue()
-        self._node = PipelineNode(place, around.assembly.store, self._note, by_name(around.dial))
+        self._node = PipelineNode(place, around.assembly.store, self._note, around.dial)
         self._node.start()
 
     def _note(self, event: PipelineEvent) -> None:
@@ -49,8 +48,3 @@ class PipelineReceiver(ReceivingCarrier):
     def close(self, reason: str) -> None:
         """End the node soon; its thread gives everything back."""
         self._node.stop(reason)
-
-
-def by_name(connect: Dialer) -> Callable[[Member, float], socket.socket]:
-    """The same, for a member of a chain."""
-    return lambda member, seconds: connect((member.name, member.host, member.port), seconds)

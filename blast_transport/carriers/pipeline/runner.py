@@ -12,11 +12,12 @@ from typing import Protocol
 from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
 from blast_transport.base.threads import start
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
-from blast_transport.carriers.pipeline.connections.dialling import Connector, Dialler, Scouts
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, Scouts
 from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.events import Command, Event, Started, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
 from blast_transport.carriers.pipeline.successor import Connections
+from blast_transport.links.dialling import Dialer
 
 
 class Core(Protocol):
@@ -42,9 +43,7 @@ def _to_nobody(_event: PipelineEvent) -> None:
 class Runner(ABC):
     """A thread that ends by itself, or soon after `stop`. `events` is called in it, with `Ended` as the last."""
 
-    def __init__(
-        self, leg: PipelineLeg, core: Core, events: Callable[[PipelineEvent], None], connect: Connector
-    ) -> None:
+    def __init__(self, leg: PipelineLeg, core: Core, events: Callable[[PipelineEvent], None], connect: Dialer) -> None:
         self.leg = leg
         self._decide = core
         self._events = events

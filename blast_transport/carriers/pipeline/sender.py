@@ -7,12 +7,10 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
-from blast_transport.base.host_order import as_given
-from blast_transport.base.host_order import by_name as in_natural_order
+from blast_transport.base.host_order import as_given, by_name
 from blast_transport.carriers.choices import CarrierChoice, Chain
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
-from blast_transport.carriers.pipeline.receiver import by_name
 from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.carriers.sending import PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.links.chain_source import SourceAdmission
@@ -101,7 +99,7 @@ class PipelineSender(SendingCarrier):
             UndigestedKept(self._reader),
             self._reader.layout.block_size,
             self._note,
-            by_name(around.dial),
+            around.dial,
         )
         admission = SourceAdmission(around.credentials, self._places)
         self._reception = Reception(self._listener, admission, leg, source.accept)
@@ -146,7 +144,7 @@ class PipelineSender(SendingCarrier):
 def _order(choice: Chain, around: SendingContext) -> list[Address]:
     addresses = {member.address[0]: member.address for member in around.members}
     if choice.order is None:
-        names = in_natural_order(addresses)
+        names = by_name(addresses)
     else:
         names = as_given(addresses, [name for name in choice.order if name in addresses])
     # Who lags far behind would make the others wait: it goes last.

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.carriers.pipeline.connections.copy_pump import REPLAY_BYTES, StreamOutlet
-from blast_transport.carriers.pipeline.connections.dialling import Connector, connect_plain
 from blast_transport.carriers.pipeline.connections.file_pump import FileOutlet
 from blast_transport.carriers.pipeline.connections.link import Link, Outlet
 from blast_transport.carriers.pipeline.protocol.core import SourceCore
@@ -19,6 +18,7 @@ from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, Pipeli
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget
 from blast_transport.carriers.pipeline.runner import Runner
 from blast_transport.carriers.pipeline.successor import Successor
+from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.source import Source
 
 _PIECES_PER_TURN = 4
@@ -38,7 +38,7 @@ class PipelineSource(Runner):
         source: Source,
         block_size: int,
         events: Callable[[PipelineEvent], None],
-        connect: Connector = connect_plain,
+        connect: Dialer = dial,
     ) -> None:
         self._core = core = SourceCore(leg, leg.first_block * block_size)
         super().__init__(leg, core, events, connect)

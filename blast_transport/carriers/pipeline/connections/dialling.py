@@ -12,21 +12,14 @@ from blast_transport.base.threads import start_thread
 from blast_transport.carriers.pipeline.connections.link import Link
 from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.links.dialling import Dialer
 from blast_transport.wire.joining import Join
-
-Connector = Callable[[Member, float], socket.socket]
-"""(whom, seconds at most) -> a connected socket, TLS or not. Raises OSError, TransportError."""
 
 Failed = Callable[[str, bool], None]
 """Told why there is no connection, and whether nothing was heard for all the time."""
 
 _ALMOST = 0.9
 _LEAST_SECONDS = 0.001
-
-
-def connect_plain(member: Member, timeout: float) -> socket.socket:
-    """A TCP connection without TLS. Raises OSError."""
-    return socket.create_connection((member.host, member.port), timeout)
 
 
 def join_message(leg: PipelineLeg) -> Join:
@@ -37,7 +30,7 @@ def join_message(leg: PipelineLeg) -> Join:
 class Dialler:
     """Connects to one node at a time."""
 
-    def __init__(self, connect: Connector, waker: Waker, timeout: float) -> None:
+    def __init__(self, connect: Dialer, waker: Waker, timeout: float) -> None:
         self._connect = connect
         self._waker = waker
         self._timeout = timeout
@@ -83,7 +76,7 @@ class Scouts:
     us in where that needs a proof, and closes when it hears that we have nothing to say. `seconds`: how long it may take.
     """
 
-    def __init__(self, connect: Connector, waker: Waker, seconds: float) -> None:
+    def __init__(self, connect: Dialer, waker: Waker, seconds: float) -> None:
         self._connect = connect
         self._waker = waker
         self._seconds = seconds
@@ -137,7 +130,7 @@ class Scouts:
             silent()
 
 
-def _lives(connect: Connector, member: Member, seconds: float) -> bool:
+def _lives(connect: Dialer, member: Member, seconds: float) -> bool:
     """False: nothing was heard for so long. Whoever refuses us lives too."""
     until = time.monotonic() + seconds
     try:

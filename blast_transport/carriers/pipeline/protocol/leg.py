@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple
 
 from blast_transport.base.errors import WrongInputError
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """A node of the chain and where it accepts connections; port 0: it accepts none (a source without a listener)."""
 
     name: str
