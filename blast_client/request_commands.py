@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
 import time
-import uuid
 from typing import Any
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
@@ -131,7 +131,7 @@ def _interval(text: str) -> float:
 @telling_failures
 def _request(arguments: argparse.Namespace) -> int:
     request = MulticastRequest(
-        key=f"cli-{uuid.uuid4().hex[:12]}" if arguments.key is None else arguments.key,
+        key=f"cli-{secrets.token_hex(6)}" if arguments.key is None else arguments.key,
         sender=arguments.sender,
         receivers=arguments.receivers,
         bytes=arguments.bytes,

@@ -8,7 +8,6 @@ import json
 import secrets
 import socket
 import sys
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -147,7 +146,7 @@ class _Job:
     def _request(self, *, may_split: bool) -> MulticastRequest:
         arguments = self.arguments
         return MulticastRequest(
-            key=f"send-{uuid.uuid4().hex[:12]}",
+            key=f"send-{secrets.token_hex(6)}",
             sender=arguments.sender or socket.gethostname(),
             receivers=list(self.addresses),
             bytes=max(1, self.size or 0),
