@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import registry
+from mininet_topos import optical_switch, registry
 from mininet_topos.cleanup import bridges_of, down, found_labs, links_of, marked_processes
 from mininet_topos.errors import PlanError, ProcessFault
 from mininet_topos.plan import LabPlan, preset
@@ -139,6 +139,12 @@ def test_two_labs_side_by_side(make_lab):
     first.stop()
     assert remains(first.id) == []
     assert second.net.pingAll(timeout="10") == 0
+
+
+def test_the_optical_switch_goes_before_what_runs_on_hosts(make_lab):
+    lab = make_lab(SMALL, agent="127.0.0.1:0")
+    assert os.getpriority(os.PRIO_PROCESS, lab.optical_switch.agent_pid) == optical_switch.NICENESS
+    assert lab.host("r1h1").cmd("nice").strip() == "0"
 
 
 def test_a_start_that_fails_leaves_nothing():
