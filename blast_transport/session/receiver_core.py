@@ -39,13 +39,16 @@ _MOST_REPEATS = 8
 class ReceiverTimings:
     """Seconds that a receiver waits.
 
-    `gather`: for more losses before it asks for the first, if light is slow. `quiet`: without a new segment at an
-    end before it asks for the rest. `repeat`: without any repair before it asks again, twice as long the next time.
-    `silence`: without a word from the sender, or without a new segment after the end of data, before it gives up.
-    `report`: between two signs of life to the sender.
+    `gather`: for more losses before it asks for the first, if light is slow; `urgent`: the same where blocks are taken
+    in order, and those behind a loss wait for it. `quiet`: without a new segment at an end before it asks for the rest.
+    `repeat`: without any repair before it asks again, twice as long the next time. `silence`: without a word from the
+    sender, or without a new segment after the end of data, before it gives up. `report`: between two signs of life to
+    the sender.
     """
 
-    gather: float = 0.02
+    # What is asked for in one message costs both sides little more than one loss does.
+    gather: float = 0.1
+    urgent: float = 0.02
     quiet: float = 0.01
     repeat: float = 0.3
     silence: float = 10.0
@@ -343,7 +346,7 @@ class ReceiverCore:
             if segment - told > most and sum(count for _, count in self.assembly.missing(told, segment)) > most:
                 return
             if not self._gaps:
-                self._gaps_at = now + self._timings.gather
+                self._gaps_at = now + (self._timings.urgent if self._store.target.in_order else self._timings.gather)
             self._gaps.append(gap)
             self._repeat_at = now + self._repeat
         passed[1] = stop
@@ -351,6 +354,8 @@ class ReceiverCore:
     def _ask_gaps(self, now: float) -> None:
         """Ask for what light has left out, but for what has come since."""
         gaps, self._gaps = self._gaps, []
+        if gaps:
+            self._repeat_at = now + self._repeat
         missing = [lost for first, count in gaps for lost in self.assembly.missing(first, first + count)]
         self._nack(missing)
 

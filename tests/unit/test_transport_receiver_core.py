@@ -29,7 +29,7 @@ DATA = data_of(395)
 BLOCKS, COUNT = 10, 4
 LAST = 4 * 9 + 3
 END = EndOfData(7, 395, DATA.whole)
-TIMINGS = ReceiverTimings(quiet=0.02, repeat=0.5, silence=10.0, report=1.0)
+TIMINGS = ReceiverTimings(gather=0.02, quiet=0.02, repeat=0.5, silence=10.0, report=1.0)
 HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
 
 
