@@ -6,28 +6,34 @@ its light. Until the next try the data goes another way, and what is told of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light
 
 _WAITS = (0.5, 1.0, 2.0)
 """Seconds to the next try after each failure in a row."""
 _STEADY_SECONDS = 5.0
-"""Light that has lasted for so long is as new when it fails."""
+"""Light that has been sent for so long is as new when it fails."""
 
 
 @dataclass(slots=True)
 class LightAgain:
-    """`light`: what there is meanwhile, None: none."""
+    """`light`: what there is while it is not used, None: none."""
 
     light: Light | None = None
     _due: float | None = None
     _failures: int = 0
-    _tried: float = field(default=0.0)
+    _began: float = math.inf
+
+    def began(self, now: float) -> None:
+        """Light is being sent, by whatever order."""
+        self._began, self._due = now, None
 
     def failed(self, light: Light, now: float) -> bool:
         """Our own side of `light` does not work; whether it will be tried again."""
-        self._failures = 1 if now >= self._tried + _STEADY_SECONDS else self._failures + 1
+        self._failures = 1 if now >= self._began + _STEADY_SECONDS else self._failures + 1
+        self._began, self._due = math.inf, None
         if self._failures > len(_WAITS):
             return False
         self.light, self._due = light, now + _WAITS[self._failures - 1]
@@ -47,7 +53,7 @@ class LightAgain:
         """The light, when it is time to try it."""
         if self._due is None or now < self._due or self.light is None:
             return None
-        light, self.light, self._due, self._tried = self.light, None, None, now
+        light, self.light, self._due = self.light, None, None
         return light if now < light.until else None
 
     def wait(self, now: float) -> float | None:

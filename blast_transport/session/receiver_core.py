@@ -47,7 +47,7 @@ class ReceiverTimings:
     """
 
     # What is asked for in one message costs both sides little more than one loss does.
-    gather: float = 0.1
+    gather: float = 0.04
     urgent: float = 0.02
     quiet: float = 0.01
     repeat: float = 0.3
@@ -354,8 +354,6 @@ class ReceiverCore:
     def _ask_gaps(self, now: float) -> None:
         """Ask for what light has left out, but for what has come since."""
         gaps, self._gaps = self._gaps, []
-        if gaps:
-            self._repeat_at = now + self._repeat
         missing = [lost for first, count in gaps for lost in self.assembly.missing(first, first + count)]
         self._nack(missing)
 

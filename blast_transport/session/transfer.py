@@ -153,9 +153,8 @@ class Transfer:
     def _care(self, now: float, source: Source) -> None:
         """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
         core = self._core
-        if (light := self._again.take(now)) is not None:
-            self._route.broken = ""
-            self._go(light)
+        if self._drained and (light := self._again.take(now)) is not None:
+            self._try_again(light, now)
         wait = self._step(now)
         if (again := self._again.wait(now)) is not None:
             wait = min(wait, again)
@@ -196,9 +195,26 @@ class Transfer:
         if otherwise is None or not isinstance(light, Light):
             raise error
         self._go(otherwise)
+        self._note_failure(light, error, time.monotonic())
+
+    def _try_again(self, light: Light, now: float) -> None:
+        """Go over to light that has failed before; as long as it cannot even begin, the data goes on as it does."""
+        try:
+            self._make(light)[1].close()
+        except LightPathError as error:
+            self._note_failure(light, error, now)
+        else:
+            self._go(light)
+
+    def _note_failure(self, light: Light, error: LightPathError, now: float) -> None:
         self._route.broken = str(error)
-        if not self._again.failed(light, time.monotonic()):
+        if not self._again.failed(light, now):
             self._route.light_broke(str(error))
+
+    @property
+    def _drained(self) -> bool:
+        """Nothing is under way any more by what was left."""
+        return all(draining.over for draining in self._draining)
 
     def _go(self, choice: CarrierChoice) -> None:
         self._choice = choice
@@ -257,7 +273,7 @@ class Transfer:
         wait = self._drive(carrier, now)
         if self._traits.apart:
             self._core.owe(self._core.digests)
-        if not carrier.over or not all(draining.over for draining in self._draining):
+        if not carrier.over or not self._drained:
             return wait
         if self._reader.source.size is None:
             # A chain that has failed, and a stream that goes on.
@@ -281,26 +297,34 @@ class Transfer:
 
     def _begin(self, choice: CarrierChoice, now: float) -> None:
         """The session is ready for its next leg."""
+        core = self._core
+        core.readmit()
+        leg, carrier = self._make(choice)
+        self._legs, self._carrier = leg.number, carrier
+        if isinstance(choice, Light):
+            self._again.began(now)
+            self._route.broken = ""
+        self._traits = leg.traits
+        self.totals.carriers.append(choice.carrier)
+        self._links.expedite(by_light=leg.traits.windowed)
+        core.begin_leg(leg, carrier.leg, now)
+
+    def _make(self, choice: CarrierChoice) -> tuple[Leg, SendingCarrier]:
+        """The next leg and its carrier, if that is the way. Raises WrongInputError, LightPathError."""
         if choice.carrier not in SENDERS:
             raise WrongInputError(f"there is no carrier {choice.carrier!r}; there are {', '.join(SENDERS)}")
-        core, traits = self._core, CARRIERS[choice.carrier]
-        core.readmit()
-        self._legs += 1
+        traits = CARRIERS[choice.carrier]
         window = self._window(choice) if traits.windowed else 1
         leg = Leg(
-            session=core.hello.session,
-            number=self._legs,
+            session=self._core.hello.session,
+            number=self._legs + 1,
             carrier=choice.carrier,
-            first=self._behind() if traits.repairs_itself and self._traits.windowed else core.next_block,
+            first=self._first(traits),
             credit=max(1, window // _CREDITS_PER_WINDOW),
             window=window,
             token=secrets.token_bytes(_TOKEN_BYTES),
         )
-        self._carrier = carrier = SENDERS[choice.carrier](leg, choice, self._context(leg))
-        self._traits = traits
-        self.totals.carriers.append(choice.carrier)
-        self._links.expedite(by_light=traits.windowed)
-        core.begin_leg(leg, carrier.leg, now)
+        return leg, SENDERS[choice.carrier](leg, choice, self._context(leg))
 
     def _window(self, choice: CarrierChoice) -> int:
         """Blocks that the way and the smallest buffer of a receiver hold."""
@@ -308,6 +332,16 @@ class Transfer:
         buffers = [peer.ready.receive_buffer // 2 for peer in self._core.peers.values() if peer.active and peer.ready]
         known = [size for size in (choice.window_bytes, *buffers) if size]
         return max(1, min(known, default=0) // (layout.segment_size * layout.block_segments))
+
+    def _first(self, traits: Traits) -> int:
+        """The block with which a leg begins."""
+        core = self._core
+        if not traits.repairs_itself:
+            return core.next_block
+        if not self._drained:
+            # The nodes of a chain end with the next one, and what they have not brought is brought by that.
+            return min([core.next_block, *(peer.position for peer in core.peers.values() if peer.active)])
+        return self._behind() if self._traits.windowed else core.next_block
 
     def _behind(self) -> int:
         """Where a chain begins that follows light: what nobody may have of the last window is brought by it too.

@@ -95,10 +95,12 @@ def test_a_stream_goes_on_as_well(tmp_path: Path, file: Path, breaking: Callable
         assert all(one.files() == {"stream": file.read_bytes()} for one in there)
 
 
+@pytest.mark.parametrize("refusals", [1, 2, 3])
 def test_light_that_failed_for_a_moment_is_tried_again(
-    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
 ) -> None:
-    breaking = BreakingLight(SUPER_PACKETS // 3, refusals=1)
+    """The chain goes on as it is until our own side can send again: nothing in it is torn."""
+    breaking = BreakingLight(SUPER_PACKETS // 3, refusals)
     monkeypatch.setattr(optical_sender, "open_sender_socket", breaking)
     monkeypatch.setattr(light_again, "_WAITS", (0.1,) * 3)
     content, told, (reader, writer) = file.read_bytes(), list[str](), os.pipe()
@@ -115,12 +117,14 @@ def test_light_that_failed_for_a_moment_is_tried_again(
         sent = thread.submit(sender.transmit, source, route, Destination("stream"))
         feed.write(content[: SIZE // 2])
         feed.flush()
-        eventually(lambda: breaking.opened == 2, "light that is tried again")
+        # Once to see whether it can be, and once for the leg.
+        eventually(lambda: breaking.opened == 3, "light that is tried again")
         feed.write(content[SIZE // 2 :])
         feed.close()
         result = sent.result()
         assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
         assert result.carriers == ("optical", "pipeline", "optical")
+        assert result.repaired_bytes == 0
         assert (told, route.broken, route.no_more_light) == ([], "", False)
         assert all(one.files() == {"stream": content} for one in there)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blast_transport.carriers.pipeline.protocol.leg import Outcome
+from blast_transport.carriers.pipeline.protocol.core import SourceCore
+from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Scout, Started
+from blast_transport.carriers.pipeline.protocol.leg import Member, Outcome, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Get
 from tests.support.pipeline_world import Faults, World
 
 contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))
@@ -182,6 +186,21 @@ def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number
     assert seconds[number] - seconds[1] < 0.2
 
 
+def test_who_is_silent_again_and_again_is_not_looked_after_each_time() -> None:
+    core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, tuple(Member(f"n{i}", "h", 1) for i in range(40)), 0), 10**9)
+    core.handle(Started(), 0.0)
+    core.handle(FromSuccessor(Get(0)), 0.0)
+    scouted = []
+    for turn in range(100):
+        now = 0.6 * turn
+        scouted += [(now, command) for command in core.tick(now) if isinstance(command, Scout)]
+        core.handle(FromSuccessor(Alive(0, held_up=True)), now)
+    assert 1 < len(scouted) <= 60
+    assert all(len(command.places) == 32 for _, command in scouted)
+    times = [when for when, _ in scouted]
+    assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(times))
+
+
 def test_who_is_silent_for_a_moment_makes_nobody_behind_it_fail() -> None:
     content = random.Random(5).randbytes(800_000)
     faults = [Faults(frozen=1.0, thawed=1.8) if place in (4, 5, 6) else Faults() for place in range(10)]
@@ -206,11 +225,12 @@ def test_the_papers_hundred_nodes(share: int, step: float) -> None:
 
 
 @settings(max_examples=50, deadline=None)
+@example(100_000, 2, 2, 1, 0.0625)
 @given(st.integers(100_000, 300_000), st.integers(1, 4), st.integers(2, 4), st.integers(1, 3), st.floats(0.05, 0.6))
 def test_neighbours_that_are_killed_at_once_cost_no_more_time_than_one(
     length: int, before: int, failing: int, after: int, share: float
 ) -> None:
-    """Though the chain is young: who has passed on data knows that those behind it have heard of the leg."""
+    """Though the chain is young: who has got data knows that those behind it have heard of the leg."""
     content = random.Random(length).randbytes(length)
 
     def seconds(faults: list[Faults]) -> float:

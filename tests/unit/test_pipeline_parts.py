@@ -17,6 +17,7 @@ from blast_transport.carriers.pipeline.connections.link import Link
 from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Get, Quit, Why
+from blast_transport.links.dialling import Address
 from tests.support.waiting import eventually
 
 
@@ -180,11 +181,46 @@ def test_who_answers_a_look_lives(waker: Waker, scouts: Scouts, name: str) -> No
     assert not silent
 
 
+def test_where_nobody_answers_it_may_be_our_own_fault(waker: Waker, scouts: Scouts) -> None:
+    silent: list[str] = []
+    for place in (3, 4):
+        scouts.send(place, Member("frozen", "h", 1))
+    scouts.await_silence(4, lambda: silent.append("frozen"))
+    all_looked(waker)
+    assert not silent
+
+
+@pytest.mark.parametrize("first", ["unreachable", "frozen"])
+def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None:
+    made, silent, kept = list[str](), list[str](), list[socket.socket]()
+
+    def connect(address: Address, timeout: float) -> socket.socket:
+        made.append(address[0])
+        lost = made.count(address[0]) == 1
+        if lost and first == "unreachable":
+            time.sleep(timeout)
+            raise TimeoutError("timed out")
+        ours, theirs = socket.socketpair()
+        kept.append(theirs)
+        if not lost:
+            theirs.close()
+        return ours
+
+    scouts = Scouts(connect, waker, 0.2)
+    scouts.send(4, Member("a", "h", 1))
+    scouts.await_silence(4, lambda: silent.append("a"))
+    all_looked(waker)
+    assert (made, silent) == (["a", "a"], [])
+    for sock in kept:
+        sock.close()
+
+
 @pytest.mark.parametrize("forget", [Scouts.recall, Scouts.cancel])
 def test_a_look_that_nobody_waits_for_tells_nobody(
     waker: Waker, scouts: Scouts, forget: Callable[[Scouts], None]
 ) -> None:
     silent: list[str] = []
+    scouts.send(3, Member("closing", "h", 1))
     scouts.send(4, Member("frozen", "h", 1))
     scouts.await_silence(4, lambda: silent.append("frozen"))
     forget(scouts)

@@ -32,7 +32,17 @@ def test_light_that_has_lasted_is_as_new_when_it_fails() -> None:
         assert again.failed(LIGHT, now)
         now += again.wait(now) or 0.0
         assert again.take(now) == LIGHT
+        again.began(now)
         now += 10.0
+
+
+def test_light_that_never_began_is_not_steady_however_long_it_is_between_two_tries() -> None:
+    """Grants that come and go, each paused before its light was tried for the last time."""
+    again, now, tries = LightAgain(), 0.0, 0
+    while again.failed(LIGHT, now):
+        assert not again.keeps(Chain())
+        now, tries = now + 60.0, tries + 1
+    assert tries == 3
 
 
 def test_the_latest_that_is_told_of_the_light_counts() -> None:

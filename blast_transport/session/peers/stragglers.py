@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from blast_transport.session.peers.peer import Peer
 
+_LONGEST_LOOK = 0.03
+"""Seconds of waiting that one look counts at most."""
+
 
 class Stragglers:
     """Judges the receivers that keep up. `blocked`: the light waits for them now."""
@@ -16,7 +19,8 @@ class Stragglers:
 
     def judge(self, peers: Mapping[str, Peer], window: int, now: float) -> Iterator[tuple[str, Peer]]:
         """Since the last time the light waited for receivers, or did not: note who alone was the cause; those."""
-        seconds, self._judged = now - self._judged, now
+        # Who was kept from looking by his own machine has not heard yet how far the others are.
+        seconds, self._judged = min(now - self._judged, _LONGEST_LOOK), now
         if not self.blocked:
             for peer in peers.values():
                 if peer.held_up:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ Failed = Callable[[str, bool], None]
 
 _ALMOST = 0.9
 _LEAST_SECONDS = 0.001
+_EVIDENCE = 2.5
+"""So many times as long as a look takes an answer says that our own side works."""
 
 
 def join_message(leg: PipelineLeg) -> Join:
@@ -73,7 +76,8 @@ class Scouts:
     """Looks after nodes that may be needed, at the same time, by place: does whoever runs there live?
 
     A connection alone proves nothing, because the kernel of a frozen host makes it. But only a program that lives lets
-    us in where that needs a proof, and closes when it hears that we have nothing to say. `seconds`: how long it may take.
+    us in where that needs a proof, and closes when it hears that we have nothing to say. Silence says something only
+    while somebody else answers: else it may be ours. `seconds`: how long a look may take.
     """
 
     def __init__(self, connect: Dialer, waker: Waker, seconds: float) -> None:
@@ -84,6 +88,7 @@ class Scouts:
         # By place: the number of its latest look, and until when what was found holds, for it ages.
         self._looks: dict[int, int] = {}
         self._silent: dict[int, float] = {}
+        self._answered = -math.inf
         self._awaited: tuple[int, Callable[[], None]] | None = None
 
     def send(self, place: int, member: Member) -> None:
@@ -103,8 +108,7 @@ class Scouts:
     def await_silence(self, place: int, silent: Callable[[], None]) -> None:
         """Call `silent` from the loop as soon as it is known that nobody lives there; only the latest call counts."""
         self._awaited = (place, silent)
-        if time.monotonic() < self._silent.get(place, 0.0):
-            self._waker.post(lambda: self._deliver(place))
+        self._waker.post(self._deliver)
 
     def cancel(self) -> None:
         """Nobody awaits anything."""
@@ -120,18 +124,28 @@ class Scouts:
         if self._looks.get(place) != number:
             return
         del self._looks[place]
-        if not lives:
-            self._silent[place] = time.monotonic() + self._seconds
-            self._deliver(place)
+        now = time.monotonic()
+        if lives:
+            self._answered = now
+        else:
+            self._silent[place] = now + self._seconds
+        self._deliver()
 
-    def _deliver(self, place: int) -> None:
-        if self._awaited is not None and self._awaited[0] == place:
+    def _deliver(self) -> None:
+        now = time.monotonic()
+        if self._awaited is None or now >= self._silent.get(self._awaited[0], 0.0):
+            return
+        if now < self._answered + _EVIDENCE * self._seconds:
             (_, silent), self._awaited = self._awaited, None
             silent()
 
 
 def _lives(connect: Dialer, member: Member, seconds: float) -> bool:
-    """False: nothing was heard for so long. Whoever refuses us lives too."""
+    """False: nothing was heard for so long, at two attempts, for a packet may be lost. Whoever refuses us lives too."""
+    return any(_answers(connect, member, seconds / 2) for _ in range(2))
+
+
+def _answers(connect: Dialer, member: Member, seconds: float) -> bool:
     until = time.monotonic() + seconds
     try:
         with connect(member, seconds) as sock:

@@ -13,6 +13,7 @@ data lies before it, by its own doing, is skipped like a dead one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
@@ -68,11 +69,13 @@ class Downstream:
         self._passed = passed
         self._timings = node.leg.timings
         self._assembled_at = 0.0
+        self._began = node.position
         self._passed_on = False
         self._heard = 0.0
         self._due = 0.0
         self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
         self._scouted = 0
+        self._looked_at = -math.inf
 
     @property
     def serving(self) -> bool:
@@ -104,7 +107,9 @@ class Downstream:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, _LOCAL):
-            self._heard, self._scouted = now, 0
+            self._heard = now
+            if now >= self._looked_at + self._timings.silence:
+                self._scouted = 0
         action(self, event, now)
 
     def deadline(self) -> float | None:
@@ -118,6 +123,7 @@ class Downstream:
         if limit is None:
             return
         if self._to_look and now >= limit - self._timings.look:
+            self._looked_at = now
             self._scout()
         if now < limit:
             return
@@ -129,6 +135,11 @@ class Downstream:
         else:
             self._skip(f"no sign of life for {self._timings.silence:g} s", now)
             self._scout()
+
+    @property
+    def _all_know(self) -> bool:
+        """Everybody has heard of the leg. Of a source, only that it can read says `position`."""
+        return self._passed_on or (self._node.leg.index > 0 and self._node.position > self._began)
 
     def _limit(self) -> float | None:
         if self.state in (Down.CONNECTING, Down.PAUSED):
@@ -183,9 +194,9 @@ class Downstream:
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
         """While the chain is put together, the next node may not have heard of the leg yet.
 
-        No longer when data has passed us, which goes out only when all have.
+        No longer when data has come to us, or passed us, which goes out only when all have.
         """
-        if lost.unanswered or self._passed_on or now >= self._assembled_at:
+        if lost.unanswered or self._all_know or now >= self._assembled_at:
             self._skip(lost.reason, now)
             if lost.unanswered:
                 self._scout()
