@@ -135,7 +135,7 @@ def scouts(waker: Waker) -> Iterator[Scouts]:
         if member.name == "refusing":
             raise ConnectionRefusedError(111, "Connection refused")
         if member.name == "unreachable":
-            time.sleep(timeout)
+            time.sleep(timeout)  # a host that answers nothing
             raise TimeoutError("timed out")
         ours, theirs = socket.socketpair()
         if member.name == "closing":
@@ -198,7 +198,7 @@ def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None
         made.append(address[0])
         lost = made.count(address[0]) == 1
         if lost and first == "unreachable":
-            time.sleep(timeout)
+            time.sleep(timeout)  # the packet that is lost
             raise TimeoutError("timed out")
         ours, theirs = socket.socketpair()
         kept.append(theirs)
