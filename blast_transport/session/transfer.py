@@ -21,7 +21,7 @@ from blast_transport.carriers.sending import (
     Sent,
 )
 from blast_transport.session.control_links import ControlLinks
-from blast_transport.session.light_again import LightAgain
+from blast_transport.session.light_retry import LightRetry
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.registry import SENDERS
 from blast_transport.session.route import GiveUp, Route
@@ -77,7 +77,7 @@ class Transfer:
         # Of the last leg: what its carrier does, and how long what several may miss is gathered.
         self._traits = Traits()
         self._gather = _LONGEST_GATHER
-        self._again = LightAgain()
+        self._retry = LightRetry()
         self._settled = False
         self._nobody_since: float | None = None
         self._care_at = 0.0
@@ -153,11 +153,11 @@ class Transfer:
     def _care(self, now: float, source: Source) -> None:
         """Everything that is to be done; while light flows not for every burst, for it grows with the receivers."""
         core = self._core
-        if self._drained and (light := self._again.take(now)) is not None:
+        if self._drained and (light := self._retry.take(now)) is not None:
             self._try_again(light, now)
         wait = self._step(now)
-        if (again := self._again.wait(now)) is not None:
-            wait = min(wait, again)
+        if (left := self._retry.wait(now)) is not None:
+            wait = min(wait, left)
         if (deadline := core.deadline()) is not None:
             wait = min(wait, max(0.0, deadline - time.monotonic()))
         if self._links.repair(core, self._reader.segments):
@@ -182,7 +182,7 @@ class Transfer:
                 for carrier in self._carriers():
                     carrier.quit(order.reason)
                 self._core.quit(order.reason)
-            elif self._again.keeps(order) or (self._route.no_more_light and isinstance(order, Light | Dark)):
+            elif self._retry.keeps(order) or (self._route.no_more_light and isinstance(order, Light | Dark)):
                 continue
             elif self._goes_on(order):
                 self._choice = order
@@ -208,7 +208,7 @@ class Transfer:
 
     def _note_failure(self, light: Light, error: LightPathError, now: float) -> None:
         self._route.broken = str(error)
-        if not self._again.failed(light, now):
+        if not self._retry.failed(light, now):
             self._route.light_broke(str(error))
 
     @property
@@ -302,7 +302,7 @@ class Transfer:
         leg, carrier = self._make(choice)
         self._legs, self._carrier = leg.number, carrier
         if isinstance(choice, Light):
-            self._again.began(now)
+            self._retry.began(now)
             self._route.broken = ""
         self._traits = leg.traits
         self.totals.carriers.append(choice.carrier)

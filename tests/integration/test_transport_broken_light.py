@@ -13,7 +13,7 @@ import pytest
 from blast_transport.base.errors import LightPathError
 from blast_transport.carriers.choices import Chain, Unicast
 from blast_transport.carriers.optical import sender as optical_sender
-from blast_transport.session import light_again
+from blast_transport.session import light_retry
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def breaking(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """From so many calls of the kernel on, it refuses what goes by light, and nobody tries again."""
-    monkeypatch.setattr(light_again, "_WAITS", ())
+    monkeypatch.setattr(light_retry, "_WAITS", ())
     return lambda calls: monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(calls))
 
 
@@ -102,7 +102,7 @@ def test_light_that_failed_for_a_moment_is_tried_again(
     """The chain goes on as it is until our own side can send again: nothing in it is torn."""
     breaking = BreakingLight(SUPER_PACKETS // 3, refusals)
     monkeypatch.setattr(optical_sender, "open_sender_socket", breaking)
-    monkeypatch.setattr(light_again, "_WAITS", (0.1,) * 3)
+    monkeypatch.setattr(light_retry, "_WAITS", (0.1,) * 3)
     content, told, (reader, writer) = file.read_bytes(), list[str](), os.pipe()
     route = Route(light(100e6), Chain())
     route.on_broken = lambda: told.append(route.broken)
@@ -132,7 +132,7 @@ def test_light_that_failed_for_a_moment_is_tried_again(
 def test_light_is_given_up_after_some_failures_in_a_row(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(light_again, "_WAITS", (0.0,) * 3)
+    monkeypatch.setattr(light_retry, "_WAITS", (0.0,) * 3)
     monkeypatch.setattr(optical_sender, "open_sender_socket", BreakingLight(SUPER_PACKETS // 3))
     told: list[str] = []
     with agents(tmp_path, 3) as there, sender_to(there) as sender:

@@ -18,7 +18,7 @@ _STEADY_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class LightAgain:
+class LightRetry:
     """`light`: what there is while it is not used, None: none."""
 
     light: Light | None = None

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Light, Unicast
-from blast_transport.session.light_again import LightAgain
+from blast_transport.session.light_retry import LightRetry
 
 LIGHT = Light("239.1.1.1", 5000, 1e8)
 
 
 def test_it_is_tried_later_each_time_and_then_not_any_more() -> None:
-    again, now, waits = LightAgain(), 100.0, list[float]()
+    again, now, waits = LightRetry(), 100.0, list[float]()
     while again.failed(LIGHT, now):
         wait = again.wait(now)
         assert wait is not None
@@ -27,7 +27,7 @@ def test_it_is_tried_later_each_time_and_then_not_any_more() -> None:
 
 
 def test_light_that_has_lasted_is_as_new_when_it_fails() -> None:
-    again, now = LightAgain(), 0.0
+    again, now = LightRetry(), 0.0
     for _ in range(20):
         assert again.failed(LIGHT, now)
         now += again.wait(now) or 0.0
@@ -38,7 +38,7 @@ def test_light_that_has_lasted_is_as_new_when_it_fails() -> None:
 
 def test_light_that_never_began_is_not_steady_however_long_it_is_between_two_tries() -> None:
     """Grants that come and go, each paused before its light was tried for the last time."""
-    again, now, tries = LightAgain(), 0.0, 0
+    again, now, tries = LightRetry(), 0.0, 0
     while again.failed(LIGHT, now):
         assert not again.keeps(Chain())
         now, tries = now + 60.0, tries + 1
@@ -46,7 +46,7 @@ def test_light_that_never_began_is_not_steady_however_long_it_is_between_two_tri
 
 
 def test_the_latest_that_is_told_of_the_light_counts() -> None:
-    again = LightAgain()
+    again = LightRetry()
     again.failed(LIGHT, 0.0)
     longer = replace(LIGHT, rate=2e8)
     assert again.keeps(longer)
@@ -54,7 +54,7 @@ def test_the_latest_that_is_told_of_the_light_counts() -> None:
 
 
 def test_in_the_dark_nothing_is_tried() -> None:
-    again = LightAgain()
+    again = LightRetry()
     again.failed(LIGHT, 0.0)
     assert again.keeps(Dark())
     assert (again.take(60.0), again.wait(60.0)) == (None, None)
@@ -63,14 +63,14 @@ def test_in_the_dark_nothing_is_tried() -> None:
 
 
 def test_light_whose_lease_is_over_is_not_tried() -> None:
-    again = LightAgain()
+    again = LightRetry()
     again.failed(replace(LIGHT, until=0.1), 0.0)
     assert again.take(60.0) is None
 
 
 @pytest.mark.parametrize("order", [Chain(("a",)), Unicast()])
 def test_another_way_ends_the_waiting(order: CarrierChoice) -> None:
-    again = LightAgain()
+    again = LightRetry()
     again.failed(LIGHT, 0.0)
     assert not again.keeps(order)
     assert again.take(60.0) is None
