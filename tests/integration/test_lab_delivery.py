@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import Client
+from blast_client import Client, delivery
 from blast_client.aio import AsyncClient
 from blast_client.delivery import Delivered, deliver
 from blast_transport.base.report import TransferResult
@@ -23,7 +23,7 @@ from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.plan import LabPlan
-from tests.support.waiting import eventually_async
+from tests.support.waiting import HANGING, eventually_async
 
 pytestmark = pytest.mark.lab
 
@@ -50,7 +50,11 @@ class Bench:
             async with AsyncClient(self.stage.lab.thrift) as client:
                 telling = asyncio.create_task(story(client))  # type: ignore[operator]
                 delivered = await deliver(client, self.request(key), self._carry, Chain(RECEIVERS))
-                await telling
+                try:
+                    await telling
+                except AssertionError as error:
+                    error.add_note(f"The transfer has ended meanwhile: {delivered}")
+                    raise
                 return delivered
 
         return asyncio.run(both())
@@ -81,12 +85,19 @@ def bench() -> Iterator[Bench]:
             yield Bench(stage, receivers, path)
 
 
+@pytest.fixture
+def light_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transfers that wait for their light, however late a busy machine grants it: it is the first carrier."""
+    monkeypatch.setattr(delivery, "GRANT_SECONDS", HANGING)
+
+
 def result_of(delivered: Delivered) -> TransferResult:
     assert delivered.sent.result is not None, delivered
     assert delivered.sent.complete, delivered.sent.result.receivers
     return delivered.sent.result
 
 
+@pytest.mark.usefixtures("light_first")
 def test_light_that_is_withdrawn_is_followed_by_the_pipeline_and_nothing_is_sent_twice(bench: Bench) -> None:
     counters = bench.stage.lab.counters
     optical, core = counters.optical(1), counters.core()
@@ -121,6 +132,7 @@ def test_the_pipeline_begins_and_light_takes_over_when_it_comes(bench: Bench) ->
     assert bench.receivers.hashes_equal(bench.path, RECEIVERS)
 
 
+@pytest.mark.usefixtures("light_first")
 def test_light_at_once(bench: Bench) -> None:
     async def story(client: AsyncClient) -> None:
         await client.ping()
