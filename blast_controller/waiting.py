@@ -15,6 +15,7 @@ from typing import Any
 from blast_controller.audience import Audience
 from blast_controller.core.errors import Rejected, RequestError
 from blast_controller.faults import logged, without_frames
+from blast_controller.parked_future import ParkedFuture
 
 MOST_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
@@ -53,7 +54,7 @@ class Wait:
     after: int = 0
 
 
-class _Waiter(Future[Any]):
+class _Waiter(ParkedFuture[Any]):
     """Who waits in a topic, and what is promised."""
 
     def __init__(self, topic: Hashable, wait: Wait) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
 from functools import singledispatch
 from typing import TypeVar
 
@@ -29,6 +28,7 @@ from blast_controller.core.requests import (
     TransferReport,
 )
 from blast_controller.core.wording import device_name
+from blast_controller.parked_future import ParkedFuture
 
 T = TypeVar("T")
 
@@ -346,7 +346,7 @@ def _typed(error: BaseException) -> BaseException:
     return error
 
 
-class ThriftFuture(Future[T]):
+class ThriftFuture(ParkedFuture[T]):
     """A future whose errors are Thrift exceptions."""
 
     def set_exception(self, exception: BaseException | None) -> None:

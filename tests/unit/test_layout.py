@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.core",
         "blast_controller.faults",
         "blast_controller.runtime",
+        "blast_controller.parked_future",
         "blast_controller.waiting",
         "blast_api",
         *_SERVING,
