@@ -34,7 +34,7 @@ from blast_transport.wire.messages import (
     Repair,
 )
 
-VERSION = 6
+VERSION = 7
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
 PIECES_PER_REPAIR = 2 * MOST_SEGMENTS

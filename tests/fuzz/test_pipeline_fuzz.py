@@ -33,6 +33,7 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Pget,
     Quit,
     Report,
+    StorePace,
     Why,
     encode,
 )
@@ -53,6 +54,7 @@ SAMPLES: list[Message] = [
     Passed({1: "silence"}),
     Alive(12, True),
     Alive(12, False, starved=True),
+    Alive(12, False, store=StorePace.BEHIND),
 ]
 
 

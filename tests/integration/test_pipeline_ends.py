@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from tests.support.pipeline_chain import (
     SEGMENT,
     SUITE,
     Chain,
+    Events,
     Paced,
     command_store,
     content_of,
@@ -177,6 +179,59 @@ def test_a_node_with_a_slow_store_is_excluded_and_told(tmp_path: Path) -> None:
         assert ended is not None
         assert ended.outcome in (Outcome.EXCLUDED, Outcome.STOPPED)
     assert all(finish(store, content) for store in stores if store is not slow)
+
+
+def source_of_a_chain_with_a_slow_file(tmp_path: Path, slowly: Callable[[int, memoryview], None]) -> Events:
+    """What the source of four nodes tells that write files; the second one calls `slowly` before it writes."""
+    content = content_of(1600 * BLOCK)
+    (tmp_path / "source").write_bytes(content)
+    stores = [file_store(tmp_path / f"n{place}", "f", len(content)) for place in range(1, 5)]
+    put_row = stores[1].put_row
+
+    def put_slowly(first: int, data: memoryview) -> None:
+        slowly(first, data)
+        put_row(first, data)
+
+    stores[1].put_row = put_slowly  # type: ignore[method-assign]
+    with opened_file(tmp_path / "source") as source, Chain(4) as chain:
+        for place, store in enumerate(stores, 1):
+            chain.node(place, store)
+        chain.source(Paced(source, 40e6))
+        eventually(lambda: chain.events[0].ended is not None)
+        chain.running[1].stop("served later")
+        chain.wait()
+    for store in stores:
+        assert finish(store, content) == (store is not stores[1])
+    return chain.events[0]
+
+
+def test_whose_disk_is_slow_is_excluded(tmp_path: Path) -> None:
+    def slowly(first: int, data: memoryview) -> None:
+        time.sleep(len(data) / 2e6)  # a slow disk
+
+    source = source_of_a_chain_with_a_slow_file(tmp_path, slowly)
+    assert source.ended == Ended(Outcome.COMPLETE)
+    # On a busy machine it may be found out by what it takes, and not by its own word.
+    assert source.failed is not None
+    assert list(source.failed) == ["n2"]
+    assert source.failed["n2"].startswith("excluded: ")
+
+
+def test_whose_disk_hangs_leaves(tmp_path: Path) -> None:
+    writes, over = itertools.count(), threading.Event()
+
+    def slowly(first: int, data: memoryview) -> None:
+        if next(writes) < 2:
+            time.sleep(0.03)  # slow enough to be written by a thread
+        else:
+            over.wait(30)
+
+    try:
+        source = source_of_a_chain_with_a_slow_file(tmp_path, slowly)
+    finally:
+        over.set()
+    assert source.ended == Ended(Outcome.COMPLETE)
+    assert source.failed == {"n2": "its store has taken nothing for 1.5 s"}
 
 
 class FullTarget(MemoryTarget):

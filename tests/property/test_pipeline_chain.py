@@ -156,6 +156,70 @@ def test_behind_a_slow_way_one_is_excluded_and_not_everybody(nodes: int, data: s
     assert len(world.hosts[0].reported or {}) <= 1
 
 
+FAR_BEHIND = "excluded: its store is far behind"
+
+
+def seconds_of(content: bytes, faults: list[Faults]) -> tuple[float, dict[str, str]]:
+    """How long a leg takes for those without a fault, and what its report says."""
+    world = World(content, faults)
+    check(world)
+    return max(host.ended_at for host in world.hosts if not host.faulty), world.hosts[0].reported or {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.data())
+def test_whose_store_is_slow_makes_nobody_wait(nodes: int, data: st.DataObject) -> None:
+    """The others are done as if it were not there: until it is excluded, what waits for it goes on from memory."""
+    content = random.Random(3).randbytes(1_500_000)
+    slow = Faults(store=data.draw(st.floats(20_000.0, 160_000.0)))
+    place = data.draw(st.integers(0, nodes - 1))
+    seconds, reported = seconds_of(content, [slow if other == place else Faults() for other in range(nodes)])
+    calm, _ = seconds_of(content, [Faults()] * nodes)
+    assert reported == {f"n{place + 1}": FAR_BEHIND}
+    assert seconds < calm + 0.3
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(100_000, 700_000), st.data())
+def test_whose_store_is_slow_makes_nobody_wait_for_it_at_the_end(nodes: int, size: int, data: st.DataObject) -> None:
+    """Also of data that is all there before anybody can tell."""
+    slow = Faults(store=data.draw(st.floats(5_000.0, 30_000.0)))
+    place = data.draw(st.integers(0, nodes - 1))
+    content = random.Random(3).randbytes(size)
+    seconds, reported = seconds_of(content, [slow if other == place else Faults() for other in range(nodes)])
+    calm, _ = seconds_of(content, [Faults()] * nodes)
+    assert list(reported) == [f"n{place + 1}"]
+    assert seconds < calm + 2.5
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(100_000, 1_500_000), st.floats(20_000, 200_000), st.data())
+def test_where_all_stores_are_slow_nobody_is_excluded(nodes: int, size: int, rate: float, data: st.DataObject) -> None:
+    faults = [Faults(store=data.draw(st.floats(0.95, 1.05)) * rate) for _ in range(nodes)]
+    _, reported = seconds_of(random.Random(3).randbytes(size), faults)
+    assert reported == {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.data())
+def test_a_store_that_hangs_is_done_without(nodes: int, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, nodes - 1))
+    content = random.Random(3).randbytes(1_500_000)
+    seconds, reported = seconds_of(
+        content, [Faults(store=1.0) if other == place else Faults() for other in range(nodes)]
+    )
+    calm, _ = seconds_of(content, [Faults()] * nodes)
+    assert reported == {f"n{place + 1}": "its store has taken nothing for 1.5 s"}
+    assert seconds < calm + 1.9
+
+
+def test_the_only_one_is_waited_for_however_slow_it_is() -> None:
+    content = random.Random(3).randbytes(60_000)
+    assert seconds_of(content, [Faults(store=2_000.0)])[1] == {}
+    _, reported = seconds_of(content, [Faults(store=2_000.0), Faults(killed=0.0), Faults(killed=0.1)])
+    assert set(reported) == {"n2", "n3"}
+
+
 @pytest.mark.parametrize("rings", [{}, dict.fromkeys(range(1, 6), 100_000)])
 def test_a_slow_source_makes_nobody_slow(rings: dict[int, int]) -> None:
     world = World(bytes(200_000), [Faults()] * 5, source_rate=20_000.0, slowest_rate=100_000.0, rings=rings)

@@ -25,7 +25,7 @@ class Leg:
     """A chain's leg at one node: bytes from `position` on, of which some may be somebody else's."""
 
     def __init__(self, store: Store, position: int, undo: ExitStack) -> None:
-        self.intake = FileIntake(store, position)
+        self.intake = FileIntake(store, position, lambda: None)
         self._ours, self._theirs = socket.socketpair()
         for end in (self._ours, self._theirs):
             undo.callback(end.close)

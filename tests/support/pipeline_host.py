@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blast_transport.carriers.pipeline.connections.store_writer import StoreGauge
 from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.carriers.pipeline.protocol.events import (
     Admit,
@@ -36,7 +37,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Ended, PipelineEvent, PipelineLeg, Reported
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget, StorePace
 from blast_transport.wire.joining import Join
 from tests.support.pipeline_wires import BUFFER, PIECE, Connection
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from tests.support.pipeline_world import World
 
 LAG = 40_000
+MEMORY = 300_000
 
 
 @dataclass
@@ -55,6 +57,37 @@ class Faults:
     thawed: float = float("inf")
     vanished: float = float("inf")
     rate: float = float("inf")
+    store: float = float("inf")
+    """Bytes/s that its store takes; what waits for it is kept in memory, up to a limit."""
+
+
+class SimulatedStore:
+    """Writes pieces one after the other, at `rate` bytes/s."""
+
+    def __init__(self, rate: float) -> None:
+        self.waiting = 0
+        self.due = float("inf")
+        self._rate = rate
+        self._pieces: deque[int] = deque()
+        self._gauge = StoreGauge(MEMORY)
+
+    def put(self, size: int, now: float) -> None:
+        if self._rate == float("inf"):
+            return
+        if not self._pieces:
+            self.due = now + size / self._rate
+        self._pieces.append(size)
+        self.waiting += size
+        self._gauge.came(size, now)
+
+    def look(self, now: float) -> tuple[StorePace, float]:
+        """What is written by now is so; how it does, and for how long it has been at one piece."""
+        while self.due <= now:
+            size = self._pieces.popleft()
+            self.waiting -= size
+            self._gauge.wrote(size, self.due)
+            self.due = self.due + self._pieces[0] / self._rate if self._pieces else float("inf")
+        return self._gauge.pace(now), self._gauge.writing(now)
 
 
 class Host:
@@ -71,9 +104,11 @@ class Host:
         self.offset = 0
         self.received = bytearray()
         self.taken_by = 0.0
+        self.storing = SimulatedStore(faults.store)
+        self.completing = False
         self.events: list[PipelineEvent] = []
         self.waiting: deque[Connection] = deque()
-        self.alarm = float("inf")
+        self.alarm = self.ended_at = float("inf")
         self.silent: dict[int, float] = {}
         self.asked: Pget | None = None
         leg = PipelineLeg(1, 1, bytes(16), 0, world.members, place, world.timings, world.slowest_rate)
@@ -103,7 +138,7 @@ class Host:
     @property
     def faulty(self) -> bool:
         faults = self.faults
-        return min(faults.killed, faults.frozen, faults.vanished) < float("inf") or faults.rate < float("inf")
+        return min(faults.killed, faults.frozen, faults.vanished, faults.rate, faults.store) < float("inf")
 
     @property
     def position(self) -> int:
@@ -130,6 +165,8 @@ class Host:
             return
         while self._listen() and self.ended is None:
             pass
+        if self.ended is None and isinstance(self.core, NodeCore):
+            self._see_store(self.core)
         if self.ended is None and isinstance(self.core, SourceCore):
             self._see_source(self.core)
         self._pour()
@@ -143,7 +180,8 @@ class Host:
         connections = [self.up, self.down, self.fetch, *self.fetchers, *self.waiting]
         coming = [connection.incoming(self).next() for connection in connections if connection is not None]
         now = self.world.now
-        self.world.wake(self, min([self.core.deadline(), *(when for when in coming if when > now)]))
+        due = [self.core.deadline(), *(when for when in [*coming, self.storing.due] if when > now)]
+        self.world.wake(self, min(due))
 
     def break_all(self) -> None:
         """The host's end: every connection breaks; what it had buffered may or may not arrive."""
@@ -190,10 +228,11 @@ class Host:
                 self.fetch.put(self, None)
                 self.fetch = None
             case Complete():
-                self.tell(Stored())
+                self.completing = True
             case Tell(event):
                 self.events.append(event)
                 if isinstance(event, Ended):
+                    self.ended_at = self.world.now
                     self.break_all()
 
     def _listen(self) -> bool:
@@ -302,6 +341,8 @@ class Host:
         if self.taken_by > self.world.now:
             self.world.wake(self, self.taken_by)
             return False
+        if self.storing.waiting >= MEMORY:
+            return False
         if self.world.ring(self) is None or self.core.down.alone or self.position - self.core.down.taken < LAG:
             return True
         self.core.hold_up()
@@ -312,7 +353,14 @@ class Host:
         assert offset == len(self.received), f"{offset} after {len(self.received)}"
         self.received += data
         self.taken_by = self.world.now + len(data) / self.faults.rate
+        self.storing.put(len(data), self.world.now)
         self.tell(Arrived(len(self.received)))
+
+    def _see_store(self, core: NodeCore) -> None:
+        self.obey(core.store_does(*self.storing.look(self.world.now), self.world.now))
+        if self.ended is None and self.completing and self.storing.waiting == 0:
+            self.completing = False
+            self.tell(Stored())
 
     def _see_source(self, core: SourceCore) -> None:
         world = self.world

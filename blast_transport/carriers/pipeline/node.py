@@ -12,7 +12,7 @@ from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.carriers.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, join_message
 from blast_transport.carriers.pipeline.connections.feed import Feed
-from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet
+from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet, WrittenOutlet
 from blast_transport.carriers.pipeline.connections.link import Intake, Link, Outlet
 from blast_transport.carriers.pipeline.protocol.core import NodeCore
 from blast_transport.carriers.pipeline.protocol.events import (
@@ -89,7 +89,8 @@ class PipelineNode(Runner):
 
     def _pumps(self, store: Store, position: int) -> tuple[Intake, Outlet]:
         if self._descriptor is not None:
-            return FileIntake(store, position), FileOutlet(self._descriptor)
+            file = FileIntake(store, position, self._waker.wake)
+            return file, WrittenOutlet(FileOutlet(self._descriptor), file)
         intake = BlockIntake(store, position, self._waker.wake)
         return intake, ReplayOutlet(intake.replay, store)
 
@@ -194,7 +195,7 @@ class PipelineNode(Runner):
         return self._source.watch(poll) or at_once or self._successor.pending
 
     def _waited(self, seconds: float) -> None:
-        if self._predecessor.expects:
+        if self._predecessor.expects and self._intake.ready:
             self._core.waited(seconds)
 
     def _work(self, ready: dict[int, int], now: float) -> None:
@@ -204,6 +205,7 @@ class PipelineNode(Runner):
                 self._let_gather(feed.pause(events, now))
                 feed.work(events)
         self._see_stored()
+        self._obey(self._core.store_does(self._intake.pace, self._intake.writing, now))
         self._successor.listen()
         self._successor.pour(self._intake.servable)
 

@@ -7,12 +7,12 @@ gets lost with a node can be sent again.
 from __future__ import annotations
 
 import socket
-import threading
 from collections import deque
 from collections.abc import Callable
 
-from blast_transport.base.errors import ForgottenError, LocalError, StoreError
-from blast_transport.base.threads import start_thread
+from blast_transport.base.errors import ForgottenError
+from blast_transport.carriers.pipeline.connections.store_writer import StoreWriter
+from blast_transport.carriers.pipeline.protocol.messages import StorePace
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
 
@@ -61,7 +61,8 @@ class BlockIntake:
         self._block = position // store.layout.block_size
         self._buffer = bytearray(store.layout.block_size)
         self._filled = 0
-        self._writer = _Writer(store, wake)
+        self._wake = wake
+        self._writer: StoreWriter | None = None
 
     @property
     def servable(self) -> int:
@@ -72,7 +73,8 @@ class BlockIntake:
     def ready(self) -> bool:
         """There is room for more. Raises StoreError if the store took no more."""
         early = self.replay.end - self._store.layout.offset(self._store.position)
-        return self._writer.ready() and (not self._store.target.in_order or early < _MOST_EARLY)
+        room = self._writer is None or self._writer.ready()
+        return room and (not self._store.target.in_order or early < _MOST_EARLY)
 
     def take(self, sock: socket.socket, limit: int) -> int:
         """As `Intake.take`."""
@@ -97,15 +99,28 @@ class BlockIntake:
     @property
     def drained(self) -> bool:
         """All that came is in the store. Raises StoreError."""
-        return self._writer.drained()
+        return self._writer is None or self._writer.drained()
+
+    @property
+    def pace(self) -> StorePace:
+        """A command takes what it likes when it likes: that alone makes it no slow one."""
+        return StorePace.KEEPS_UP
+
+    @property
+    def writing(self) -> float:
+        """A command may stop for as long as it likes."""
+        return 0.0
 
     def close(self) -> None:
         """End the thread; what it has not put is dropped."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def _put(self) -> None:
         piece = bytes(memoryview(self._buffer)[: self._filled])
         self.replay.append(piece)
+        if self._writer is None:
+            self._writer = StoreWriter(self._store.put, self._wake, _MOST_WAITING)
         self._writer.put(self._block, piece)
         self._block, self._filled = self._block + 1, 0
 
@@ -152,66 +167,3 @@ class StreamOutlet:
         """As `Outlet.give`; all `limit` bytes have to be there."""
         count = self._source.read(offset, self._buffer[: min(limit, READ_BYTES)])
         return sock.send(self._buffer[:count])
-
-
-class _Writer:
-    """A thread that puts blocks into a store that may make it wait."""
-
-    def __init__(self, store: Store, wake: Callable[[], None]) -> None:
-        self._store = store
-        self._wake = wake
-        self._blocks: deque[tuple[int, bytes]] = deque()
-        self._waiting = 0
-        self._failure: LocalError | None = None
-        self._closing = False
-        self._changed = threading.Condition()
-        self._started = False
-
-    def ready(self) -> bool:
-        """More may be put. Raises StoreError if the store took no more."""
-        with self._changed:
-            self._check()
-            return self._waiting < _MOST_WAITING
-
-    def put(self, block: int, piece: bytes) -> None:
-        """Put it when the store takes it. Raises NoThreadError."""
-        if not self._started:
-            start_thread("pipeline store", self._run)
-            self._started = True
-        with self._changed:
-            self._blocks.append((block, piece))
-            self._waiting += len(piece)
-            self._changed.notify()
-
-    def drained(self) -> bool:
-        """Everything is put. Raises StoreError."""
-        with self._changed:
-            self._check()
-            return self._waiting == 0
-
-    def close(self) -> None:
-        """End the thread, at the latest when the store takes the block that it is putting."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify()
-
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise StoreError(str(self._failure)) from self._failure
-
-    def _run(self) -> None:
-        while (found := self._next()) is not None:
-            block, piece = found
-            try:
-                self._store.put(block, piece)
-            except LocalError as error:
-                with self._changed:
-                    self._failure = error
-            with self._changed:
-                self._waiting -= len(piece)
-            self._wake()
-
-    def _next(self) -> tuple[int, bytes] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._blocks or self._closing)
-            return None if self._closing or self._failure is not None else self._blocks.popleft()

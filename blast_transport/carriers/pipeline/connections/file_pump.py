@@ -7,6 +7,9 @@ Taking it by `splice` copies no less, because a block has to be read again for i
 more than the copy does. What goes on to the successor is lent to its socket from the file's pages, as `tee` would lend
 it from a pipe's: so the store does not wait for the successor, and what has to be sent again, or to somebody who lags
 behind, takes the same way.
+
+A store that is slow holds up only itself: from then on a thread writes, and what waits for it goes on to the successor
+from memory.
 """
 
 from __future__ import annotations
@@ -14,21 +17,40 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
-from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
+from blast_transport.base.errors import NoThreadError, RemoteProtocolError, SourceChangedError
 from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
+from blast_transport.carriers.pipeline.connections.link import Outlet
+from blast_transport.carriers.pipeline.connections.store_writer import StoreWriter
+from blast_transport.carriers.pipeline.protocol.messages import StorePace
 from blast_transport.store.store import Store
 
 _BLOCKS = 16
 """Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
+_SLOW_SECONDS = 0.02
+"""What comes on a link of some hundred Mbit/s meanwhile is more than what is written in one go."""
+_MOST_WAITING = 32 << 20
+_CALM_WRITES = 256
+"""So many times in a row nothing waited: the store is as fast again as it was before its pause."""
 
 
 class FileIntake:
-    """Into the file that the store is writing, from byte `position` on, which is where a block begins."""
+    """Into the file that the store is writing, from byte `position` on, which is where a block begins.
 
-    def __init__(self, store: Store, position: int) -> None:
+    `wake` is called when something that waited is written.
+    """
+
+    def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
         self.position = position
         self._store = store
+        self._wake = wake
+        # None as long as the store is fast: the thread and the copy for it cost more than a write does.
+        self._writer: StoreWriter | None = None
+        self._calm = 0
         self._size = store.layout.block_size
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
@@ -65,25 +87,63 @@ class FileIntake:
 
     @property
     def ready(self) -> bool:
-        """There is room for more."""
-        return True
+        """There is room for more. Raises StoreError."""
+        return self._writer is None or self._writer.ready()
 
     @property
     def drained(self) -> bool:
-        """All blocks that came are in the store."""
-        return True
+        """All blocks that came are in the store. Raises StoreError."""
+        return self._writer is None or self._writer.drained()
+
+    @property
+    def pace(self) -> StorePace:
+        """As `Intake.pace`."""
+        return StorePace.KEEPS_UP if self._writer is None else self._writer.pace()
+
+    @property
+    def writing(self) -> float:
+        """As `Intake.writing`."""
+        return 0.0 if self._writer is None else self._writer.writing()
+
+    def unwritten(self) -> list[tuple[int, bytes]]:
+        """What can be sent on and is not in the file yet, as (where it begins, bytes), in order. Raises StoreError."""
+        rows = [] if self._writer is None else self._writer.waiting()
+        return [(self._store.layout.offset(block), row) for block, row in rows]
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """End the thread, if there is one; what it has not written is dropped."""
+        if self._writer is not None:
+            self._writer.close()
 
     def _put(self, stop: int) -> None:
         """The first `stop` bytes of the buffer are whole blocks."""
         if stop > self._stored:
-            self._store.put_row(self._block, self._buffer[self._stored : stop])
+            self._write(self._block, self._buffer[self._stored : stop])
             self._block += (stop - self._stored) // self._size
             self._stored = stop
         if stop == len(self._buffer):
             self._filled = self._stored = 0
+
+    def _write(self, block: int, row: memoryview) -> None:
+        if self._writer is not None and not self._is_calm(self._writer):
+            self._writer.put(block, bytes(row))
+            return
+        began = time.monotonic()
+        self._store.put_row(block, row)
+        if time.monotonic() - began > _SLOW_SECONDS:
+            # Where there are no more threads, this one goes on.
+            with suppress(NoThreadError):
+                self._writer = StoreWriter(partial(_put_row, self._store), self._wake, _MOST_WAITING)
+                self._calm = 0
+
+    def _is_calm(self, writer: StoreWriter) -> bool:
+        """Its thread is of no more use, and ended."""
+        self._calm = self._calm + 1 if writer.drained() else 0
+        if self._calm < _CALM_WRITES:
+            return False
+        writer.close()
+        self._writer = None
+        return True
 
 
 class FileOutlet:
@@ -112,3 +172,27 @@ class FileOutlet:
         if count == 0:
             raise SourceChangedError(f"the file ends at byte {offset}: it became shorter while it was sent")
         return sock.send(self._buffer[:count])
+
+
+def _put_row(store: Store, block: int, row: bytes) -> None:
+    store.put_row(block, memoryview(row))
+
+
+class WrittenOutlet:
+    """Out of the file that an intake fills, and out of memory what its store has not taken yet."""
+
+    def __init__(self, file: Outlet, intake: FileIntake) -> None:
+        self._file, self._intake = file, intake
+
+    def check(self, offset: int) -> None:
+        """Everything is in one of the two."""
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        """As `Outlet.give`. Raises SourceChangedError if the file became shorter."""
+        rows = self._intake.unwritten()
+        for begin, row in reversed(rows):
+            if begin <= offset < begin + len(row):
+                # An encrypted link may have to be given the same again, and not less of it.
+                return sock.send(memoryview(row)[offset - begin :][: min(limit, READ_BYTES)])
+        written = rows[0][0] if rows else self._intake.servable
+        return self._file.give(sock, offset, min(limit, written - offset))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from blast_transport.base.errors import RemoteError, sentence
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, Message, encode
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, Message, StorePace, encode
 
 CHUNK_BYTES = 1 << 20
 """The most data behind one DATA: what a QUIT may have to wait for."""
@@ -63,6 +63,14 @@ class Intake(Protocol):
     @property
     def drained(self) -> bool:
         """All that came is in the store. Raises StoreError."""
+
+    @property
+    def pace(self) -> StorePace:
+        """How the store does. Raises StoreError."""
+
+    @property
+    def writing(self) -> float:
+        """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
 
     def close(self) -> None:
         """Give back what it uses."""

@@ -30,8 +30,9 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome, PipelineLeg, Progress, Reported
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Quit, Report, Why
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Quit, Report, StorePace, Why
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
+from blast_transport.carriers.pipeline.protocol.pace import is_far_behind
 from blast_transport.carriers.pipeline.protocol.upstream import Upstream
 
 _CREDIT_BYTES = 1 << 20
@@ -96,6 +97,26 @@ class NodeCore:
         """For so long there was room for data, and none had come."""
         self._waited += seconds
 
+    def store_does(self, pace: StorePace, writing: float, now: float) -> list[Command]:
+        """How our store does, which has been at one write for so many seconds.
+
+        Who takes nothing at all leaves, unless it is the only one.
+        """
+        patience = self.node.leg.timings.slow
+        if writing >= patience and not (self.down.tail and self.up.predecessor == 0):
+            return self.leave(Outcome.EXCLUDED, f"its store has taken nothing for {patience:g} s")
+        if (since := self.up.storing_since) is not None:
+            pace = StorePace.SLOW if now >= since + patience else StorePace.BEHIND
+        self.node.store = StorePace.ALONE if pace is StorePace.SLOW and self._another_is_better(since, now) else pace
+        return []
+
+    def _another_is_better(self, storing_since: float | None, now: float) -> bool:
+        """Somebody behind us keeps up, or has long stored what we have not."""
+        better = self.down.better_since
+        if better is None or storing_since is None:
+            return better is not None
+        return is_far_behind(storing_since, better, now, self.node.leg.timings.slow)
+
     def deadline(self) -> float:
         """When `tick` has something to do at the latest."""
         return _earliest(self.up.deadline(), self.down.deadline(), self._beat.due)
@@ -155,7 +176,7 @@ class NodeCore:
 
     def _alive(self) -> Alive:
         node = self.node
-        return Alive(node.position, node.held_up, node.starved)
+        return Alive(node.position, node.held_up, node.starved, node.store)
 
 
 class SourceCore:

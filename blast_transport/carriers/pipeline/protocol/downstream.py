@@ -8,7 +8,8 @@ Then the next one after it is connected to, which says from where it needs the d
 which delivers the report. Hosts that stand together fail together, a rack at a time, so before one has been silent for
 so long that it is dead, many of those behind it are looked after at once: together they cost what one does. A successor
 that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
-data lies before it, by its own doing, is skipped like a dead one.
+data lies before it, by its own doing, is skipped like a dead one; and so is one whose store is slow by its own word,
+where ours or one behind it is not.
 """
 
 from __future__ import annotations
@@ -31,9 +32,19 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Outcome, Reported
-from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Forget, Get, Passed, Quit, Report, Why
+from blast_transport.carriers.pipeline.protocol.messages import (
+    Alive,
+    End,
+    Forget,
+    Get,
+    Passed,
+    Quit,
+    Report,
+    StorePace,
+    Why,
+)
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
-from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight
+from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, is_far_behind
 
 _SCOUTED = 32
 """How many are tried at once: a rack."""
@@ -57,14 +68,17 @@ _LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
 
 class Downstream:
     """`passed` is called when the report is delivered; `sent` and `taken` are how far our successor was given data,
-    and how far it says that it holds it. `end_told`: where the end is has been said, and stays so.
+    and how far it says that it holds it. `better_since`: the store of somebody behind us keeps up. `end_told`: where
+    the end is has been said, and stays so.
     """
 
     def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
         self.state = Down.IDLE
         self.successor = node.leg.index
         self.sent = self.taken = node.position
+        self.better_since: float | None = None
         self.end_told = False
+        self._ending_at = 0.0
         self._node = node
         self._passed = passed
         self._timings = node.leg.timings
@@ -86,6 +100,11 @@ class Downstream:
     def alone(self) -> bool:
         """Nobody after us is left, or needs anything."""
         return self.state in (Down.TAIL, Down.PASSED)
+
+    @property
+    def tail(self) -> bool:
+        """Nobody after us is left."""
+        return self.state is Down.TAIL
 
     @property
     def lagging(self) -> bool:
@@ -159,7 +178,7 @@ class Downstream:
             if self._node.quit is not None:
                 self._send_quit(self._node.quit, now)
             elif self.state is Down.SERVING:
-                self._send_end()
+                self._send_end(now)
 
     def _start(self, event: Started, now: float) -> None:
         self._assembled_at = now + self._timings.assembly
@@ -170,7 +189,7 @@ class Downstream:
         if self.successor < len(self._node.leg.chain):
             self._connect(now)
         else:
-            self.state = Down.TAIL
+            self.state, self.better_since = Down.TAIL, None
             self.settle(now)
 
     def _connect(self, now: float) -> None:
@@ -210,6 +229,7 @@ class Downstream:
     def _get(self, get: Get, now: float) -> None:
         self.state = Down.SERVING
         self.sent = self.taken = get.offset
+        self.better_since = None
         self._pace.anew(self._sight(now))
         self._node.say(Serve(get.offset))
         self.settle(now)
@@ -224,10 +244,24 @@ class Downstream:
 
     def _alive(self, alive: Alive, now: float) -> None:
         self.taken = max(self.taken, alive.position)
-        if self.state is Down.SERVING:
-            slow = self._pace.see(self._sight(now), alive.held_up, alive.starved)
-            if slow is not None:
-                self._skip(slow, now)
+        if alive.store in (StorePace.BEHIND, StorePace.SLOW):
+            self.better_since = None
+        elif self.better_since is None:
+            self.better_since = now
+        slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.state is Down.SERVING else None
+        if slow is None and self._holds_up(alive.store, now) and self._pace.convict():
+            slow = "excluded: its store is far behind"
+        if slow is not None:
+            self._skip(slow, now)
+
+    def _holds_up(self, store: StorePace, now: float) -> bool:
+        """The successor's store is slow while ours is not, or, for a source, which has none, while another is not."""
+        node = self._node
+        if node.store is not StorePace.KEEPS_UP or store < (StorePace.ALONE if node.leg.index == 0 else StorePace.SLOW):
+            return False
+        if self.state is Down.SERVING or (node.stop is not None and self.taken < node.stop):
+            return True
+        return is_far_behind(self._ending_at, node.stored_at, now, self._timings.slow)
 
     def _sight(self, now: float) -> Sight:
         return Sight(now, self._node.position, self.sent, self.taken)
@@ -254,11 +288,11 @@ class Downstream:
             self._node.say(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
             self.state = Down.ENDING
 
-    def _send_end(self) -> None:
+    def _send_end(self, now: float) -> None:
         node = self._node
         if node.stop is not None and self.sent >= node.stop and node.report_ready:
             node.say(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
-            self.state, self.end_told = Down.ENDING, True
+            self.state, self.end_told, self._ending_at = Down.ENDING, True, now
 
     def _deliver(self, now: float) -> None:
         node = self._node
@@ -277,6 +311,7 @@ class Downstream:
     def _report_passed(self, passed: Passed, now: float) -> None:
         self._node.learn(passed.failed)
         self.state = Down.PASSED
+        self.better_since = self.better_since or now
         self._passed(now)
 
     def _ignore(self, event: Any, now: float) -> None:

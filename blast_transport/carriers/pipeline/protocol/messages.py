@@ -26,7 +26,7 @@ MOST_NODES = 1 << 16
 _OFFSET = struct.Struct("<Q")
 _RANGE = struct.Struct("<QQ")
 _MARKED = struct.Struct("<QB")
-_ALIVE = struct.Struct("<QBB")
+_ALIVE = struct.Struct("<QBBB")
 _WHY = struct.Struct("<B")
 _FAILED = struct.Struct("<HB")
 
@@ -44,6 +44,18 @@ class Why(IntEnum):
     """Up: this node alone leaves; its successor is yours."""
     DONE = 5
     """Down: the report has reached the source; everybody may go."""
+
+
+class StorePace(IntEnum):
+    """How a node's store does."""
+
+    KEEPS_UP = 0
+    BEHIND = 1
+    """Something waits for it."""
+    SLOW = 2
+    """It takes less than half of what comes, and there is little room left for what waits."""
+    ALONE = 3
+    """It is slow, and that of some node behind keeps up with the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +121,14 @@ class Passed:
 class Alive:
     """Sign of life of a node that holds all before `position`.
 
-    `held_up`: what it waits for is not its own doing. `starved`: it waits for data most of the time.
+    `held_up`: what it waits for is not its own doing. `starved`: it waits for data most of the time. `store`: how its
+    store does.
     """
 
     position: int
     held_up: bool
     starved: bool = False
+    store: StorePace = StorePace.KEEPS_UP
 
 
 Message = Join | Get | Pget | Forget | Data | End | Quit | Report | Passed | Alive
@@ -152,8 +166,10 @@ def _decode_end(body: bytes) -> End:
 
 
 def _decode_alive(body: bytes) -> Alive:
-    position, held_up, starved = _ALIVE.unpack(body)
-    return Alive(position, _flag(held_up), _flag(starved))
+    position, held_up, starved, store = _ALIVE.unpack(body)
+    if store > max(StorePace):
+        raise RemoteProtocolError(f"a store of pace {store}")
+    return Alive(position, _flag(held_up), _flag(starved), StorePace(store))
 
 
 def _decode_quit(body: bytes) -> Quit:
@@ -197,7 +213,7 @@ _FORMS: dict[int, _Form] = {
     38: _Form(Quit, lambda it: _WHY.pack(it.why) + short(it.text).encode(), _decode_quit, _WHY.size + TEXT_BYTES),
     39: _Form(Report, _encode_failed, lambda body: Report(_decode_failed(body)), _REPORT_BYTES),
     40: _Form(Passed, _encode_failed, lambda body: Passed(_decode_failed(body)), _REPORT_BYTES),
-    41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved), _decode_alive, _ALIVE.size),
+    41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved, it.store), _decode_alive, _ALIVE.size),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
 

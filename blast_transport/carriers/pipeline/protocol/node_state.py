@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_transport.carriers.pipeline.protocol.events import Command, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Lost, Outcome, PipelineEvent, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Quit, Why, short
+from blast_transport.carriers.pipeline.protocol.messages import Quit, StorePace, Why, short
 
 
 class NodeState:
@@ -12,9 +12,9 @@ class NodeState:
 
     `position`: all bytes before it are held. `stop`: where the leg ends, once that is known, and whether that is
     `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
-    `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end. `held_up`: we
-    wait, since the last sign of life, for something that is not our doing. `starved`: we wait for data most of the
-    time.
+    `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end, since
+    `stored_at`. `held_up`: we wait, since the last sign of life, for something that is not our doing. `starved`: we
+    wait for data most of the time. `store`: how our own store does, and whether one behind us does better.
     """
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
@@ -27,7 +27,9 @@ class NodeState:
         self.report_ready = False
         self.held_up = False
         self.starved = False
+        self.store = StorePace.KEEPS_UP
         self.stored = False
+        self.stored_at = 0.0
         self.over = False
         self.outbox: list[Command] = []
 

@@ -8,6 +8,11 @@ LEAST_SHARE = 0.5
 """Of what comes to us: a successor that takes less, by its own doing, holds up more than it is worth."""
 
 
+def is_far_behind(since: float, done: float, now: float, patience: float) -> bool:
+    """Whether who is at it `since` then takes twice as long as who was `done`, and for `patience` seconds longer."""
+    return now >= max(since, done) + max(patience, done - since)
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """At one moment: what has come to us, what of it was given to the successor, and what that has taken, in bytes."""
@@ -42,6 +47,11 @@ class Pace:
         """As it looks now, it will be found slow by comparison: nobody should wait for it."""
         since = self._compared_since
         return self._compares and not self._starved and taken - since.taken < LEAST_SHARE * (come - since.come)
+
+    def convict(self) -> bool:
+        """Whether a successor is found slow that says so of its store: only one is, as by comparison."""
+        compares, self._compares = self._compares, False
+        return compares
 
     def see(self, sight: Sight, held_up: bool, starved: bool = False) -> str | None:
         """Why the successor is too slow, if it has been so all the time although data lay before it.

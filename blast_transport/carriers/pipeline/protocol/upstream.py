@@ -62,6 +62,7 @@ class Upstream:
         self._done = done
         self._heard = 0.0
         self._passed_at: float | None = None
+        self._ended_at = 0.0
         self._fetch_stop = 0
         self._fetch_heard = 0.0
 
@@ -79,6 +80,11 @@ class Upstream:
     def fetching(self) -> bool:
         """Data may come from the source."""
         return self.state is Up.FETCHING
+
+    @property
+    def storing_since(self) -> float | None:
+        """Since when all that comes is here, but not stored; None: that is not so."""
+        return self._ended_at if self._node.ended and not self._node.stored else None
 
     def start(self, now: float) -> None:
         """The node begins."""
@@ -157,6 +163,7 @@ class Upstream:
             raise RemoteProtocolError(f"END at byte {end.stop}, but the data ended at {node.position}")
         if node.stop is None:
             node.stop, node.final = end.stop, end.final
+            self._ended_at = now
             node.say(Complete(end.stop, end.final))
             node.tell(Drained(end.stop))
         self.state = Up.ENDED
@@ -192,7 +199,7 @@ class Upstream:
         self._settle(now)
 
     def _stored(self, event: Stored, now: float) -> None:
-        self._node.stored = True
+        self._node.stored, self._node.stored_at = True, now
         self._pass_up()
         self._settle(now)
 
@@ -271,4 +278,5 @@ _TABLE: dict[tuple[Up, type], _Action] = {
     (Up.REPORTED, Quit): Upstream._late_quit,
     (Up.LINGERING, Quit): Upstream._dismissed,
     (Up.CLOSED, Joined): Upstream._too_late,
+    (Up.CLOSED, Stored): Upstream._stored,
 }

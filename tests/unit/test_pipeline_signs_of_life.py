@@ -1,0 +1,163 @@
+"""What a node says of itself with its signs of life: that it waits for data, or that its store is slow."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
+from blast_transport.carriers.pipeline.protocol.events import (
+    Arrived,
+    Command,
+    Connect,
+    FromPredecessor,
+    FromSuccessor,
+    Joined,
+    SendUp,
+    Sent,
+    Started,
+    Stored,
+)
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, StorePace, Why
+
+CHAIN = tuple(Member(name, "h", 1) for name in "abcd")
+BEAT = PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1).timings.heartbeat
+KEEPS_UP, BEHIND, SLOW, ALONE = StorePace
+
+
+def node_in_the_middle() -> NodeCore:
+    """It serves its successor, which is the last but one of the chain."""
+    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
+    core.handle(Started(), 0.0)
+    core.handle(Joined(0), 0.0)
+    core.handle(FromSuccessor(Get(0)), 0.0)
+    return core
+
+
+def alive_in(commands: list[Command]) -> list[Alive]:
+    messages = [command.message for command in commands if isinstance(command, SendUp)]
+    return [message for message in messages if isinstance(message, Alive)]
+
+
+def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
+    core = node_in_the_middle()
+    starved = []
+    for turn, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
+        core.waited(share * BEAT / 2)
+        core.waited(share * BEAT / 2)
+        core.handle(FromSuccessor(Alive(0, held_up=False)), turn * BEAT * 1.01)
+        (alive,) = alive_in(core.tick(turn * BEAT * 1.01))
+        starved.append(alive.starved)
+    assert starved == [False, True, False, True, False]
+
+
+def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
+    """The successor says how its store does."""
+    return core.handle(FromSuccessor(Alive(0, held_up=False, store=store)), now)
+
+
+@pytest.mark.parametrize(
+    ("ours", "successors", "told"),
+    [
+        (KEEPS_UP, BEHIND, KEEPS_UP),
+        (BEHIND, KEEPS_UP, BEHIND),
+        (SLOW, KEEPS_UP, ALONE),
+        (SLOW, BEHIND, SLOW),
+        (SLOW, SLOW, SLOW),
+        (SLOW, ALONE, ALONE),
+    ],
+)
+def test_a_store_is_told_alone_where_one_behind_it_does_better(
+    ours: StorePace, successors: StorePace, told: StorePace
+) -> None:
+    core = node_in_the_middle()
+    core.store_does(ours, 0.0, 0.0)
+    hear(core, successors, BEAT)
+    core.store_does(ours, 0.0, BEAT)
+    (alive,) = alive_in(core.tick(BEAT))
+    assert alive.store is told
+
+
+@pytest.mark.parametrize("slow", [SLOW, ALONE])
+def test_whose_store_is_slow_is_left_out_and_nobody_after_it(slow: StorePace) -> None:
+    core = node_in_the_middle()
+    hear(core, BEHIND, 0.1)
+    assert core.down.serving
+    assert Connect(3) in hear(core, slow, 0.1)
+    assert core.node.named_failures() == {"c": "excluded: its store is far behind"}
+    core.handle(FromSuccessor(Get(0)), 0.1)
+    hear(core, slow, 0.2)
+    assert core.down.serving
+
+
+def test_whose_own_store_is_behind_leaves_nobody_out_for_that() -> None:
+    core = node_in_the_middle()
+    core.store_does(BEHIND, 0.0, 0.1)
+    hear(core, ALONE, 0.2)
+    assert core.down.serving
+    assert not core.node.failed
+
+
+@pytest.mark.parametrize(("slow", "left_out"), [(SLOW, set()), (ALONE, {"b"})])
+def test_a_source_compares_with_those_behind(slow: StorePace, left_out: set[str]) -> None:
+    core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 0), 100)
+    core.handle(Started(), 0.0)
+    core.handle(FromSuccessor(Get(0)), 0.0)
+    hear(core, slow, 0.1)
+    assert set(core.node.named_failures()) == left_out
+
+
+def test_whoever_has_stored_it_all_waits_a_while_for_a_successor_that_has_not() -> None:
+    core = node_in_the_middle()
+    core.handle(Arrived(5), 0.1)
+    core.handle(Sent(5), 0.1)
+    core.handle(FromPredecessor(End(5, True)), 0.1)
+    core.handle(FromPredecessor(Report()), 0.1)
+    core.handle(Stored(), 3.0)
+    told = Alive(5, held_up=False, store=SLOW)
+    core.handle(FromSuccessor(told), 5.8)
+    assert not core.node.failed
+    core.handle(FromSuccessor(told), 6.0)
+    assert set(core.node.named_failures()) == {"c"}
+
+
+def test_who_needs_long_to_store_what_is_here_is_slow() -> None:
+    core = node_in_the_middle()
+    core.handle(Arrived(5), 0.1)
+    core.handle(Sent(5), 0.1)
+    core.handle(FromPredecessor(End(5, True)), 1.0)
+    seen = []
+    for now in (1.1, 2.4, 2.6):
+        core.store_does(BEHIND, 0.0, now)
+        seen.append(core.node.store)
+    core.handle(FromPredecessor(Report()), 2.7)
+    core.handle(FromSuccessor(Passed()), 3.0)
+    for now in (4.9, 5.1):
+        core.store_does(BEHIND, 0.0, now)
+        seen.append(core.node.store)
+    assert seen == [BEHIND, BEHIND, SLOW, SLOW, ALONE]
+
+
+def test_whose_store_takes_nothing_leaves() -> None:
+    core = node_in_the_middle()
+    assert core.store_does(BEHIND, 1.4, 1.4) == []
+    reason = "its store has taken nothing for 1.5 s"
+    assert SendUp(Quit(Why.LEFT, reason)) in core.store_does(BEHIND, 1.6, 1.6)
+    assert core.node.over
+
+
+def test_the_only_one_that_is_left_stays() -> None:
+    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN[:2], 1), 0)
+    core.handle(Started(), 0.0)
+    core.handle(Joined(0), 0.0)
+    assert core.store_does(SLOW, 9.0, 9.0) == []
+    assert core.node.store is SLOW
+
+
+def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
+    core = NodeCore(PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1), 0)
+    core.handle(Started(), 0.0)
+    core.handle(Joined(0), 0.0)
+    core.handle(FromPredecessor(Quit(Why.GONE, "gone")), 0.1)
+    core.handle(Stored(), 0.2)
+    assert core.node.stored
