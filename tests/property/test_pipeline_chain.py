@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_transport.carriers.pipeline.protocol.core import SourceCore
-from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Scout, Started
+from blast_transport.carriers.pipeline.protocol.events import FromSuccessor, Probe, Started
 from blast_transport.carriers.pipeline.protocol.leg import Member, Outcome, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Get
 from tests.support.pipeline_world import Faults, World
@@ -250,18 +250,18 @@ def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number
     assert seconds[number] - seconds[1] < 0.2
 
 
-def test_who_is_silent_again_and_again_is_not_looked_after_each_time() -> None:
+def test_who_is_silent_again_and_again_is_not_probed_each_time() -> None:
     core = SourceCore(PipelineLeg(1, 1, bytes(16), 0, tuple(Member(f"n{i}", "h", 1) for i in range(40)), 0), 10**9)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
-    scouted = []
+    probed = []
     for turn in range(100):
         now = 0.6 * turn
-        scouted += [(now, command) for command in core.tick(now) if isinstance(command, Scout)]
+        probed += [(now, command) for command in core.tick(now) if isinstance(command, Probe)]
         core.handle(FromSuccessor(Alive(0, held_up=True)), now)
-    assert 1 < len(scouted) <= 60
-    assert all(len(command.places) == 32 for _, command in scouted)
-    times = [when for when, _ in scouted]
+    assert 1 < len(probed) <= 60
+    assert all(len(command.places) == 32 for _, command in probed)
+    times = [when for when, _ in probed]
     assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(times))
 
 

@@ -25,8 +25,8 @@ from blast_transport.carriers.pipeline.protocol.events import (
     FromSuccessor,
     Joined,
     PredecessorLost,
+    Probe,
     Refuse,
-    Scout,
     SendDown,
     SendUp,
     Sent,
@@ -193,9 +193,9 @@ class Host:
         match command:
             case Connect(place):
                 self.world.connect(self, place)
-            case Scout(places):
-                for looked_at in places:
-                    self.world.look(self, looked_at)
+            case Probe(places):
+                for probed in places:
+                    self.world.probe(self, probed)
             case Serve(offset):
                 self.offset = offset
                 self.silent.clear()

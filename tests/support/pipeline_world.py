@@ -92,17 +92,17 @@ class World:
         else:
             self.at(self.now + LATENCY, lambda: self._refused(caller, place, False))
 
-    def look(self, caller: Host, place: int) -> None:
+    def probe(self, caller: Host, place: int) -> None:
         """Whether anybody lives there is known as soon as he answers, or not."""
-        target, look = self.hosts[place], self.timings.look
+        target, seconds = self.hosts[place], self.timings.probe
 
         def noted() -> None:
             if silent and target.stopped and not target.dead:
-                caller.silent[place] = self.now + look
+                caller.silent[place] = self.now + seconds
                 self._silent(caller, place)
 
         silent = target.stopped and not target.dead
-        self.at(self.now + look, noted)
+        self.at(self.now + seconds, noted)
 
     def _silent(self, caller: Host, place: int) -> None:
         if caller.core.down.successor == place and not caller.core.down.linked and caller.down is not None:

@@ -12,7 +12,7 @@ import pytest
 from blast_transport.base.errors import RemoteError, WrongInputError
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.carriers.pipeline.connections.copy_pump import Replay
-from blast_transport.carriers.pipeline.connections.dialling import Dialler, Scouts
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
 from blast_transport.carriers.pipeline.connections.link import Link
 from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
@@ -127,8 +127,8 @@ def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
 
 
 @pytest.fixture
-def scouts(waker: Waker) -> Iterator[Scouts]:
-    """Look for 0.2 s at members that are: `refusing`, `closing`, `frozen` (its kernel connects), `unreachable`."""
+def probes(waker: Waker) -> Iterator[LivenessProbes]:
+    """Probe for 0.2 s members that are: `refusing`, `closing`, `frozen` (its kernel connects), `unreachable`."""
     kept: list[socket.socket] = []
 
     def connect(member: Member, timeout: float) -> socket.socket:
@@ -143,49 +143,49 @@ def scouts(waker: Waker) -> Iterator[Scouts]:
         kept.append(theirs)
         return ours
 
-    yield Scouts(connect, waker, 0.2)
+    yield LivenessProbes(connect, waker, 0.2)
     all_looked(waker)
     for sock in kept:
         sock.close()
 
 
 def all_looked(waker: Waker) -> None:
-    """Wait until every look is over, and what was found is told."""
-    eventually(lambda: not any(thread.name.startswith("look at") for thread in threading.enumerate()))
+    """Wait until every probe is over, and what was found is told."""
+    eventually(lambda: not any(thread.name.startswith("probe of") for thread in threading.enumerate()))
     waker.run()
 
 
 @pytest.mark.parametrize("name", ["frozen", "unreachable"])
-def test_who_does_not_answer_a_look_is_silent(waker: Waker, scouts: Scouts, name: str) -> None:
+def test_who_does_not_answer_a_probe_is_silent(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
-    scouts.send(3, Member("refusing", "h", 1))
-    scouts.send(4, Member(name, "h", 1))
-    scouts.await_silence(4, lambda: silent.append("awaited"))
+    probes.send(3, Member("refusing", "h", 1))
+    probes.send(4, Member(name, "h", 1))
+    probes.await_silence(4, lambda: silent.append("awaited"))
     run_until(waker, lambda: bool(silent))
-    # Whoever asks soon after it is told at once, and who is looked after anew is not taken for silent.
-    scouts.await_silence(4, lambda: silent.append("known"))
+    # Whoever asks soon after it is told at once, and who is probed anew is not taken for silent.
+    probes.await_silence(4, lambda: silent.append("known"))
     run_until(waker, lambda: len(silent) == 2)
-    scouts.send(4, Member("closing", "h", 1))
-    scouts.await_silence(4, lambda: silent.append("is it?"))
+    probes.send(4, Member("closing", "h", 1))
+    probes.await_silence(4, lambda: silent.append("is it?"))
     all_looked(waker)
     assert silent == ["awaited", "known"]
 
 
 @pytest.mark.parametrize("name", ["refusing", "closing"])
-def test_who_answers_a_look_lives(waker: Waker, scouts: Scouts, name: str) -> None:
+def test_who_answers_a_probe_lives(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
-    scouts.send(4, Member(name, "h", 1))
-    scouts.send(5, Member("frozen", "h", 1))
-    scouts.await_silence(4, lambda: silent.append(name))
+    probes.send(4, Member(name, "h", 1))
+    probes.send(5, Member("frozen", "h", 1))
+    probes.await_silence(4, lambda: silent.append(name))
     all_looked(waker)
     assert not silent
 
 
-def test_where_nobody_answers_it_may_be_our_own_fault(waker: Waker, scouts: Scouts) -> None:
+def test_where_nobody_answers_it_may_be_our_own_fault(waker: Waker, probes: LivenessProbes) -> None:
     silent: list[str] = []
     for place in (3, 4):
-        scouts.send(place, Member("frozen", "h", 1))
-    scouts.await_silence(4, lambda: silent.append("frozen"))
+        probes.send(place, Member("frozen", "h", 1))
+    probes.await_silence(4, lambda: silent.append("frozen"))
     all_looked(waker)
     assert not silent
 
@@ -206,24 +206,24 @@ def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None
             theirs.close()
         return ours
 
-    scouts = Scouts(connect, waker, 0.2)
-    scouts.send(4, Member("a", "h", 1))
-    scouts.await_silence(4, lambda: silent.append("a"))
+    probes = LivenessProbes(connect, waker, 0.2)
+    probes.send(4, Member("a", "h", 1))
+    probes.await_silence(4, lambda: silent.append("a"))
     all_looked(waker)
     assert (made, silent) == (["a", "a"], [])
     for sock in kept:
         sock.close()
 
 
-@pytest.mark.parametrize("forget", [Scouts.recall, Scouts.cancel])
+@pytest.mark.parametrize("forget", [LivenessProbes.recall, LivenessProbes.cancel])
 def test_a_look_that_nobody_waits_for_tells_nobody(
-    waker: Waker, scouts: Scouts, forget: Callable[[Scouts], None]
+    waker: Waker, probes: LivenessProbes, forget: Callable[[LivenessProbes], None]
 ) -> None:
     silent: list[str] = []
-    scouts.send(3, Member("closing", "h", 1))
-    scouts.send(4, Member("frozen", "h", 1))
-    scouts.await_silence(4, lambda: silent.append("frozen"))
-    forget(scouts)
+    probes.send(3, Member("closing", "h", 1))
+    probes.send(4, Member("frozen", "h", 1))
+    probes.await_silence(4, lambda: silent.append("frozen"))
+    forget(probes)
     all_looked(waker)
     assert not silent
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
 from blast_transport.base.threads import start
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
-from blast_transport.carriers.pipeline.connections.dialling import Dialler, Scouts
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
 from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.events import Command, Event, Started, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
@@ -50,8 +50,8 @@ class Runner(ABC):
         self._waker = Waker()
         self._closing = ClosingConnections(leg.timings.farewell)
         self._dialler = Dialler(connect, self._waker, leg.timings.answer)
-        self._scouts = Scouts(connect, self._waker, leg.timings.look)
-        self._connections = Connections(self._dialler, self._scouts, self._closing)
+        self._probes = LivenessProbes(connect, self._waker, leg.timings.probe)
+        self._connections = Connections(self._dialler, self._probes, self._closing)
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, name=f"pipeline {leg.chain[leg.index].name}", daemon=True)
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from blast_transport.base.errors import ForgottenError, RemoteError
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
-from blast_transport.carriers.pipeline.connections.dialling import Dialler, Scouts, join_message
+from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes, join_message
 from blast_transport.carriers.pipeline.connections.link import Link, Outlet
 from blast_transport.carriers.pipeline.protocol.downstream import Downstream
 from blast_transport.carriers.pipeline.protocol.events import (
@@ -18,7 +18,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Connect,
     Event,
     FromSuccessor,
-    Scout,
+    Probe,
     SendDown,
     Sent,
     Serve,
@@ -38,7 +38,7 @@ class Connections:
     """What makes new connections, and what ends old ones."""
 
     dialler: Dialler
-    scouts: Scouts
+    probes: LivenessProbes
     closing: ClosingConnections
 
 
@@ -58,7 +58,7 @@ class Successor:
         self._down = down
         self._tell = tell
         self._dialler = connections.dialler
-        self._scouts = connections.scouts
+        self._probes = connections.probes
         self._closing = connections.closing
         self._link: Link | None = None
         self._offset = 0
@@ -69,12 +69,12 @@ class Successor:
             case Connect(place):
                 self._drop()
                 self._connect(place)
-            case Scout(places):
+            case Probe(places):
                 for place in places:
-                    self._scouts.send(place, self._leg.chain[place])
+                    self._probes.send(place, self._leg.chain[place])
             case Serve(offset):
                 self._offset = offset
-                self._scouts.recall()
+                self._probes.recall()
             case SendDown(message) if self._link is not None:
                 self._guard(lambda link: link.send(message))
             case CloseDown():
@@ -132,12 +132,14 @@ class Successor:
     def close(self) -> None:
         """Close the connection now."""
         self._dialler.cancel()
-        self._scouts.recall()
+        self._probes.recall()
         self._drop_now()
 
     def _connect(self, place: int) -> None:
         self._dialler.dial(self._leg.chain[place], self._connected, self._lost)
-        self._scouts.await_silence(place, lambda: self._lost(f"no sign of life for {self._leg.timings.look:g} s", True))
+        self._probes.await_silence(
+            place, lambda: self._lost(f"no sign of life for {self._leg.timings.probe:g} s", True)
+        )
 
     def _connected(self, link: Link) -> None:
         self._link = link
@@ -154,13 +156,13 @@ class Successor:
 
     def _lost(self, reason: str, unanswered: bool = False) -> None:
         self._dialler.cancel()
-        self._scouts.cancel()
+        self._probes.cancel()
         self._drop_now()
         self._tell(SuccessorLost(reason, unanswered))
 
     def _drop(self) -> None:
         self._dialler.cancel()
-        self._scouts.cancel()
+        self._probes.cancel()
         if self._link is not None:
             link, self._link = self._link, None
             self._closing.add(link)

@@ -22,7 +22,7 @@ Failed = Callable[[str, bool], None]
 _ALMOST = 0.9
 _LEAST_SECONDS = 0.001
 _EVIDENCE = 2.5
-"""So many times as long as a look takes an answer says that our own side works."""
+"""So many times as long as a probe takes an answer says that our own side works."""
 
 
 def join_message(leg: PipelineLeg) -> Join:
@@ -72,12 +72,12 @@ class Dialler:
             sock.close()
 
 
-class Scouts:
-    """Looks after nodes that may be needed, at the same time, by place: does whoever runs there live?
+class LivenessProbes:
+    """Probes of nodes that may be needed, at the same time, by place: does whoever runs there live?
 
     A connection alone proves nothing, because the kernel of a frozen host makes it. But only a program that lives lets
     us in where that needs a proof, and closes when it hears that we have nothing to say. Silence says something only
-    while somebody else answers: else it may be ours. `seconds`: how long a look may take.
+    while somebody else answers: else it may be ours. `seconds`: how long a probe may take.
     """
 
     def __init__(self, connect: Dialer, waker: Waker, seconds: float) -> None:
@@ -85,25 +85,25 @@ class Scouts:
         self._waker = waker
         self._seconds = seconds
         self._number = 0
-        # By place: the number of its latest look, and until when what was found holds, for it ages.
-        self._looks: dict[int, int] = {}
+        # By place: the number of its latest probe, and until when what was found holds, for it ages.
+        self._sent: dict[int, int] = {}
         self._silent: dict[int, float] = {}
         self._answered = -math.inf
         self._awaited: tuple[int, Callable[[], None]] | None = None
 
     def send(self, place: int, member: Member) -> None:
-        """Look after this one."""
+        """Probe this one."""
         self._number += 1
-        number = self._looks[place] = self._number
+        number = self._sent[place] = self._number
         self._silent.pop(place, None)
 
-        def look() -> None:
+        def probe() -> None:
             lives = _lives(self._connect, member, self._seconds)
             self._waker.post(lambda: self._note(place, number, lives))
 
         # Who has no threads left finds out by connecting.
         with suppress(NoThreadError):
-            start_thread(f"look at {member.name}", look)
+            start_thread(f"probe of {member.name}", probe)
 
     def await_silence(self, place: int, silent: Callable[[], None]) -> None:
         """Call `silent` from the loop as soon as it is known that nobody lives there; only the latest call counts."""
@@ -115,15 +115,15 @@ class Scouts:
         self._awaited = None
 
     def recall(self) -> None:
-        """Nobody is looked after any more."""
+        """Nobody is probed any more."""
         self._awaited = None
-        self._looks.clear()
+        self._sent.clear()
         self._silent.clear()
 
     def _note(self, place: int, number: int, lives: bool) -> None:
-        if self._looks.get(place) != number:
+        if self._sent.get(place) != number:
             return
-        del self._looks[place]
+        del self._sent[place]
         now = time.monotonic()
         if lives:
             self._answered = now

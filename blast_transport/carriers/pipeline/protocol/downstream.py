@@ -6,7 +6,7 @@ when its connection fails, or when it gives no sign of life for a while: whether
 the kernel of a frozen host takes them too; and one that only waits for its own successor keeps saying that it lives.
 Then the next one after it is connected to, which says from where it needs the data. With none left, we are the tail,
 which delivers the report. Hosts that stand together fail together, a rack at a time, so before one has been silent for
-so long that it is dead, many of those behind it are looked after at once: together they cost what one does. A successor
+so long that it is dead, many of those behind it are probed at once: together they cost what one does. A successor
 that lives, was given data, and still takes less than the leg's slowest rate, or than half of what comes to us although
 data lies before it, by its own doing, is skipped like a dead one; and so is one whose store is slow by its own word,
 where ours or one behind it is not.
@@ -23,7 +23,7 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.carriers.pipeline.protocol.events import (
     CloseDown,
     Connect,
-    Scout,
+    Probe,
     SendDown,
     Sent,
     Serve,
@@ -46,7 +46,7 @@ from blast_transport.carriers.pipeline.protocol.messages import (
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, is_far_behind
 
-_SCOUTED = 32
+_PROBED = 32
 """How many are tried at once: a rack."""
 
 
@@ -88,8 +88,8 @@ class Downstream:
         self._heard = 0.0
         self._due = 0.0
         self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
-        self._scouted = 0
-        self._looked_at = -math.inf
+        self._probed = 0
+        self._probed_at = -math.inf
 
     @property
     def serving(self) -> bool:
@@ -127,33 +127,33 @@ class Downstream:
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, _LOCAL):
             self._heard = now
-            if now >= self._looked_at + self._timings.silence:
-                self._scouted = 0
+            if now >= self._probed_at + self._timings.silence:
+                self._probed = 0
         action(self, event, now)
 
     def deadline(self) -> float | None:
         """When `tick` has something to do at the latest; None if never."""
         limit = self._limit()
-        return limit if limit is None or not self._to_look else limit - self._timings.look
+        return limit if limit is None or not self._to_probe else limit - self._timings.probe
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
         limit = self._limit()
         if limit is None:
             return
-        if self._to_look and now >= limit - self._timings.look:
-            self._looked_at = now
-            self._scout()
+        if self._to_probe and now >= limit - self._timings.probe:
+            self._probed_at = now
+            self._probe()
         if now < limit:
             return
         if self.state is Down.PAUSED:
             self._connect(now)
         elif self.state is Down.CONNECTING:
             self._skip(f"did not answer within {self._timings.answer:g} s", now)
-            self._scout()
+            self._probe()
         else:
             self._skip(f"no sign of life for {self._timings.silence:g} s", now)
-            self._scout()
+            self._probe()
 
     @property
     def _all_know(self) -> bool:
@@ -166,9 +166,9 @@ class Downstream:
         return self._heard + self._timings.silence if self.linked else None
 
     @property
-    def _to_look(self) -> bool:
-        """Who is silent now has not been so for long enough that those behind it were looked after."""
-        return self._scouted <= self.successor and self.state is not Down.PAUSED
+    def _to_probe(self) -> bool:
+        """Who is silent now has not been so for long enough that those behind it were probed."""
+        return self._probed <= self.successor and self.state is not Down.PAUSED
 
     def settle(self, now: float) -> None:
         """Send the end when everything before it is sent. Call when the end, the report or data has come."""
@@ -196,13 +196,13 @@ class Downstream:
         self.state, self._due = Down.CONNECTING, now + self._timings.answer
         self._node.say(Connect(self.successor))
 
-    def _scout(self) -> None:
+    def _probe(self) -> None:
         """Find out who of those behind the next one lives, each once."""
-        first = max(self.successor + 1, self._scouted)
-        stop = min(self.successor + 1 + _SCOUTED, len(self._node.leg.chain))
-        self._scouted = max(first, stop)
+        first = max(self.successor + 1, self._probed)
+        stop = min(self.successor + 1 + _PROBED, len(self._node.leg.chain))
+        self._probed = max(first, stop)
         if first < stop:
-            self._node.say(Scout(tuple(range(first, stop))))
+            self._node.say(Probe(tuple(range(first, stop))))
 
     def _skip(self, reason: str, now: float) -> None:
         """Go on without the successor; if it lives after all, it should know."""
@@ -218,7 +218,7 @@ class Downstream:
         if lost.unanswered or self._all_know or now >= self._assembled_at:
             self._skip(lost.reason, now)
             if lost.unanswered:
-                self._scout()
+                self._probe()
             return
         self._node.say(CloseDown())
         self.state, self._due = Down.PAUSED, now + self._timings.retry

@@ -125,8 +125,8 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Scout:
-    """Find out whether the nodes at these places live, within `look` seconds; a Connect to one may follow soon."""
+class Probe:
+    """Find out whether the nodes at these places live, within `probe` seconds; a Connect to one may follow soon."""
 
     places: tuple[int, ...]
 
@@ -204,7 +204,7 @@ class Tell:
     event: PipelineEvent
 
 
-_Down = Connect | Scout | Serve | SendDown | CloseDown
+_Down = Connect | Probe | Serve | SendDown | CloseDown
 _Up = Admit | Refuse | SendUp | CloseUp | Fetch | CloseFetch | Complete
 
 Command = _Down | _Up | Tell

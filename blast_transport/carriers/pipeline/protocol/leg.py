@@ -41,8 +41,8 @@ class PipelineTimings:
     farewell: float = 0.5
 
     @property
-    def look(self) -> float:
-        """The last seconds of a silence, in which those behind the silent one are looked after: they may be as dead."""
+    def probe(self) -> float:
+        """The last seconds of a silence, in which those behind the silent one are probed: they may be as dead."""
         return self.silence / 2
 
 
