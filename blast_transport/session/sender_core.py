@@ -219,11 +219,14 @@ class SenderCore:
             if peer.demoted and caught_up and self._end is None and peer.readmission.spared and not self.limited(name):
                 self._promote(name, peer)
 
-    def pause(self, dark: bool) -> None:
-        """Nothing leaves for now, and nobody is kept waiting by those who are served apart; or it goes on."""
-        self._dark = dark
-        if dark:
-            self.tell_sent()
+    def pause(self) -> None:
+        """Nothing leaves for now, and nobody is kept waiting by those who are served apart."""
+        self._dark = True
+        self.tell_sent()
+
+    def resume(self) -> None:
+        """The leg goes on."""
+        self._dark = False
 
     def end_legs(self) -> None:
         """Nothing goes out any more, and nobody is told of a leg."""

@@ -220,13 +220,16 @@ class Transfer:
         self._choice = choice
         self._leave()
         if isinstance(choice, Dark):
-            self._core.pause(dark=True)
+            self._core.pause()
 
     def _goes_on(self, choice: CarrierChoice) -> bool:
         """The present carrier goes by this way as well."""
         if self._carrier is None or not self._carrier.follow(choice):
             return False
-        self._core.pause(isinstance(choice, Dark))
+        if isinstance(choice, Dark):
+            self._core.pause()
+        else:
+            self._core.resume()
         self._care_at = 0.0
         return True
 

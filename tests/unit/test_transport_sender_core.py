@@ -241,10 +241,10 @@ def test_in_the_dark_who_is_served_apart_is_served_at_once() -> None:
     core.receive("b", Nack(7, ((0, 16),)), 0.4)
     core.demote("b", "slow")
     assert repairs(core, "b", 2.0) == []
-    core.pause(dark=True)
+    core.pause()
     assert [block for block, _ in repairs(core, "b", 2.0)] == [0, 1, 2, 3]
     core.receive("b", Nack(7, ((0, 4),)), 0.4)
-    core.pause(dark=False)
+    core.resume()
     assert repairs(core, "b", 3.0) == []
 
 
