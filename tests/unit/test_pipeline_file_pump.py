@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import random
 import socket
 import threading
@@ -25,7 +24,6 @@ from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish
 from tests.support.waiting import eventually
 
 BLOCK = Layout(None, SEGMENT).block_size
-NEVER, ALWAYS = math.inf, -1.0
 
 
 def nobody() -> None:
@@ -38,7 +36,7 @@ def no_writer_is_left() -> None:
 
 @pytest.fixture
 def every_store_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_pump, "_SLOW_SECONDS", ALWAYS)
+    monkeypatch.setattr(file_pump, "_is_slow", lambda *_: True)
 
 
 def take_block(intake: FileIntake, block: bytes) -> None:
@@ -54,12 +52,12 @@ def take_block(intake: FileIntake, block: bytes) -> None:
 
 @pytest.mark.parametrize("size", [1, BLOCK, 8 * BLOCK, 30 * BLOCK + 17])
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("slow", [NEVER, ALWAYS])
+@pytest.mark.parametrize("slow", [False, True])
 def test_after_a_turn_all_blocks_that_came_are_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, seed: int, slow: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, seed: int, slow: bool
 ) -> None:
     """At once, or, where a store was once slow, as soon as it has taken them."""
-    monkeypatch.setattr(file_pump, "_SLOW_SECONDS", slow)
+    monkeypatch.setattr(file_pump, "_is_slow", lambda *_: slow)
     content, draw = content_of(size), random.Random(seed)
     store = file_store(tmp_path / "out", "f", size)
     assert store.descriptor is not None
@@ -77,7 +75,7 @@ def test_after_a_turn_all_blocks_that_came_are_in_the_file(
                 assert intake.servable <= intake.position
             intake.settle()
             assert intake.servable == (size if intake.position == size else intake.position - intake.position % BLOCK)
-            assert slow is not NEVER or intake.drained
+            assert slow or intake.drained
             eventually(lambda: intake.drained, "what came to be written")
             assert store.position == -(-intake.servable // BLOCK)
             file.seek(0)
@@ -322,6 +320,17 @@ def test_what_waits_behind_a_write_that_hangs_is_let_go_with_it() -> None:
     assert len(writer.waiting()) == 1
     tokens.release()
     eventually(writer.drained)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "computed", "waits", "slow"),
+    [(0.03, 0.002, 1, True), (0.01, 0.0, 1, False), (0.03, 0.004, 1, False), (0.3, 0.002, 0, False)],
+)
+def test_who_is_only_kept_from_the_processor_has_no_slow_store(
+    seconds: float, computed: float, waits: int, slow: bool
+) -> None:
+    before = file_pump._Usage(5.0, 2.0, 7)
+    assert file_pump._is_slow(before, file_pump._Usage(5.0 + seconds, 2.0 + computed, 7 + waits)) is slow
 
 
 @pytest.mark.usefixtures("every_store_is_slow")

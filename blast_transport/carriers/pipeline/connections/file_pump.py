@@ -15,12 +15,14 @@ from memory.
 from __future__ import annotations
 
 import os
+import resource
 import socket
 import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from blast_transport.base.errors import NoThreadError, RemoteProtocolError, SourceChangedError
 from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
@@ -33,9 +35,30 @@ _BLOCKS = 16
 """Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
 _SLOW_SECONDS = 0.02
 """What comes on a link of some hundred Mbit/s meanwhile is more than what is written in one go."""
+_IDLE_SHARE = 10
+"""So many times as long as it computes: a thread that others keep from the processor does not wait for a disk."""
 _MOST_WAITING = 32 << 20
 _CALM_WRITES = 256
 """So many times in a row nothing waited: the store is as fast again as it was before its pause."""
+
+
+class _Usage(NamedTuple):
+    """What this thread has used: seconds of the clock and of the processor, and how often it waited of its own."""
+
+    clock: float
+    processor: float
+    waits: int
+
+    @classmethod
+    def now(cls) -> _Usage:
+        """Until now."""
+        return cls(time.monotonic(), time.thread_time(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
+
+
+def _is_slow(before: _Usage, after: _Usage) -> bool:
+    """Whether the store has made us wait in between."""
+    seconds, computed = after.clock - before.clock, after.processor - before.processor
+    return seconds > max(_SLOW_SECONDS, _IDLE_SHARE * computed) and after.waits > before.waits
 
 
 class FileIntake:
@@ -128,9 +151,9 @@ class FileIntake:
         if self._writer is not None and not self._is_calm(self._writer):
             self._writer.put(block, bytes(row))
             return
-        began = time.monotonic()
+        before = _Usage.now()
         self._store.put_row(block, row)
-        if time.monotonic() - began > _SLOW_SECONDS:
+        if _is_slow(before, _Usage.now()):
             # Where there are no more threads, this one goes on.
             with suppress(NoThreadError):
                 self._writer = StoreWriter(partial(_put_row, self._store), self._wake, _MOST_WAITING)
