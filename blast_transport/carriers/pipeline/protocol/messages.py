@@ -167,9 +167,11 @@ def _decode_end(body: bytes) -> End:
 
 def _decode_alive(body: bytes) -> Alive:
     position, held_up, starved, store = _ALIVE.unpack(body)
-    if store > max(StorePace):
-        raise RemoteProtocolError(f"a store of pace {store}")
-    return Alive(position, _flag(held_up), _flag(starved), StorePace(store))
+    try:
+        pace = StorePace(store)
+    except ValueError:
+        raise RemoteProtocolError(f"ALIVE tells pace {store} of a store") from None
+    return Alive(position, _flag(held_up), _flag(starved), pace)
 
 
 def _decode_quit(body: bytes) -> Quit:
