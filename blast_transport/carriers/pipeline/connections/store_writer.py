@@ -17,7 +17,6 @@ _JUDGED_WRITES = 2
 _LEAST_SHARE = 0.5
 _CROWDED = 0.75
 """Share of the room that is taken before anybody calls a store slow: until it is full, nobody waits for it."""
-
 _TELLING = 0.25
 """Share of the room that has to come before it is full: then no more can come than is written."""
 
