@@ -102,6 +102,24 @@ def test_a_command_that_ends_early_costs_its_node_alone(tmp_path: Path) -> None:
     stores[1].discard()
 
 
+def test_a_command_is_waited_for_at_the_end_however_long_it_takes(tmp_path: Path) -> None:
+    content = content_of(40 * BLOCK)
+    (tmp_path / "source").write_bytes(content)
+    late = command_store(len(content), "sh", "-c", f"sleep 1.5; cat > {tmp_path}/out")
+    late.expect(0, digests_of(content))
+    stores = [memory_store(len(content)), late, memory_store(len(content))]
+    with opened_file(tmp_path / "source") as source, Chain(3, PipelineTimings(slow=0.2)) as chain:
+        for place, store in enumerate(stores, 1):
+            chain.node(place, store)
+        chain.source(source)
+        chain.wait()
+        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
+    assert finish(late, content)
+    assert (tmp_path / "out").read_bytes() == content
+    assert finish(stores[0], content)
+    assert finish(stores[2], content)
+
+
 class NarrowWay:
     """A relay before the port `to` that carries `rate` bytes a second on each connection."""
 

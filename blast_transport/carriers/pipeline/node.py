@@ -205,7 +205,8 @@ class PipelineNode(Runner):
                 self._let_gather(feed.pause(events, now))
                 feed.work(events)
         self._see_stored()
-        self._obey(self._core.store_does(self._intake.pace, self._intake.writing, now))
+        if (pace := self._intake.pace) is not None:
+            self._obey(self._core.store_does(pace, self._intake.writing, now))
         self._successor.listen()
         self._successor.pour(self._intake.servable)
 

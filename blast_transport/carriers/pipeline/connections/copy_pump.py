@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from blast_transport.base.errors import ForgottenError
 from blast_transport.carriers.pipeline.connections.store_writer import StoreWriter
-from blast_transport.carriers.pipeline.protocol.messages import StorePace
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
 
@@ -102,9 +101,9 @@ class BlockIntake:
         return self._writer is None or self._writer.drained()
 
     @property
-    def pace(self) -> StorePace:
-        """A command takes what it likes when it likes: that alone makes it no slow one."""
-        return StorePace.KEEPS_UP
+    def pace(self) -> None:
+        """A command takes what it likes when it likes, and is waited for."""
+        return None
 
     @property
     def writing(self) -> float:

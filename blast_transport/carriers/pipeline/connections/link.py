@@ -65,8 +65,8 @@ class Intake(Protocol):
         """All that came is in the store. Raises StoreError."""
 
     @property
-    def pace(self) -> StorePace:
-        """How the store does. Raises StoreError."""
+    def pace(self) -> StorePace | None:
+        """How the store does; None: it may be as slow as it likes. Raises StoreError."""
 
     @property
     def writing(self) -> float:
