@@ -1,9 +1,10 @@
 """Claim: this checkout carries a file by each carrier as fast as another one does, and for as little processor time.
 
-The same transfer by both in turn, unshaped: to one receiver and to seven, by light, along a pipeline, and by light of
-which each receiver loses a thousandth for itself. What counts is the median of the ratios of the pairs, with an
-interval of 90 % that assumes nothing of how they spread (by ranks). Processor seconds are the operating system's, user
-and system, of the sender's process and of all receivers', their start included. As root, with nothing else running:
+The same transfer by both, each first in every second pair, unshaped: to one receiver and to seven, by light, along a
+pipeline, and by light of which each receiver loses a thousandth for itself. What counts is the median of the ratios of
+the pairs, with an interval of 90 % that assumes nothing of how they spread (by ranks). Processor seconds are the
+operating system's, user and system, of the sender's process and of all receivers', their start included. As root, with
+nothing else running:
 
     git worktree add ../before COMMIT && (cd ../before && make setup)
     .venv/bin/python benchmarks/carrier_speed.py --before ../before                  # 15 pairs each, half an hour
