@@ -8,7 +8,8 @@ from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
-from blast_client.send_words import AGENT_PORT, AUTO, GIVEN, NAMES, RACKS, Receiver
+from blast_client.receivers import Receiver, parse_receivers
+from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
 
@@ -97,19 +98,4 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _receivers(text: str) -> list[Receiver]:
     """Raises ValueError."""
-    found = [_receiver(part.strip()) for part in text.split(",")]
-    names = [name for name, _, _ in found]
-    if len(set(names)) < len(names):
-        raise ValueError("a receiver is named twice")
-    return found
-
-
-def _receiver(text: str) -> Receiver:
-    name, equals, address = text.partition("=")
-    host, colon, port = (address if equals else name).rpartition(":")
-    if not colon:
-        host, port = port, str(AGENT_PORT)
-    name = name if equals else host
-    if not name or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"{text!r} is not HOST, HOST:PORT or HOST=ADDRESS:PORT")
-    return name, host, int(port)
+    return parse_receivers(text.split(","))

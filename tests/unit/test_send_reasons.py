@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import PartState
-from blast_client import send_job
+from blast_client import round as whole_round
 from blast_client.command import main
 from blast_client.part_sending import PartSent
 
@@ -18,7 +18,7 @@ def test_why_nothing_was_sent_by_light_is_said(
     async def send(*_: object) -> list[PartSent]:
         return [PartSent(0, ("h2", "h3"), PartState.WITHDRAWN, "the interface is down", 0, None)]
 
-    monkeypatch.setattr(send_job, "send", send)
+    monkeypatch.setattr(whole_round, "send", send)
     file = tmp_path / "data"
     file.write_bytes(b"data")
     to = "h2=127.0.0.1:9,h3=127.0.0.1:9"

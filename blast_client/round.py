@@ -1,0 +1,202 @@
+"""A whole round: ask for light, send by it or along a pipeline, see it confirmed, and give the light back."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from thrift.Thrift import TException
+
+from blast_api.ttypes import MulticastRequest
+from blast_client.address import DEFAULT_ADDRESS, BadAddress
+from blast_client.aio import AsyncClient
+from blast_client.calls import ControllerUnreachable, milliseconds
+from blast_client.delivery import deliver
+from blast_client.in_thread import Carry, carried
+from blast_client.part_sending import PartSent
+from blast_client.receivers import Receiver
+from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
+from blast_client.sending import send
+from blast_client.tls import BadCredentials, TlsSettings
+from blast_transport.base.errors import WrongInputError
+from blast_transport.base.host_order import as_given, by_name, by_racks
+from blast_transport.base.report import Progress, TransferResult
+from blast_transport.blocks.digests import BEST
+from blast_transport.carriers.choices import Chain, Unicast
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials
+from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
+from blast_transport.store.source import Source
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
+
+Report = Callable[[Sequence[str], Progress], None]
+"""Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSettings:
+    """How a round goes, apart from what is sent and to whom.
+
+    `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
+    `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path (None:
+    the one towards the receivers). `via`: auto, optical, pipeline or unicast; `order` of a pipeline: racks, names or
+    given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it. `priority` and
+    `patience` (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is
+    encrypted. `suite`: of digests.
+    """
+
+    controller: str | None = DEFAULT_ADDRESS
+    tls: TlsSettings | None = None
+    token: str | None = field(default=None, repr=False)
+    sender: str | None = None
+    light_address: str | None = None
+    via: str = AUTO
+    order: str | None = None
+    slowest_rate: float = 0.0
+    priority: int | None = None
+    patience: float | None = None
+    credentials: Credentials = field(default=None, repr=False)
+    sealed: bool = False
+    suite: str = BEST
+
+    @property
+    def host(self) -> str:
+        """This host, as the controller knows it."""
+        return self.sender or socket.gethostname()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What became of it: a result for each transfer, why others were not `reached`, and why there was no light."""
+
+    results: tuple[TransferResult, ...]
+    unreached: dict[str, str]
+    refused: str
+
+
+class Round:
+    """One delivery to these receivers."""
+
+    def __init__(self, receivers: Sequence[Receiver], settings: RoundSettings) -> None:
+        self._addresses = {receiver[0]: receiver for receiver in receivers}
+        self._settings = settings
+        self._racks: dict[str, str] = {}
+
+    async def deliver(
+        self, source: Source, destination: Destination, report: Report, size: int | None = None
+    ) -> RoundResult:
+        """Send it; `size` in bytes where the source does not know its own.
+
+        Raises what the client raises where only light will do, and TransportError.
+        """
+        settings, size = self._settings, source.size if source.size is not None else size
+        carry = self._carry(source, destination, report)
+        if settings.via in (PIPELINE, UNICAST) or size is None or settings.controller is None:
+            if settings.via == OPTICAL:
+                raise WrongInputError(_no_light_without(size))
+            way = Unicast() if settings.via == UNICAST else self._chain(await self._order())
+            return _of_results([await carried(carry, tuple(self._addresses), Route(way))])
+        async with self._client(settings.controller) as client:
+            if len(self._addresses) > MOST_DIRECT:
+                with suppress(TException, ControllerUnreachable):
+                    await self._find_racks(client)
+            if settings.via == OPTICAL:
+                return _of_parts(await send(client, self._request(size, may_split=True), carry))
+            chain = self._chain(await self._order(client))
+            delivered = await deliver(client, self._request(size, may_split=False), carry, chain)
+            return _of_parts([delivered.sent], delivered.refused)
+
+    def _carry(self, source: Source, destination: Destination, report: Report) -> Carry:
+        settings = self._settings
+        sending = SenderSettings(
+            interface_address=self._light_address(),
+            sealed=settings.sealed,
+            dialer=dialer(settings.credentials),
+            credentials=settings.credentials,
+            suite=settings.suite,
+        )
+
+        def carry(receivers: Sequence[str], route: Route) -> TransferResult:
+            addresses = [self._addresses[name] for name in receivers]
+            with Sender(addresses, replace(sending, racks=self._racks)) as sender:
+                return sender.transmit(source, route, destination, lambda progress: report(receivers, progress))
+
+        return carry
+
+    def _request(self, size: int, *, may_split: bool) -> MulticastRequest:
+        settings = self._settings
+        return MulticastRequest(
+            key=f"send-{secrets.token_hex(6)}",
+            sender=settings.host,
+            receivers=list(self._addresses),
+            bytes=max(1, size),
+            priority=settings.priority,
+            patienceMs=None if settings.patience is None else milliseconds(settings.patience),
+            maySplit=may_split or None,
+            mayPause=True,
+        )
+
+    async def _order(self, client: AsyncClient | None = None) -> list[str]:
+        """The receivers in the order of a pipeline."""
+        names, wanted, controller = list(self._addresses), self._settings.order, self._settings.controller
+        if wanted == GIVEN:
+            return as_given(names, names)
+        if wanted == NAMES or controller is None:
+            return by_name(names)
+        try:
+            if client is not None:
+                await self._find_racks(client)
+            else:
+                async with self._client(controller) as asked:
+                    await self._find_racks(asked)
+        except (TException, ControllerUnreachable, BadAddress, BadCredentials):
+            if wanted == RACKS:
+                raise
+            return by_name(names)
+        return by_racks(self._settings.host, names, self._racks)
+
+    async def _find_racks(self, client: AsyncClient) -> None:
+        fabric = await client.fabric()
+        self._racks = {host: rack.name for rack in fabric.racks for host in rack.hosts}
+
+    def _chain(self, order: list[str]) -> Chain:
+        return Chain(tuple(order), self._settings.slowest_rate)
+
+    def _client(self, controller: str) -> AsyncClient:
+        return AsyncClient(controller, tls=self._settings.tls, token=self._settings.token)
+
+    def _light_address(self) -> str | None:
+        settings = self._settings
+        if settings.via in (PIPELINE, UNICAST) or settings.controller is None:
+            return None
+        return settings.light_address or _own_address(next(iter(self._addresses.values())))
+
+
+def _of_results(results: Sequence[TransferResult], refused: str = "") -> RoundResult:
+    return RoundResult(tuple(results), {}, refused)
+
+
+def _of_parts(parts: Sequence[PartSent], refused: str = "") -> RoundResult:
+    unreached = {name: part.reason for part in parts if part.result is None for name in part.receivers}
+    return RoundResult(tuple(part.result for part in parts if part.result is not None), unreached, refused)
+
+
+def _no_light_without(size: int | None) -> str:
+    if size is None:
+        return "light is granted for a number of bytes: say how many come with --bytes"
+    return "light is granted by a controller: name one"
+
+
+def _own_address(towards: Receiver) -> str:
+    """The address that packets to a host leave from. Raises WrongInputError for a host that nobody knows."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((towards[1], towards[2]))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise WrongInputError(f"the host {towards[1]} is not known: {error.strerror or error}") from error
