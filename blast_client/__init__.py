@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from blast_client.public import *  # noqa: F403 - these very names
 
 
+_FUNCTIONS = ("async_broadcast", "async_receive", "broadcast", "receive", "settings_of_environment")
+
+
 def __getattr__(name: str) -> object:
-    # Names in lower case are those of modules, which are imported as such.
-    if name == "__all__" or name[:1].isupper():
+    # Other names in lower case are those of modules, which are imported as such.
+    if name == "__all__" or name[:1].isupper() or name in _FUNCTIONS:
         from blast_client import public
 
         return getattr(public, name)

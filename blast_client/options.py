@@ -81,6 +81,13 @@ def tls_settings(arguments: argparse.Namespace) -> TlsSettings | None:
     return TlsSettings(None if arguments.ca == SYSTEM else ca, cert, key, arguments.server_name)
 
 
+def tls_settings_of_environment() -> TlsSettings | None:
+    """What the environment says about TLS, as a command finds it; None where it says nothing."""
+    return tls_settings(
+        argparse.Namespace(**{name.replace("-", "_"): os.environ.get(variable_of(name)) or None for name in _PROOFS})
+    )
+
+
 def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:
     """Make a parser that raises ValueError an argument type whose sentence reaches the user."""
 

@@ -16,6 +16,14 @@ from blast_api.ttypes import (  # noqa: E402 - nothing of Thrift can be imported
 from blast_client.address import BadAddress  # noqa: E402
 from blast_client.aio import AsyncClient  # noqa: E402
 from blast_client.base_error import BlastError, WrongArgument  # noqa: E402
+from blast_client.broadcasting import (  # noqa: E402
+    NotDelivered,
+    NotSent,
+    Outcome,
+    async_broadcast,
+    broadcast,
+    settings_of_environment,
+)
 from blast_client.calls import ClientClosed, ControllerUnreachable  # noqa: E402
 from blast_client.client import Client  # noqa: E402
 from blast_client.errors import (  # noqa: E402
@@ -29,6 +37,9 @@ from blast_client.errors import (  # noqa: E402
     UnknownRequest,
     Unsupported,
 )
+from blast_client.objects.not_readable import NotReadable  # noqa: E402
+from blast_client.objects.receiving import NotHere, async_receive, receive  # noqa: E402
+from blast_client.round import RoundSettings  # noqa: E402
 from blast_client.states import EventKind, PartState  # noqa: E402
 from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
 
@@ -49,15 +60,26 @@ __all__ = [
     "Grant",
     "KeyReused",
     "MulticastRequest",
+    "NotDelivered",
+    "NotHere",
     "NotLeader",
+    "NotReadable",
+    "NotSent",
     "NotYet",
+    "Outcome",
     "PartState",
     "Rejected",
     "RequestFilter",
     "RequestStatus",
+    "RoundSettings",
     "TlsSettings",
     "TransferReport",
     "UnknownRequest",
     "Unsupported",
     "WrongArgument",
+    "async_broadcast",
+    "async_receive",
+    "broadcast",
+    "receive",
+    "settings_of_environment",
 ]

@@ -24,7 +24,7 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
 from blast_transport.store.block_reader import BlockReader
 from blast_transport.store.file_names import checked_parts
-from blast_transport.store.source import FileSource, Source, opened_file
+from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.messages import FILE, Hello
 
@@ -154,7 +154,7 @@ class Sender:
     def _hello(self, source: Source, destination: Destination) -> Hello:
         return Hello(
             session=secrets.randbits(32),
-            size=source.size if isinstance(source, FileSource) else None,
+            size=None if isinstance(source, StreamSource) else source.size,
             segment_size=self._segment_size,
             block_segments=segments_for(self._segment_size),
             suite=self._suite.name,

@@ -1,13 +1,17 @@
-"""The programs that the README shows do what it says, on a real controller whose devices are played."""
+"""The programs of README and application guide do what these say, on a real controller whose devices are played."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from blast_client.address import DEFAULT_ADDRESS
@@ -18,9 +22,19 @@ from blast_controller.rpc.handler import BlastHandler
 from tests.support.core import make_fabric
 from tests.support.memory_controller import serving
 from tests.support.runtime import Running, running
+from tests.support.transport_hosts import agent
 
 README = Path(__file__).parents[2] / "README.md"
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+GUIDE = README.parent / "docs" / "application.md"
+
+
+def programs(text: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+PROGRAMS = [program for program in programs(README) if "broadcast" not in program]
+ROUND_TRIPS = [program for text in (README, GUIDE) for program in programs(text) if "broadcast" in program]
+DIALOGUES = [program for program in programs(GUIDE) if "broadcast" not in program]
 
 
 @pytest.fixture
@@ -39,7 +53,7 @@ def run(program: str, address: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_a_program():
-    assert len(PROGRAMS) == 1
+    assert (len(PROGRAMS), len(ROUND_TRIPS), len(DIALOGUES)) == (1, 2, 1)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -60,3 +74,31 @@ def test_a_program_that_fails_in_the_middle_gives_its_light_back_too(lab, progra
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
     (request,) = running_lab.look().requests.values()
     assert request.state is PartState.WITHDRAWN
+
+
+@pytest.mark.parametrize("program", DIALOGUES)
+def test_the_dialogue_of_the_guide(lab, program):
+    running_lab, address = lab
+    done = run(program, address)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"part 0: from byte 0 to 239\.\d+\.\d+\.\d+, \d+ ms\n", done.stdout)
+    (request,) = running_lab.look().requests.values()
+    assert request.state is PartState.DONE
+
+
+@pytest.mark.parametrize("program", ROUND_TRIPS)
+def test_an_array_is_at_every_host_after_three_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    weights = np.arange(1000.0)
+    hosts = ["r2h1", "r3h1"]
+    with ExitStack() as stack:
+        agents = [stack.enter_context(agent(tmp_path / host)) for host in hosts]
+        monkeypatch.setenv("BLAST_CONTROLLER", "")
+        for one in agents:
+            monkeypatch.setenv("BLAST_FOLDER", str(one.directory))
+            to = [f"{name}={address}:{port}" for name, address, port in (each.address for each in agents)]
+            names: dict[str, Any] = {"weights": weights}
+            exec(program.replace(json.dumps(hosts), json.dumps(to)), names)
+            assert isinstance(names["weights"], np.memmap)
+            assert (names["weights"] == weights).all()

@@ -1,0 +1,230 @@
+"""Tensors by name as .safetensors files: the length of a JSON header, the header, and the bytes of all tensors.
+
+The format is that of Hugging Face (https://github.com/huggingface/safetensors#format): any tool for models reads it.
+Its own library copies what it writes, and NumPy arrays that it reads; here the one is sent from where it lies, and the
+other mapped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from blast_client.base_error import WrongArgument
+from blast_client.objects.arrays import bytes_of
+from blast_client.objects.not_readable import NotReadable
+from blast_transport.base.extras import NotInstalled, require
+
+TORCH, NUMPY = "torch", "numpy"
+
+_ONE = "tensor"
+"""The name of a tensor that was sent by itself, as `_SINGLE` in the metadata says."""
+_METADATA, _LIBRARY, _SINGLE = "__metadata__", "blast.made_with", "blast.single"
+_LENGTH = struct.Struct("<Q")
+_LONGEST_HEADER = 100_000_000
+_ALIGNMENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type of elements: `size` in bytes, and its names in the two libraries, empty where there is none."""
+
+    size: int
+    torch: str
+    numpy: str
+
+
+_TYPES = {
+    "BOOL": _Type(1, "bool", "bool"),
+    "U8": _Type(1, "uint8", "uint8"),
+    "I8": _Type(1, "int8", "int8"),
+    "F8_E4M3": _Type(1, "float8_e4m3fn", ""),
+    "F8_E5M2": _Type(1, "float8_e5m2", ""),
+    "U16": _Type(2, "uint16", "uint16"),
+    "I16": _Type(2, "int16", "int16"),
+    "F16": _Type(2, "float16", "float16"),
+    "BF16": _Type(2, "bfloat16", ""),
+    "U32": _Type(4, "uint32", "uint32"),
+    "I32": _Type(4, "int32", "int32"),
+    "F32": _Type(4, "float32", "float32"),
+    "U64": _Type(8, "uint64", "uint64"),
+    "I64": _Type(8, "int64", "int64"),
+    "F64": _Type(8, "float64", "float64"),
+    "C64": _Type(8, "complex64", "complex64"),
+}
+_OF_TORCH = {f"torch.{known.torch}": name for name, known in _TYPES.items()}
+_OF_NUMPY = {known.numpy: name for name, known in _TYPES.items() if known.numpy}
+
+
+# ---------------------------------------------------------------------------------------------------- to be sent
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A tensor as it is written: its type's name, its shape, its bytes."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    data: memoryview
+
+
+def tensor_pieces(data: Any) -> list[memoryview]:
+    """The file of a tensor, or of a dict of tensors or arrays, in pieces.
+
+    Raises WrongArgument for what is no tensor, lies on another device or has a type that the format does not know.
+    """
+    named = dict(data) if isinstance(data, Mapping) else {_ONE: data}
+    # Large elements first: all are then where their type wants them.
+    given = sorted((_given(name, value) for name, value in named.items()), key=lambda one: -_TYPES[one.type].size)
+    torch = sys.modules.get("torch")
+    library = TORCH if torch and any(isinstance(value, torch.Tensor) for value in named.values()) else NUMPY
+    metadata = {_LIBRARY: library}
+    if not isinstance(data, Mapping):
+        metadata[_SINGLE] = "yes"
+    return [memoryview(_header(given, metadata)), *(one.data for one in given)]
+
+
+def _header(given: list[_Given], metadata: dict[str, str]) -> bytes:
+    entries: dict[str, Any] = {_METADATA: metadata}
+    end = 0
+    for one in given:
+        begin, end = end, end + one.data.nbytes
+        entries[one.name] = {"dtype": one.type, "shape": list(one.shape), "data_offsets": [begin, end]}
+    text = json.dumps(entries, ensure_ascii=False).encode()
+    text += b" " * (-(_LENGTH.size + len(text)) % _ALIGNMENT)
+    if len(text) > _LONGEST_HEADER:
+        raise WrongArgument(f"{len(given)} tensors have names longer than a safetensors file may hold")
+    return _LENGTH.pack(len(text)) + text
+
+
+def _given(name: Any, value: Any) -> _Given:
+    if not isinstance(name, str) or name == _METADATA:
+        raise WrongArgument(f"a tensor is called by a str, and not by {name!r}")
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _of_torch(name, value, torch)
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _of_numpy(name, value, numpy)
+    raise WrongArgument(f"{name!r} is a {type(value).__name__}: a dict may hold tensors or NumPy arrays, by name")
+
+
+def _of_torch(name: str, tensor: Any, torch: Any) -> _Given:
+    if tensor.device.type != "cpu":
+        raise WrongArgument(f"the tensor {name!r} lies on {tensor.device}: send tensor.cpu()")
+    if tensor.layout is not torch.strided or tensor.is_quantized or str(tensor.dtype) not in _OF_TORCH:
+        raise WrongArgument(f"the tensor {name!r} ({tensor.dtype}, {tensor.layout}) has no form in a safetensors file")
+    flat = tensor.detach().contiguous().reshape(-1)
+    data = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+    return _Given(name, _OF_TORCH[str(tensor.dtype)], tuple(tensor.shape), data)
+
+
+def _of_numpy(name: str, array: Any, numpy: Any) -> _Given:
+    known = _OF_NUMPY.get(array.dtype.name)
+    if known is None or isinstance(array, numpy.ma.MaskedArray):
+        raise WrongArgument(f"the array {name!r} of {array.dtype} has no form in a safetensors file: send it by itself")
+    # Little-endian, and the last index fastest, is the only order there is.
+    array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+    return _Given(name, known, array.shape, bytes_of(array))
+
+
+# -------------------------------------------------------------------------------------------------- as it has come
+
+
+def mapped_tensors(path: Path, library: str | None = None) -> Any:
+    """The tensor or tensors of a file, mapped; what is changed is this process's own.
+
+    `library`: "torch" or "numpy"; None: as they were given, or torch for a file of somebody else. Raises NotReadable,
+    NotInstalled, OSError.
+    """
+    with path.open("rb") as file:
+        try:
+            # Private: frameworks want to be able to write, and nobody else shall see it.
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        except ValueError:
+            raise NotReadable(path, "tensors", "it is empty") from None
+    try:
+        entries, begin = _entries(mapped)
+        metadata = entries.pop(_METADATA, {})
+        make = _maker(library or metadata.get(_LIBRARY) or TORCH)
+        tensors = {
+            name: make(mapped, begin, _checked(name, entry, len(mapped) - begin)) for name, entry in entries.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise NotReadable(path, "tensors", str(error)) from error
+    return tensors[_ONE] if _SINGLE in metadata and _ONE in tensors else tensors
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    type: _Type
+    shape: tuple[int, ...]
+    begin: int
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+def _entries(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
+    """The header, and where the data begins. Raises ValueError."""
+    if len(mapped) < _LENGTH.size:
+        raise ValueError("it ends before its header does")
+    (length,) = _LENGTH.unpack(mapped[: _LENGTH.size])
+    begin = _LENGTH.size + length
+    if length > _LONGEST_HEADER or begin > len(mapped):
+        raise ValueError(f"its header would have {length} bytes")
+    entries = json.loads(mapped[_LENGTH.size : begin])
+    if not isinstance(entries, dict) or not isinstance(entries.get(_METADATA, {}), dict):
+        raise ValueError("its header is no table of tensors")
+    return entries, begin
+
+
+def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
+    """Raises ValueError, KeyError, TypeError for an entry that says what cannot be."""
+    known = _TYPES.get(entry["dtype"])
+    if known is None:
+        raise ValueError(f"{name!r} has the type {entry['dtype']!r}, which is not known")
+    shape, (begin, end) = tuple(entry["shape"]), entry["data_offsets"]
+    if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
+        raise ValueError(f"{name!r} has a shape or a place that is none")
+    if end > held or end - begin != math.prod(shape) * known.size:
+        raise ValueError(f"{name!r} does not lie where it should, or has not the bytes of its shape")
+    return _Found(known, shape, begin)
+
+
+def _maker(library: str) -> Any:
+    if library == TORCH:
+        if find_spec(TORCH) is None:
+            raise NotInstalled("PyTorch is not installed: install it, or receive(…, library='numpy')")
+        return _as_torch
+    require("arrays", "numpy")
+    return _as_numpy
+
+
+def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> Any:
+    import torch
+
+    dtype = getattr(torch, found.type.torch, None)
+    if dtype is None:
+        raise ValueError(f"this PyTorch knows no {found.type.torch}")
+    if not found.count:
+        return torch.empty(found.shape, dtype=dtype)
+    return torch.frombuffer(mapped, dtype=dtype, count=found.count, offset=begin + found.begin).reshape(found.shape)
+
+
+def _as_numpy(mapped: mmap.mmap, begin: int, found: _Found) -> Any:
+    import numpy as np
+
+    if not found.type.numpy:
+        raise ValueError(f"NumPy has no {found.type.torch}: receive it with PyTorch")
+    dtype = np.dtype(found.type.numpy).newbyteorder("<")
+    return np.frombuffer(mapped, dtype, found.count, begin + found.begin).reshape(found.shape)

@@ -1,0 +1,108 @@
+"""A source put together of pieces that lie elsewhere: buffers in memory, and files. Nothing is copied to join them."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from blast_transport.base.errors import SourceChangedError, sentence
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """All of a file that had `size` bytes when it was last written, at `changed_at` nanoseconds of its clock."""
+
+    path: Path
+    size: int
+    changed_at: int
+
+    def read(self, offset: int, view: memoryview) -> None:
+        """Fill `view` from `offset`. Raises SourceChangedError."""
+        try:
+            # Opened anew: a folder may have more files than a process may have descriptors.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise SourceChangedError(f"{self.path} cannot be read any more: {sentence(error)}") from error
+        try:
+            self._check(os.fstat(descriptor))
+            while view:
+                count = os.preadv(descriptor, [view], offset)
+                if count == 0:
+                    raise SourceChangedError(f"{self.path} became shorter while it was sent")
+                view, offset = view[count:], offset + count
+        except OSError as error:
+            raise SourceChangedError(f"{self.path} cannot be read: {sentence(error)}") from error
+        finally:
+            os.close(descriptor)
+
+    def check_unchanged(self) -> None:
+        """Raises SourceChangedError if it was written, or is not there any more."""
+        try:
+            self._check(self.path.stat())
+        except OSError as error:
+            raise SourceChangedError(f"{self.path} is not there any more: {sentence(error)}") from error
+
+    def _check(self, status: os.stat_result) -> None:
+        if (status.st_size, status.st_mtime_ns) != (self.size, self.changed_at):
+            raise SourceChangedError(f"{self.path} was changed while it was sent")
+
+
+Piece = memoryview | FilePiece
+"""A memoryview is one of bytes, contiguous."""
+
+
+class PiecesSource:
+    """The pieces, one after the other, as a `Source`. What they show must not change while it is sent. Thread-safe."""
+
+    descriptor: int | None = None
+    content = ""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = [piece for piece in pieces if _length(piece)]
+        self._begins = list(accumulate(map(_length, self._pieces), initial=0))
+
+    @property
+    def size(self) -> int:
+        """Bytes altogether."""
+        return self._begins[-1]
+
+    @property
+    def available(self) -> int:
+        """All of them."""
+        return self._begins[-1]
+
+    def read(self, offset: int, view: memoryview) -> int:
+        """As `Source.read`. Raises SourceChangedError."""
+        view = view[: max(0, self.size - offset)]
+        wanted = len(view)
+        number = bisect_right(self._begins, offset) - 1
+        while view:
+            piece, begin = self._pieces[number], offset - self._begins[number]
+            count = min(len(view), _length(piece) - begin)
+            _copy(piece, begin, view[:count])
+            view, offset, number = view[count:], offset + count, number + 1
+        return wanted
+
+    def release(self, offset: int) -> None:
+        """Everything stays where it lies."""
+
+    def check_unchanged(self) -> None:
+        """Raises SourceChangedError if a file was written meanwhile; what lies in memory nobody can know of."""
+        for piece in self._pieces:
+            if isinstance(piece, FilePiece):
+                piece.check_unchanged()
+
+
+def _length(piece: Piece) -> int:
+    return piece.size if isinstance(piece, FilePiece) else piece.nbytes
+
+
+def _copy(piece: Piece, begin: int, view: memoryview) -> None:
+    if isinstance(piece, FilePiece):
+        piece.read(begin, view)
+    else:
+        view[:] = piece[begin : begin + len(view)]

@@ -1,0 +1,248 @@
+"""`broadcast` here and `receive` there, with real agents on loopback: by light, and along a chain without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import blast_client
+from blast_client import NotDelivered, NotSent, RoundSettings, WrongArgument, async_broadcast, broadcast, receive
+from blast_client.base_error import BlastError
+from blast_transport.base.report import Progress
+from blast_transport.carriers.choices import Chain
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.wire.carriers import OPTICAL, PIPELINE
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.waiting import eventually
+
+HOSTS = ("h21", "h31", "h41")
+SENDER = "h11"
+ALONG_A_CHAIN = RoundSettings(controller=None)
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[list[Agent]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(agent(tmp_path / name)) for name in HOSTS]
+
+
+@pytest.fixture
+def controller() -> Iterator[RoundSettings]:
+    with serving(MemoryController()) as (_, host, port):
+        yield RoundSettings(controller=f"{host}:{port}", sender=SENDER, light_address=LOOPBACK)
+
+
+def addresses(agents: Sequence[Agent]) -> list[tuple[str, str, int]]:
+    return [one.address for one in agents]
+
+
+def states(settings: RoundSettings) -> list[int]:
+    assert settings.controller is not None
+    with blast_client.Client(settings.controller) as client:
+        return [request.state for request in client.list_requests()]
+
+
+def test_an_array_by_light(agents: list[Agent], controller: RoundSettings) -> None:
+    array = np.arange(300_000.0).reshape(1000, 300)
+    outcome = broadcast(array, addresses(agents), "weights-17", settings=controller).check()
+    assert outcome.carriers == (OPTICAL,)
+    assert (outcome.name, outcome.complete, outcome.no_light) == ("weights-17", True, "")
+    assert set(outcome.delivered) == set(HOSTS)
+    for one in agents:
+        got = receive("weights-17", one.directory, timeout=0)
+        assert isinstance(got, np.memmap) and (got == array).all()
+    assert states(controller) == [blast_client.PartState.DONE], "the light has gone back"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"x" * 200_000,
+        b"",
+        memoryview(bytes(range(256)) * 300)[::3],
+        np.zeros((0, 3)),
+        {"layer": np.full((500, 100), 2.0, "f4"), "bias": np.arange(5)},
+    ],
+)
+@pytest.mark.parametrize("by_light", [True, False])
+def test_whatever_is_sent_is_what_is_received(
+    agents: list[Agent], controller: RoundSettings, data: Any, by_light: bool
+) -> None:
+    settings = controller if by_light else ALONG_A_CHAIN
+    outcome = broadcast(data, addresses(agents), settings=settings).check()
+    assert outcome.carriers in {(OPTICAL if by_light else PIPELINE,), ()}
+    for one in agents:
+        got = receive(outcome.name, one.directory, timeout=0)
+        if isinstance(data, dict):
+            assert got.keys() == data.keys() and all((got[key] == data[key]).all() for key in data)
+        else:
+            assert bytes(got) == bytes(data)
+
+
+def test_files_and_folders(tmp_path: Path, agents: list[Agent]) -> None:
+    folder = tmp_path / "model"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a").write_bytes(b"a" * 100_000)
+    (folder / "deep" / "b").write_bytes(b"b")
+    broadcast(folder, addresses(agents), settings=ALONG_A_CHAIN).check()
+    broadcast(folder / "a", addresses(agents), folder="files", settings=ALONG_A_CHAIN).check()
+    for one in agents:
+        assert receive("model", one.directory, timeout=0).joinpath("deep", "b").read_bytes() == b"b"
+        assert receive("a", one.directory, timeout=0).read_bytes() == b"a" * 100_000
+
+
+def test_who_does_not_answer_is_named_and_the_others_have_it(agents: list[Agent]) -> None:
+    gone = ("gone", LOOPBACK, 9)
+    outcome = broadcast(b"x" * 100_000, [*addresses(agents), gone], "x", settings=ALONG_A_CHAIN)
+    assert set(outcome.delivered) == set(HOSTS)
+    assert list(outcome.failed) == ["gone"] and outcome.failed["gone"]
+    with pytest.raises(NotDelivered, match="'x' is not at gone") as raised:
+        outcome.check()
+    assert raised.value.outcome is outcome
+
+
+def test_what_an_agent_refuses_is_told(agents: list[Agent]) -> None:
+    outcome = broadcast(b"x", addresses(agents), "x", folder="nowhere", settings=ALONG_A_CHAIN)
+    assert not outcome.delivered
+    assert all("no folder 'nowhere'" in reason for reason in outcome.failed.values())
+
+
+def test_a_controller_that_is_away_or_refuses_costs_the_light_and_nothing_else(
+    agents: list[Agent], controller: RoundSettings
+) -> None:
+    away = RoundSettings(controller="127.0.0.1:9", light_address=LOOPBACK)
+    outcome = broadcast(b"x" * 100_000, addresses(agents), settings=away).check()
+    assert outcome.carriers == (PIPELINE,)
+    assert "no answer from a controller at 127.0.0.1:9" in outcome.no_light
+    unknown = RoundSettings(controller=controller.controller, sender="stranger", light_address=LOOPBACK)
+    outcome = broadcast(b"x" * 100_000, addresses(agents), settings=unknown).check()
+    assert outcome.carriers == (PIPELINE,)
+    assert "stranger" in outcome.no_light
+
+
+def test_from_asyncio_and_not_from_within_a_loop(agents: list[Agent]) -> None:
+    async def both() -> None:
+        with pytest.raises(WrongArgument, match="await async_broadcast"):
+            broadcast(b"x", addresses(agents))
+        calls = (async_broadcast(b"x" * 9, addresses(agents), f"x{n}", settings=ALONG_A_CHAIN) for n in range(3))
+        assert all(outcome.complete for outcome in await asyncio.gather(*calls))
+
+    asyncio.run(both())
+    assert sorted(path.name for path in agents[0].directory.iterdir()) == ["x0.bytes", "x1.bytes", "x2.bytes"]
+
+
+def test_cancelled_it_gives_the_light_back(agents: list[Agent], controller: RoundSettings) -> None:
+    begun = threading.Event()
+
+    async def cancelled() -> None:
+        data = bytes(200_000_000)
+        call = async_broadcast(
+            data, addresses(agents), "x", settings=controller, progress=lambda now: now.sent and begun.set()
+        )
+        task = asyncio.create_task(call)
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    eventually(lambda: states(controller) == [blast_client.PartState.WITHDRAWN], "the request to be withdrawn")
+    eventually(lambda: not any((one.directory / "x.bytes").exists() for one in agents), "nothing in place")
+
+
+def test_progress_is_told(agents: list[Agent]) -> None:
+    told: list[Progress] = []
+    broadcast(bytes(5_000_000), addresses(agents), settings=ALONG_A_CHAIN, progress=told.append).check()
+    assert told and told[-1].bytes == 5_000_000
+
+
+def test_a_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    secret.write_bytes(b"s" * 40)
+    monkeypatch.setenv("BLAST_SECRET_FILE", str(secret))
+    monkeypatch.setenv("BLAST_CONTROLLER", "")
+    with agent(tmp_path / "r", credentials=SharedSecret(b"s" * 40)) as one:
+        assert broadcast(b"x", [one.address], "x").complete
+        assert not broadcast(b"x", [one.address], "x", settings=ALONG_A_CHAIN).complete
+    secret.chmod(0o644)
+    with pytest.raises((WrongArgument, BlastError), match="chmod"):
+        broadcast(b"x", [("r", LOOPBACK, 9)], "x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"to": "h2,h3"}, "to must be a list"),
+        ({"to": []}, "names no host"),
+        ({"to": ["h2", "h2"]}, "named twice"),
+        ({"to": ["h2=nowhere:0"]}, "is not HOST"),
+        ({"to": [("h2", "x")]}, "to: "),
+        ({"to": ["h2"], "name": "../x"}, "cannot be sent under its name"),
+        ({"to": ["h2"], "data": object()}, "object cannot be sent"),
+        ({"to": ["h2"], "data": Path("/nonexistent/file")}, "cannot read"),
+    ],
+)
+def test_wrong_use_is_told_before_anything_is_sent(arguments: dict[str, Any], sentence: str) -> None:
+    given = {"data": b"x", "settings": ALONG_A_CHAIN, **arguments}
+    with pytest.raises(WrongArgument, match=sentence):
+        broadcast(**given)
+
+
+def test_a_file_that_changes_while_it_is_sent_is_told(tmp_path: Path, agents: list[Agent]) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 100_000)
+
+    def change(_: Progress) -> None:
+        file.write_bytes(b"y" * 100_001)
+
+    with pytest.raises(NotSent, match="changed"):
+        broadcast(file, addresses(agents), settings=ALONG_A_CHAIN, progress=change)
+
+
+def test_a_large_array_is_not_copied_to_be_sent(tmp_path: Path) -> None:
+    """Of 400 MB that are sent, the sender's process never holds as much again."""
+    program = """
+import json, resource, sys
+import numpy as np
+from blast_client import RoundSettings, broadcast
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+array = np.ones(50_000_000)
+before = peak()
+outcome = broadcast(array, [tuple(json.loads(sys.argv[1]))], "a", settings=RoundSettings(controller=None))
+print(json.dumps([outcome.complete, (peak() - before) / array.nbytes]))
+"""
+    with agent(tmp_path / "r") as one:
+        words = [sys.executable, "-c", program, json.dumps(one.address)]
+        told = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    complete, share = json.loads(told.stdout)
+    assert complete
+    assert share < 0.4
+
+
+def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
+    agents: list[Agent], controller: RoundSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chains: list[Chain] = []
+    whole = sys.modules["blast_client.round"]
+    deliver = whole.deliver
+
+    async def spying(client: Any, request: Any, carry: Any, chain: Chain) -> Any:
+        chains.append(chain)
+        return await deliver(client, request, carry, chain)
+
+    monkeypatch.setattr(whole, "deliver", spying)
+    broadcast(b"x", list(reversed(addresses(agents))), settings=controller).check()
+    assert chains[0].order == HOSTS

@@ -1,0 +1,240 @@
+"""Objects are at a receiver what they were: in formats that other tools write and read as well."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from blast_client.base_error import WrongArgument
+from blast_client.objects.encoding import opened
+from blast_client.objects.not_readable import NotReadable
+from blast_client.objects.receiving import receive
+from blast_transport.base.errors import SourceChangedError, WrongInputError
+from tests.support.objects import file_of, put, scratch, there
+
+SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+TENSOR_TYPES = ["?", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "c8"]
+
+
+def named(types: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+    tensors = st.sampled_from(types).flatmap(lambda dtype: arrays.arrays(np.dtype(dtype), SHAPES))
+    names = st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable() and name != "__metadata__")
+    return st.dictionaries(names, tensors, max_size=5)
+
+
+def same(one: Any, other: Any) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("data", [b"", b"abc", bytearray(b"abc"), memoryview(b"abcdef")[::2], np.uint8([1, 2]).data])
+def test_bytes(tmp_path: Path, data: Any) -> None:
+    got = there(tmp_path, data)
+    assert got == bytes(data)
+    assert got.readonly
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(arrays.scalar_dtypes(), arrays.array_dtypes()).flatmap(lambda dtype: arrays.arrays(dtype, SHAPES)),
+    st.sampled_from("CFAS"),
+)
+def test_arrays_of_all_types_shapes_and_orders(array: Any, order: str) -> None:
+    given_array = np.moveaxis(np.repeat(array[None], 2, 0), 0, -1)[..., 0] if order == "S" else array.copy(order)
+    with scratch() as folder:
+        assert same(there(folder, given_array), given_array)
+        assert same(np.load(folder / "it.npy"), given_array), "NumPy reads the file as well"
+
+
+def test_an_array_is_mapped_and_what_is_changed_is_our_own(tmp_path: Path) -> None:
+    first, second = there(tmp_path, np.arange(1000.0)), receive("it", tmp_path, timeout=0)
+    assert isinstance(first, np.memmap)
+    first[0] = 7.0
+    assert (first[0], second[0], receive("it", tmp_path, timeout=0)[0]) == (7.0, 0.0, 0.0)
+
+
+def test_an_array_is_sent_from_where_it_lies(tmp_path: Path) -> None:
+    array = np.zeros(1000)
+    with opened(array) as (source, _):
+        array[-1] = 3.0
+        tail = bytearray(8)
+        source.read((source.size or 0) - 8, memoryview(tail))
+    assert struct.unpack("<d", tail) == (3.0,)
+
+
+@settings(deadline=None)
+@given(named(TENSOR_TYPES))
+def test_named_arrays_as_their_own_library_reads_and_writes_them(tensors: dict[str, Any]) -> None:
+    with scratch() as folder:
+        got, theirs = there(folder, tensors), safetensors.numpy.load_file(folder / "it.safetensors")
+        in_order = {key: np.asarray(one, order="C") for key, one in tensors.items()}
+        safetensors.numpy.save_file(in_order, folder / "its.safetensors")
+        read = receive("its", folder, timeout=0, library="numpy")
+        for found in (got, theirs, read):
+            assert found.keys() == tensors.keys()
+            assert all(same(found[key], tensors[key]) for key in tensors)
+
+
+def test_named_arrays_in_any_order_of_bytes_and_indices(tmp_path: Path) -> None:
+    wild = {"big": np.arange(6, dtype=">i4"), "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
+    got = there(tmp_path, wild)
+    assert all((got[key] == wild[key]).all() for key in wild)
+
+
+def test_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
+    folder, received = tmp_path / "model", tmp_path / "received"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    received.mkdir()
+    files = {"a": b"", "deep/b": b"b" * 513, "deep/er/ü": bytes(range(256)) * 100}
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    (folder / "a").chmod(0o640)
+    (folder / "link").symlink_to(folder / "deep" / "b")
+    got = there(received, folder, "model-1.5")
+    assert got == received / "model-1.5"
+    assert {name: (got / name).read_bytes() for name in files} == files
+    assert (got / "link").read_bytes() == files["deep/b"] and not (got / "link").is_symlink()
+    assert (got / "empty").is_dir()
+    assert (got / "a").stat().st_mode & 0o777 == 0o640
+    with tarfile.open(received / "model-1.5.tar") as archive:
+        assert {*files, "link", "deep", "deep/er", "empty"} == set(archive.getnames()), "tar reads it as well"
+
+
+def test_another_folder_of_the_same_name_takes_its_place_whole(tmp_path: Path) -> None:
+    folder, received = tmp_path / "model", tmp_path / "received"
+    folder.mkdir()
+    received.mkdir()
+    (folder / "old").write_bytes(b"old")
+    first = there(received, folder, "m")
+    written = (first / "old").stat().st_ino
+    assert receive("m", received, timeout=0).joinpath("old").stat().st_ino == written, "not unpacked twice"
+    (folder / "old").rename(folder / "new")
+    again = there(received, folder, "m")
+    assert again == first
+    assert [path.name for path in again.iterdir() if not path.name.startswith(".blast-")] == ["new"]
+    assert sorted(path.name for path in received.iterdir()) == ["m", "m.tar"], "nothing is left of the old one"
+
+
+def test_a_file_of_a_folder_that_changes_meanwhile_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"first")
+    with pytest.raises(SourceChangedError, match="changed"), opened(tmp_path):
+        (tmp_path / "a").write_bytes(b"second one")
+
+
+def array_with(**fields: Any) -> np.ndarray[Any, Any]:
+    return np.array([None], dtype=object) if not fields else np.ma.masked_array([1], mask=[True])
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ("text", "Path, or bytes"),
+        (5, "int cannot be sent"),
+        (array_with(), "only pickle"),
+        (array_with(masked=1), "masked"),
+        ({"a": 5}, "'a' is a int"),
+        ({1: np.zeros(1)}, "called by a str"),
+        ({"a": np.array(["x"])}, "no form in a safetensors file"),
+        ({"a": np.array([None])}, "no form in a safetensors file"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_in_one_sentence(data: Any, sentence: str) -> None:
+    with pytest.raises(WrongArgument, match=sentence), opened(data):
+        pass
+
+
+def test_paths_that_cannot_be_sent(tmp_path: Path) -> None:
+    with pytest.raises(WrongInputError, match="cannot read"), opened(tmp_path / "none"):
+        pass
+    (tmp_path / "loop").symlink_to(tmp_path)
+    with pytest.raises(WrongArgument, match="neither a file nor a folder"), opened(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}, "bytes of its shape"),
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}, "where it should"),
+        ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [4, 0]}}, "a shape or a place"),
+        ({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, "a shape or a place"),
+        ({"a": {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]}}, "'X9'"),
+        ({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, "NumPy has no bfloat16"),
+        ({"a": 5}, "no tensors"),
+        ([], "no table"),
+    ],
+)
+def test_a_file_of_tensors_that_lies_is_not_read(tmp_path: Path, header: Any, sentence: str) -> None:
+    text = json.dumps(header).encode()
+    put(tmp_path, "it.safetensors", struct.pack("<Q", len(text)) + text + bytes(8))
+    with pytest.raises(NotReadable, match=sentence):
+        receive("it", tmp_path, timeout=0, library="numpy")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".safetensors", ".tar"])
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_whatever_came_under_the_name_of_an_object_is_read_or_refused(suffix: str, data: st.DataObject) -> None:
+    content = bytearray(_wellformed(suffix))
+    for _ in range(data.draw(st.integers(0, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    content = content[: data.draw(st.integers(0, len(content)))]
+    with scratch() as folder:
+        put(folder, f"it{suffix}", bytes(content))
+        try:
+            receive("it", folder, timeout=0, library="numpy")
+        except NotReadable as error:
+            assert str(folder) in str(error)
+        assert {path.name for path in folder.iterdir()} <= {"it", f"it{suffix}"}
+
+
+def _wellformed(suffix: str) -> bytes:
+    if suffix == ".npy":
+        return file_of(np.arange(6.0).reshape(2, 3))[0]
+    if suffix == ".safetensors":
+        return file_of({"a": np.arange(6.0), "b": np.zeros((2, 2), "u1")})[0]
+    return archive(("d", tarfile.DIRTYPE, ""), ("d/f", tarfile.REGTYPE, ""))
+
+
+def archive(*members: tuple[str, bytes, str]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, kind, link in members:
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, link
+            info.size = 4 if kind == tarfile.REGTYPE else 0
+            tar.addfile(info, io.BytesIO(b"data"))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("../out", tarfile.REGTYPE, "")],
+        [("/out", tarfile.REGTYPE, "")],
+        [("d", tarfile.SYMTYPE, ".."), ("d/out", tarfile.REGTYPE, "")],
+        [("out", tarfile.LNKTYPE, "../secret")],
+        [("out", tarfile.CHRTYPE, "")],
+        [("out", tarfile.FIFOTYPE, "")],
+        [("out", tarfile.REGTYPE, ""), ("out", tarfile.REGTYPE, "")],
+        [(".blast-archive", tarfile.REGTYPE, "")],
+    ],
+)
+def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: list[Any]) -> None:
+    received = tmp_path / "received"
+    received.mkdir()
+    put(received, "it.tar", archive(*members))
+    with pytest.raises(NotReadable):
+        receive("it", received, timeout=0)
+    assert [path.name for path in tmp_path.rglob("*")] == ["received", "it.tar"]

@@ -1,0 +1,53 @@
+"""A source put together of pieces: every cut of it reads as the pieces joined would."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_transport.base.errors import SourceChangedError
+from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
+from tests.support.objects import scratch
+
+
+def file_piece(path: Path, content: bytes) -> FilePiece:
+    path.write_bytes(content)
+    status = path.stat()
+    return FilePiece(path, status.st_size, status.st_mtime_ns)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.binary(max_size=40), st.booleans()), max_size=8), st.data())
+def test_any_cut_reads_as_the_pieces_joined(contents: list[tuple[bytes, bool]], data: st.DataObject) -> None:
+    with scratch() as folder:
+        pieces: list[Piece] = [
+            file_piece(folder / str(number), content) if in_file else memoryview(content)
+            for number, (content, in_file) in enumerate(contents)
+        ]
+        joined, source = b"".join(content for content, _ in contents), PiecesSource(pieces)
+        assert source.size == source.available == len(joined)
+        offset = data.draw(st.integers(0, len(joined) + 5))
+        view = memoryview(bytearray(data.draw(st.integers(0, len(joined) + 5))))
+        count = source.read(offset, view)
+        assert view[:count] == joined[offset : offset + len(view)]
+        source.check_unchanged()
+
+
+@pytest.mark.parametrize("change", ["shorter", "same length", "gone"])
+def test_a_file_that_changes_is_not_sent_as_if_it_had_not(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "file"
+    source = PiecesSource([memoryview(b"head"), file_piece(path, b"0123456789")])
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"01234" if change == "shorter" else b"abcdefghij")
+        os.utime(path, ns=(1, 1))
+    with pytest.raises(SourceChangedError, match=r"file.*(changed|any more)"):
+        source.read(0, memoryview(bytearray(8)))
+    with pytest.raises(SourceChangedError):
+        source.check_unchanged()
+    assert source.read(0, memoryview(bytearray(4))) == 4

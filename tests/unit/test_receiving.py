@@ -1,0 +1,89 @@
+"""Waiting for an object at a receiver: until it is here, for so long, and which of several."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from blast_client import NotHere, NotReadable, WrongArgument, async_receive, receive
+from tests.support.objects import put, there
+
+
+def test_it_is_waited_for(tmp_path: Path) -> None:
+    timer = threading.Timer(0.05, put, (tmp_path, "it.bytes", b"late"))
+    timer.start()
+    assert receive("it", tmp_path, timeout=30) == b"late"
+    timer.join()
+
+
+def test_it_is_waited_for_without_holding_up_the_loop(tmp_path: Path) -> None:
+    async def both() -> object:
+        waiting = asyncio.create_task(async_receive("it", tmp_path, timeout=30))
+        await asyncio.sleep(0)
+        put(tmp_path, "it.bytes", b"late")
+        return await waiting
+
+    assert asyncio.run(both()) == b"late"
+
+
+def test_what_does_not_come_is_told(tmp_path: Path) -> None:
+    put(tmp_path, ".blast-0-it.bytes", b"half")
+    with pytest.raises(NotHere, match=rf"nothing called 'it' has come to {tmp_path} within 0.01 s"):
+        receive("it", tmp_path, timeout=0.01)
+
+
+def test_what_came_last_under_a_name_is_meant(tmp_path: Path) -> None:
+    assert there(tmp_path, b"first") == b"first"
+    put(tmp_path, "it", b"a file")
+    os.utime(tmp_path / "it", ns=(1, 1))
+    assert receive("it", tmp_path, timeout=0) == b"first"
+    os.utime(tmp_path / "it.bytes", ns=(0, 0))
+    assert receive("it", tmp_path, timeout=0) == tmp_path / "it"
+    assert receive("it.bytes", tmp_path, timeout=0) == tmp_path / "it.bytes", "the file itself"
+
+
+def test_what_is_not_kept_has_no_name_any_more_and_is_there_as_long_as_it_is_used(tmp_path: Path) -> None:
+    assert there(tmp_path, b"once", keep=False) == b"once"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "it.bytes", b"x")
+    monkeypatch.setenv("BLAST_FOLDER", str(tmp_path))
+    assert receive("it", timeout=0) == b"x"
+
+
+def test_a_name_below_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "job-1").mkdir()
+    put(tmp_path, "job-1/it.bytes", b"x")
+    assert receive("job-1/it", tmp_path, timeout=0) == b"x"
+
+
+@pytest.mark.parametrize("name", ["../it", "/it", "", "a/../b", "\n"])
+def test_names_that_nobody_can_send(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WrongArgument, match="nobody can send"):
+        receive(name, tmp_path)
+
+
+def test_wrong_use_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(WrongArgument, match="no folder that can be read here"):
+        receive("it", tmp_path / "none")
+    with pytest.raises(WrongArgument, match="library"):
+        receive("it", tmp_path, library="jax")
+    with pytest.raises(WrongArgument, match="timeout"):
+        receive("it", tmp_path, timeout=float("nan"))
+
+
+def test_what_cannot_be_opened_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, "it.bytes", b"x")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(NotReadable, match=f"{path}.*Permission denied.*file_mode"):
+        receive("it", tmp_path, timeout=0)
