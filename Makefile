@@ -1,5 +1,5 @@
 # Every target does its own set-up; the second time there is nothing to do and it starts at once.
-.PHONY: setup demo test fuzz lint clean
+.PHONY: setup demo test test-long fuzz lint clean
 
 setup:
 	@scripts/setup test
@@ -10,6 +10,10 @@ demo:
 test:
 	@scripts/setup test
 	@scripts/run-tests $(TEST_ARGS)
+
+test-long:
+	@scripts/setup long
+	@scripts/run-tests --long $(TEST_ARGS)
 
 fuzz:
 	@scripts/setup test

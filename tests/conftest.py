@@ -67,7 +67,14 @@ def _ryu_lacks() -> str | None:
     return None if RYU_ENVIRONMENT.is_dir() else "needs ryu in .venv-ryu: scripts/setup test"
 
 
-LACKS = {"lab": functools.cache(_lab_lacks), "java": functools.cache(_java_lacks), "ryu": functools.cache(_ryu_lacks)}
+def _torch_lacks() -> str | None:
+    return None if _succeeds("/usr/bin/python3", "-c", "import torch") else "needs PyTorch: scripts/setup long"
+
+
+LACKS = {
+    marker: functools.cache(lacks)
+    for marker, lacks in {"lab": _lab_lacks, "java": _java_lacks, "ryu": _ryu_lacks, "torch": _torch_lacks}.items()
+}
 
 # Integration tests share the machine's one Open vSwitch and measure time: they come last, one after the other.
 ONE_AFTER_THE_OTHER = "tests/integration/"
@@ -78,12 +85,28 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     return {"loop": VirtualTimeLoop if item.get_closest_marker("virtual_time") else asyncio.new_event_loop}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make test-long` asks for."""
+    parser.addoption("--long", action="store_true", help="run the tests that are marked long, and no others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _refuse_too_many_unsteady(items)
+    _leave_out_by_length(config, items)
     items.sort(key=lambda item: item.nodeid.startswith(ONE_AFTER_THE_OTHER))
     if not EVERY_TEST:
         for item in items:
             _skip_what_cannot_run(item)
+
+
+def _leave_out_by_length(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long tests, or all others."""
+    kept, left_out = [], []
+    for item in items:
+        wanted = (item.get_closest_marker("long") is not None) == config.option.long
+        (kept if wanted else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:

@@ -86,8 +86,10 @@ def tensor_pieces(data: Any) -> list[memoryview]:
     # Large elements first: all are then where their type wants them.
     given = sorted((_given(name, value) for name, value in named.items()), key=lambda one: -_TYPES[one.type].size)
     torch = sys.modules.get("torch")
-    library = TORCH if torch and any(isinstance(value, torch.Tensor) for value in named.values()) else NUMPY
-    metadata = {_LIBRARY: library}
+    of_torch = {torch is not None and isinstance(value, torch.Tensor) for value in named.values()}
+    if len(of_torch) > 1:
+        raise WrongArgument("a dict holds tensors or NumPy arrays, not both: torch.from_numpy makes a tensor")
+    metadata = {_LIBRARY: TORCH if True in of_torch else NUMPY}
     if not isinstance(data, Mapping):
         metadata[_SINGLE] = "yes"
     return [memoryview(_header(given, metadata)), *(one.data for one in given)]
