@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(BUILD_SECONDS + 60)]
 
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCES = PROJECT / "clients" / "java"
-JAR = SOURCES / "target" / "blast-interop-0.1.0.jar"
+JAR = SOURCES / "interop" / "target" / "blast-interop-0.1.0.jar"
 
 
 class Target(NamedTuple):
@@ -48,7 +48,7 @@ def jar() -> Path:
         pytest.skip("needs Maven and the Thrift compiler")
     with (SOURCES / "pom.xml").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        inputs = [PROJECT / "thrift" / "blast.thrift", SOURCES / "pom.xml", *(SOURCES / "src").rglob("*.java")]
+        inputs = [PROJECT / "thrift" / "blast.thrift", *SOURCES.rglob("pom.xml"), *SOURCES.glob("*/src/**/*.java")]
         if not JAR.exists() or JAR.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
             build = subprocess.run(
                 ["mvn", "-q", "-B", "clean", "package"], env=_environment(),

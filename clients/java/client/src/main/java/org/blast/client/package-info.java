@@ -1,0 +1,2 @@
+/** A client of Blast's controller. */
+package org.blast.client;
