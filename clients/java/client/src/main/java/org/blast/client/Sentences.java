@@ -1,0 +1,63 @@
+package org.blast.client;
+
+import java.util.Locale;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import org.blast.Denied;
+import org.blast.Ended;
+import org.blast.KeyReused;
+import org.blast.NotLeader;
+import org.blast.NotYet;
+import org.blast.Rejected;
+import org.blast.UnknownRequest;
+import org.blast.Unsupported;
+
+/** What to tell people of an exception: the controller's answers, which Thrift writes, have no message of their own. */
+public final class Sentences {
+  private Sentences() {}
+
+  /**
+   * One sentence.
+   *
+   * @param error whatever a call of a client has thrown, or its future ended with
+   * @return what is wrong, and what to do about it where there is something
+   */
+  public static String of(Throwable error) {
+    if ((error instanceof ExecutionException || error instanceof CompletionException) && error.getCause() != null) {
+      return of(error.getCause());
+    }
+    if (error instanceof Rejected rejected) {
+      return rejected(rejected);
+    }
+    if (error instanceof NotYet notYet) {
+      return "not yet: " + notYet.sentence;
+    }
+    if (error instanceof Ended ended) {
+      String reason = ended.reason == null || ended.reason.isEmpty() ? "no reason given" : ended.reason;
+      return "the request has ended (" + String.valueOf(ended.state).toLowerCase(Locale.ROOT) + "): " + reason;
+    }
+    if (error instanceof UnknownRequest unknown) {
+      return "the controller knows no request '" + unknown.key + "', or not any more: submit it anew";
+    }
+    if (error instanceof KeyReused reused) {
+      return "the key '" + reused.key + "' is in use by a request with other content: choose another key";
+    }
+    if (error instanceof Denied denied) {
+      return "denied: " + denied.sentence;
+    }
+    if (error instanceof Unsupported unsupported) {
+      return "this controller does not serve " + unsupported.feature + ": " + unsupported.sentence;
+    }
+    if (error instanceof NotLeader other) {
+      return "this controller is not the leader" + (other.address == null ? "" : ": ask " + other.address);
+    }
+    return error.getMessage() == null ? error.toString() : error.getMessage();
+  }
+
+  private static String rejected(Rejected answer) {
+    boolean told = !answer.isSetLargestPossible() || answer.sentence.contains("" + answer.largestPossible);
+    return told
+        ? answer.sentence
+        : answer.sentence.replaceFirst("\\.$", "") + " (at most " + answer.largestPossible + " racks)";
+  }
+}

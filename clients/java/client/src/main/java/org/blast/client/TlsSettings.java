@@ -1,0 +1,94 @@
+package org.blast.client;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.cert.X509Certificate;
+import java.util.List;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
+
+/**
+ * Files (PEM) for TLS.
+ *
+ * @param ca whose certificates the controller may have; null: whoever this Java trusts
+ * @param cert this client's own certificate, where the controller wants one, with those between it and its CA; or null
+ * @param key the key of {@code cert} (PKCS#8, not encrypted, not to be read by every user); null with it
+ */
+public record TlsSettings(Path ca, Path cert, Path key) {
+  private static final char[] NO_PASSWORD = {};
+
+  /**
+   * Settings without a certificate of one's own.
+   *
+   * @param ca whose certificates the controller may have; null: whoever this Java trusts
+   * @return settings
+   */
+  public static TlsSettings trusting(Path ca) {
+    return new TlsSettings(ca, null, null);
+  }
+
+  /**
+   * These settings, and a certificate of one's own.
+   *
+   * @param cert the certificate, with those between it and its CA
+   * @param key its key
+   * @return other settings
+   */
+  public TlsSettings presenting(Path cert, Path key) {
+    return new TlsSettings(ca, cert, key);
+  }
+
+  /** The context of a client. Throws BadCredentials. */
+  SSLContext context() {
+    if ((cert == null) != (key == null)) {
+      throw new BadCredentials("a certificate and its key belong together: give both");
+    }
+    try {
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(keyManagers(), trustManagers(), null);
+      return context;
+    } catch (GeneralSecurityException | IOException error) {
+      throw new BadCredentials(
+          "the certificate " + cert + " and the key " + key + " cannot be used: " + error.getMessage(), error);
+    }
+  }
+
+  private KeyManager[] keyManagers() throws GeneralSecurityException, IOException {
+    if (cert == null) {
+      return null;
+    }
+    List<X509Certificate> chain = PemFiles.certificates(cert);
+    PrivateKey secret = PemFiles.privateKey(key, chain.get(0).getPublicKey().getAlgorithm());
+    KeyStore store = emptyStore();
+    store.setKeyEntry("client", secret, NO_PASSWORD, chain.toArray(new X509Certificate[0]));
+    KeyManagerFactory factory = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+    factory.init(store, NO_PASSWORD);
+    return factory.getKeyManagers();
+  }
+
+  private TrustManager[] trustManagers() throws GeneralSecurityException, IOException {
+    if (ca == null) {
+      return null;
+    }
+    KeyStore store = emptyStore();
+    int number = 0;
+    for (X509Certificate one : PemFiles.certificates(ca)) {
+      store.setCertificateEntry("ca" + number++, one);
+    }
+    TrustManagerFactory factory = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+    factory.init(store);
+    return factory.getTrustManagers();
+  }
+
+  private static KeyStore emptyStore() throws GeneralSecurityException, IOException {
+    KeyStore store = KeyStore.getInstance("PKCS12");
+    store.load(null, null);
+    return store;
+  }
+}

@@ -1,0 +1,227 @@
+package org.blast.client;
+
+import static org.blast.client.RealController.wanted;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.apache.thrift.TException;
+import org.blast.Ended;
+import org.blast.Event;
+import org.blast.EventKind;
+import org.blast.Extension;
+import org.blast.Grant;
+import org.blast.KeyReused;
+import org.blast.MulticastRequest;
+import org.blast.NotYet;
+import org.blast.PartState;
+import org.blast.Rejected;
+import org.blast.RequestFilter;
+import org.blast.RequestPage;
+import org.blast.UnknownRequest;
+import org.blast.Unsupported;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.Timeout;
+
+/** Every method, with the real server. */
+@Timeout(60)
+class DialogueTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(30);
+  private static final Duration SOON = Duration.ofMillis(50);
+  private BlastClient client;
+  private String key;
+
+  @BeforeEach
+  void connect(TestInfo test) throws IOException {
+    client = RealController.shared().client();
+    key = test.getDisplayName().replace("()", "");
+  }
+
+  @AfterEach
+  void leave() throws TException {
+    for (var status : client.listRequests(null, 1000, null).requests) {
+      try {
+        client.withdraw(status.key);
+      } catch (Ended over) {
+        // As it should be.
+      }
+    }
+    client.close();
+  }
+
+  @Test
+  void theWholeLifeOfARequest() throws TException {
+    client.ping();
+    assertEquals(1, client.version().protocol);
+    assertEquals(key, client.submit(wanted(key)).key);
+    assertEquals(key, client.submit(wanted(key)).key);
+    Event granted = client.awaitEvent(key, 0, PATIENCE);
+    assertEquals(EventKind.GRANTED, granted.kind);
+    assertTrue(granted.grant.groupAddress.startsWith("239."));
+    assertEquals(List.of("r2h1", "r3h1"), granted.grant.receivers);
+    assertEquals(List.of("r2h1", "r3h1", "r2h2"), receiversWith("r2h2"));
+    assertEquals(PartState.DONE, client.finish(key, 0, null).state);
+    assertEquals(PartState.DONE, client.status(key).state);
+    long latest = client.status(key).latestSequence;
+    assertThrows(Ended.class, () -> client.awaitEvent(key, latest, PATIENCE));
+    assertThrows(Ended.class, () -> client.withdraw(key));
+  }
+
+  private List<String> receiversWith(String host) throws TException {
+    return client.extend(key, new Extension().setAddReceivers(List.of(host))).receivers;
+  }
+
+  @Test
+  void whatTheControllerAnswersIsThrown() throws TException {
+    MulticastRequest unknownHost = new MulticastRequest(key, "r1h1", List.of("no-such-host"), 1);
+    Rejected rejected = assertThrows(Rejected.class, () -> client.submit(unknownHost));
+    assertEquals("unknown_host", rejected.code);
+    assertEquals(rejected.sentence, Sentences.of(rejected));
+    assertEquals(DialogueTest.class.getName(), firstOfOurs(rejected), "the trace tells who has asked");
+    assertThrows(UnknownRequest.class, () -> client.status("no-such-request"));
+    client.submit(wanted(key));
+    assertThrows(KeyReused.class, () -> client.submit(wanted(key).setBytes(7)));
+    assertThrows(Unsupported.class, () -> client.submit(wanted(key + "-2").setTenant("somebody")));
+  }
+
+  private static String firstOfOurs(Throwable error) {
+    return List.of(error.getStackTrace()).stream()
+        .map(StackTraceElement::getClassName)
+        .filter(name -> name.endsWith("Test"))
+        .findFirst()
+        .orElseThrow();
+  }
+
+  @Test
+  void nothingYetIsSaid() throws TException {
+    client.submit(wanted(key + "-lit", 1));
+    client.submit(wanted(key, 1));
+    NotYet notYet = assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, SOON));
+    assertTrue(Sentences.of(notYet).startsWith("not yet: "));
+    assertThrows(NotYet.class, () -> client.awaitEvent(key, 0, Duration.ZERO));
+  }
+
+  @Test
+  void listsAreReadInPages() throws TException {
+    client.submit(wanted(key + "-1"));
+    client.submit(wanted(key + "-2"));
+    RequestFilter active =
+        new RequestFilter().setStates(List.of(PartState.ACTIVE, PartState.PENDING, PartState.CONFIGURING));
+    RequestPage first = client.listRequests(active, 1, null);
+    RequestPage second = client.listRequests(active, 1, first.nextCursor);
+    assertEquals(key + "-1", first.requests.get(0).key);
+    assertEquals(key + "-2", second.requests.get(0).key);
+  }
+
+  @Test
+  void operatorsAreServed() throws TException {
+    assertFalse(client.drain(null).draining);
+    assertTrue(client.drain(true).draining);
+    assertTrue(client.drain(null).draining);
+    assertFalse(client.drain(false).draining);
+    assertEquals(6, client.fabric().racks.size());
+    assertTrue(client.elements().stream().anyMatch(element -> element.name.equals("splitter:s1")));
+    client.quarantine("splitter:s1", "its lid is open");
+    client.releaseElement("splitter:s1");
+    assertFalse(client.journal(0, 10).isEmpty());
+    assertThrows(TException.class, () -> client.explain("no-such-request"));
+    assertThrows(Unsupported.class, () -> client.login("a token"));
+    client.ping();
+  }
+
+  @Test
+  void lightThatWasUsedIsFinished() throws TException {
+    try (Granted light = client.granted(wanted(key), PATIENCE)) {
+      assertEquals(key, light.grant().key);
+      light.finish();
+    }
+    assertEquals(PartState.DONE, client.status(key).state);
+  }
+
+  @Test
+  void lightIsGivenBackAfterAFailure() throws TException {
+    assertThrows(
+        ArithmeticException.class,
+        () -> {
+          try (Granted light = client.granted(wanted(key), PATIENCE)) {
+            throw new ArithmeticException(light.grant().key);
+          }
+        });
+    assertEquals(PartState.WITHDRAWN, client.status(key).state);
+  }
+
+  @Test
+  void lightThatNeverCameIsNotWaitedForAnyMore() throws TException {
+    client.submit(wanted(key + "-lit", 1));
+    assertThrows(NotYet.class, () -> client.granted(wanted(key, 1), SOON));
+    assertEquals(PartState.WITHDRAWN, client.status(key).state);
+  }
+
+  @Test
+  void aRequestThatIsCancelledIsWithdrawn() throws Exception {
+    client.submit(wanted(key + "-lit", 1));
+    var grant = client.async().request(wanted(key, 1), PATIENCE);
+    client.ping();
+    long before = System.nanoTime();
+    grant.cancel(false);
+    while (client.status(key).state != PartState.WITHDRAWN) {
+      assertTrue(System.nanoTime() - before < PATIENCE.toNanos());
+    }
+  }
+
+  @Test
+  void anInterruptedThreadGivesUp() throws Exception {
+    client.submit(wanted(key + "-lit", 1));
+    client.submit(wanted(key, 1));
+    Thread.currentThread().interrupt();
+    assertThrows(CallInterrupted.class, () -> client.awaitEvent(key, 0, PATIENCE));
+    assertTrue(Thread.interrupted());
+    client.ping();
+  }
+
+  @Test
+  void aCallThatIsTooLargeIsNotMade() throws TException {
+    List<String> many = Collections.nCopies(1 << 17, "r2h1-r2h1");
+    MulticastRequest wide = new MulticastRequest(key, "r1h1", many, 1);
+    WrongArgument error = assertThrows(WrongArgument.class, () -> client.submit(wide));
+    assertTrue(error.getMessage().contains("do not fit into one call"), error.getMessage());
+    assertThrows(WrongArgument.class, () -> client.status(null));
+    assertThrows(WrongArgument.class, () -> client.submit(null));
+    assertThrows(WrongArgument.class, () -> client.submit(new MulticastRequest()));
+    assertThrows(WrongArgument.class, () -> client.request(null, PATIENCE));
+    assertThrows(WrongArgument.class, () -> client.login(null));
+    assertThrows(WrongArgument.class, () -> client.awaitEvent(key, 0, Duration.ofSeconds(-1)));
+    assertThrows(WrongArgument.class, () -> client.awaitEvent(key, 0, Duration.ofSeconds(Long.MAX_VALUE)));
+    client.ping();
+  }
+
+  @Test
+  void fiveHundredWaitInFewThreads() throws Exception {
+    client.submit(wanted(key + "-lit", 1));
+    client.submit(wanted(key, 1));
+    int before = Thread.getAllStackTraces().size();
+    List<CompletableFuture<Event>> waiting =
+        IntStream.range(0, 500)
+            .mapToObj(number -> client.async().awaitEvent(key, 0, PATIENCE))
+            .toList();
+    client.ping();
+    assertTrue(Thread.getAllStackTraces().size() < before + 20);
+    assertTrue(waiting.stream().noneMatch(CompletableFuture::isDone));
+    client.finish(key + "-lit", 0, null);
+    for (var event : waiting) {
+      assertEquals(EventKind.GRANTED, event.get().kind);
+    }
+    Grant grant = waiting.get(0).get().grant;
+    assertEquals(key, grant.key);
+  }
+}

@@ -1,0 +1,436 @@
+package org.blast.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.thrift.TApplicationException;
+import org.apache.thrift.TException;
+import org.apache.thrift.protocol.TMessage;
+import org.apache.thrift.protocol.TMessageType;
+import org.blast.Blast;
+import org.blast.BlastOperator;
+import org.blast.Explanation;
+import org.blast.FibreReport;
+import org.blast.MulticastRequest;
+import org.blast.NotLeader;
+import org.blast.PartState;
+import org.blast.ReconcileReport;
+import org.blast.RequestStatus;
+import org.blast.Version;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Servers that do what they should not, and clients that end in the middle. */
+@Timeout(30)
+class FaultTest {
+  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  private static BlastClient client(Duration timeout, String... addresses) {
+    return BlastClient.builder().addresses(addresses).timeout(timeout).build();
+  }
+
+  private static RequestStatus status(String key) {
+    return new RequestStatus(key, "default", PartState.ACTIVE, "a", List.of("b"), 1, 0, List.of(), 0);
+  }
+
+  private static Throwable failure(CompletableFuture<?> future) {
+    return assertThrows(ExecutionException.class, () -> future.get(20, TimeUnit.SECONDS)).getCause();
+  }
+
+  // ----------------------------------------------------------------------------------------- what comes is wrong
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, -1, (1 << 20) + 1, Integer.MAX_VALUE, Integer.MIN_VALUE})
+  void aFrameOfAWrongLengthIsNotRead(int length) throws Exception {
+    check(peer -> peer.out.write(java.nio.ByteBuffer.allocate(4).putInt(length).array()));
+  }
+
+  @Test
+  void whatIsNoBlastIsSaid() throws Exception {
+    check(peer -> peer.out.write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes(StandardCharsets.US_ASCII)));
+    check(peer -> peer.frame("nonsense".getBytes(StandardCharsets.US_ASCII)));
+    check(peer -> peer.frame(new byte[1000]));
+  }
+
+  @Test
+  void anAnswerToNoCallIsNotAccepted() throws Exception {
+    check(peer -> peer.answer(peer.next(), 77, new Blast.ping_result()));
+    check(peer -> peer.answer(peer.next(), -1, new Blast.ping_result()));
+  }
+
+  private static void check(FakeServer.Behaviour wrong) throws Exception {
+    FakeServer.Behaviour thenListens =
+        peer -> {
+          wrong.serve(peer);
+          peer.listen();
+        };
+    try (FakeServer server = new FakeServer(thenListens);
+        BlastClient client = client(LONG, server.address())) {
+      ControllerUnreachable error = assertThrows(ControllerUnreachable.class, client::ping);
+      assertTrue(error.getMessage().contains("does not speak Blast's protocol"), error.getMessage());
+      assertTrue(error.getMessage().contains(server.address()), error.getMessage());
+      assertEquals(2, server.connections.get(), "it is tried once more, and then no more");
+    }
+  }
+
+  @Test
+  void halfAFrameIsABrokenConnection() throws Exception {
+    FakeServer.Behaviour half =
+        peer -> {
+          peer.next();
+          peer.out.write(new byte[] {0, 0, 1, 0, 1, 2, 3});
+        };
+    try (FakeServer server = new FakeServer(half);
+        BlastClient client = client(LONG, server.address())) {
+      ConnectionBroken error = assertThrows(ConnectionBroken.class, client::ping);
+      assertTrue(error.getMessage().contains("does the controller want TLS"), error.getMessage());
+    }
+  }
+
+  @Test
+  void anAnswerThatCannotBeReadEndsItsCallOnly() throws Exception {
+    FakeServer.Behaviour confused =
+        peer -> {
+          TMessage call = peer.next();
+          byte[] whole =
+              FakeServer.message(
+                  new TMessage(call.name, TMessageType.REPLY, call.seqid),
+                  new Blast.version_result().setSuccess(new Version("1", 1, List.of())));
+          peer.frame(Arrays.copyOf(whole, whole.length - 9));
+          peer.answerPings();
+        };
+    try (FakeServer server = new FakeServer(confused);
+        BlastClient client = client(LONG, server.address())) {
+      assertThrows(CallFailed.class, client::version);
+      client.ping();
+      assertEquals(1, server.connections.get());
+    }
+  }
+
+  @Test
+  void aFailureOfTheControllerIsItsOwn() throws Exception {
+    FakeServer.Behaviour failing =
+        peer -> {
+          TMessage call = peer.next();
+          TApplicationException failure = new TApplicationException(TApplicationException.INTERNAL_ERROR, "a bug");
+          peer.frame(FakeServer.message(new TMessage(call.name, TMessageType.EXCEPTION, call.seqid), failure::write));
+          peer.answerPings();
+        };
+    try (FakeServer server = new FakeServer(failing);
+        BlastClient client = client(LONG, server.address())) {
+      CallFailed error = assertThrows(CallFailed.class, client::fabric);
+      assertTrue(error.getMessage().endsWith("a bug"), error.getMessage());
+      client.ping();
+    }
+  }
+
+  @Test
+  void whatTakesDevicesIsAskedFor() throws Exception {
+    List<String> asked = Collections.synchronizedList(new ArrayList<>());
+    FakeServer.Behaviour willing =
+        peer -> {
+          while (true) {
+            TMessage call = peer.next();
+            asked.add(call.name);
+            peer.answer(
+                call,
+                switch (call.name) {
+                  case "reconcile" -> new BlastOperator.reconcile_result()
+                      .setSuccess(new ReconcileReport(true, List.of("a command"), List.of()));
+                  case "verifyFabric" -> new BlastOperator.verifyFabric_result()
+                      .setSuccess(new FibreReport(List.of(), List.of("port:r1/1: away")));
+                  case "explain" -> new Blast.explain_result().setSuccess(new Explanation("k", "it waits"));
+                  default -> new BlastOperator.resume_result();
+                });
+          }
+        };
+    try (FakeServer server = new FakeServer(willing);
+        BlastClient client = client(LONG, server.address())) {
+      assertEquals(List.of("a command"), client.reconcile(true).commands);
+      assertEquals(List.of("port:r1/1: away"), client.verifyFabric().skipped);
+      assertEquals("it waits", client.explain("k").sentence);
+      client.resume();
+      assertEquals(List.of("reconcile", "verifyFabric", "explain", "resume"), asked);
+    }
+  }
+
+  // --------------------------------------------------------------------------------------------- order and time
+
+  @Test
+  void answersMayComeInAnyOrder() throws Exception {
+    FakeServer.Behaviour backwards =
+        peer -> {
+          List<TMessage> calls = new ArrayList<>(List.of(peer.next(), peer.next(), peer.next()));
+          Collections.reverse(calls);
+          for (TMessage call : calls) {
+            peer.answer(call, new Blast.status_result().setSuccess(status("of " + call.seqid)));
+          }
+          peer.listen();
+        };
+    try (FakeServer server = new FakeServer(backwards);
+        BlastClient client = client(LONG, server.address())) {
+      List<CompletableFuture<RequestStatus>> asked =
+          List.of(client.async().status("1"), client.async().status("2"), client.async().status("3"));
+      for (int number = 0; number < 3; number++) {
+        assertEquals("of " + (number + 1), asked.get(number).get().key);
+      }
+    }
+  }
+
+  @Test
+  void whoSaysNothingIsLeft() throws Exception {
+    CountDownLatch left = new CountDownLatch(1);
+    FakeServer.Behaviour silent =
+        peer -> {
+          peer.listen();
+          left.countDown();
+        };
+    try (FakeServer server = new FakeServer(silent);
+        BlastClient client = client(SHORT, server.address())) {
+      NoAnswerInTime error = assertThrows(NoAnswerInTime.class, client::ping);
+      assertTrue(error.getMessage().contains("0.300 s"), error.getMessage());
+      assertTrue(left.await(20, TimeUnit.SECONDS));
+    }
+  }
+
+  @Test
+  void whoIsSilentIsLeftForAnother() throws Exception {
+    try (FakeServer silent = new FakeServer(FakeServer.Peer::listen);
+        FakeServer lively = new FakeServer(FakeServer.Peer::answerPings);
+        BlastClient client = client(SHORT, silent.address(), lively.address())) {
+      CompletableFuture<?> waits = client.async().awaitEvent("k", 0, LONG);
+      assertThrows(NoAnswerInTime.class, client::ping);
+      client.ping();
+      assertEquals(1, lively.connections.get());
+      waits.cancel(false);
+    }
+  }
+
+  @Test
+  void aLateAnswerIsDropped() throws Exception {
+    FakeServer.Behaviour late =
+        peer -> {
+          TMessage forgotten = peer.next();
+          TMessage second = peer.next();
+          peer.ping(second);
+          TMessage third = peer.next();
+          peer.ping(forgotten);
+          peer.ping(forgotten);
+          peer.ping(third);
+          peer.answerPings();
+        };
+    try (FakeServer server = new FakeServer(late);
+        BlastClient client = client(Duration.ofSeconds(2), server.address())) {
+      CompletableFuture<Void> forgotten = client.async().ping();
+      client.ping();
+      assertInstanceOf(NoAnswerInTime.class, failure(forgotten));
+      client.ping();
+      client.ping();
+      assertEquals(1, server.connections.get());
+    }
+  }
+
+  @Test
+  void whoReadsNothingHoldsUpNoCaller() throws Exception {
+    CountDownLatch end = new CountDownLatch(1);
+    try (FakeServer server = new FakeServer(peer -> end.await());
+        BlastClient client = client(Duration.ofSeconds(2), server.address())) {
+      MulticastRequest wide = new MulticastRequest("k", "a", Collections.nCopies(100_000, "host-1"), 1);
+      List<CompletableFuture<RequestStatus>> asked = new ArrayList<>();
+      for (int number = 0; number < 20; number++) {
+        asked.add(client.async().submit(wide));
+      }
+      for (CompletableFuture<RequestStatus> one : asked) {
+        assertInstanceOf(ControllerUnreachable.class, failure(one));
+      }
+      end.countDown();
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------ several addresses
+
+  @Test
+  void theFirstThatAnswersServes() throws Exception {
+    try (FakeServer server = new FakeServer(FakeServer.Peer::answerPings);
+        BlastClient client = client(LONG, FakeServer.nobody(), server.address())) {
+      client.ping();
+    }
+  }
+
+  @Test
+  void whereNobodyAnswersAllAreNamed() throws Exception {
+    String one = FakeServer.nobody();
+    String other = FakeServer.nobody();
+    try (BlastClient client = client(LONG, one, other)) {
+      ControllerUnreachable error = assertThrows(ControllerUnreachable.class, () -> client.withdraw("k"));
+      String expected = "no answer from a controller at " + one + " (Connection refused), " + other + " (Conn";
+      assertTrue(error.getMessage().startsWith(expected), error.getMessage());
+    }
+  }
+
+  @Test
+  void whoStandsByIsLeftForTheOneItNames() throws Exception {
+    AtomicInteger asked = new AtomicInteger();
+    FakeServer.Behaviour leads =
+        peer -> {
+          while (true) {
+            TMessage call = peer.next();
+            asked.incrementAndGet();
+            peer.answer(call, new Blast.withdraw_result().setSuccess(status("k")));
+          }
+        };
+    try (FakeServer leader = new FakeServer(leads);
+        FakeServer standby = new FakeServer(peer -> standBy(peer, leader.address()));
+        FakeServer other = new FakeServer(FakeServer.Peer::listen);
+        BlastClient client = client(LONG, standby.address(), other.address(), leader.address())) {
+      assertEquals("k", client.withdraw("k").key);
+      assertEquals("k", client.withdraw("k").key);
+      assertEquals(2, asked.get());
+      assertEquals(1, standby.connections.get());
+      assertEquals(0, other.connections.get());
+    }
+  }
+
+  private static void standBy(FakeServer.Peer peer, String leader) throws IOException, TException {
+    while (true) {
+      TMessage call = peer.next();
+      peer.answer(call, new Blast.withdraw_result().setNotLeader(new NotLeader().setAddress(leader)));
+    }
+  }
+
+  @Test
+  void whereAllStandByThatIsSaid() throws Exception {
+    try (FakeServer one = new FakeServer(peer -> standBy(peer, null));
+        FakeServer other = new FakeServer(peer -> standBy(peer, "no address: at all"));
+        BlastClient client = client(LONG, one.address(), other.address());
+        BlastClient ofOne = client(LONG, other.address())) {
+      ControllerUnreachable error = assertThrows(ControllerUnreachable.class, () -> client.withdraw("k"));
+      assertEquals(2, error.getMessage().split("it stands by", -1).length - 1, error.getMessage());
+      NotLeader answer = assertThrows(NotLeader.class, () -> ofOne.withdraw("k"));
+      assertEquals("no address: at all", answer.address);
+    }
+  }
+
+  // ----------------------------------------------------------------------------------------------- broken calls
+
+  @Test
+  void onlyWhatIsSafeIsRepeated() throws Exception {
+    AtomicInteger asked = new AtomicInteger();
+    FakeServer.Behaviour fragile =
+        peer -> {
+          peer.ping(peer.next());
+          if (peer.next().name.equals("withdraw")) {
+            asked.incrementAndGet();
+          }
+        };
+    try (FakeServer server = new FakeServer(fragile);
+        BlastClient client = client(LONG, server.address())) {
+      client.ping();
+      ConnectionBroken error = assertThrows(ConnectionBroken.class, () -> client.withdraw("k"));
+      assertTrue(error.getMessage().contains("the connection broke)"), error.getMessage());
+      assertEquals(1, asked.get());
+      client.ping();
+      client.ping();
+      assertEquals(3, server.connections.get());
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------- ends of our side
+
+  @Test
+  void aClientThatIsClosedAnswersForAll() throws Exception {
+    try (FakeServer server = new FakeServer(FakeServer.Peer::listen)) {
+      int before = ownThreads();
+      BlastClient client = client(LONG, server.address());
+      CompletableFuture<?> waits = client.async().awaitEvent("k", 0, LONG);
+      CompletableFuture<?> waitsToo = client.async().ping();
+      client.close();
+      assertInstanceOf(ClientClosed.class, failure(waits));
+      assertInstanceOf(ClientClosed.class, failure(waitsToo));
+      assertThrows(ClientClosed.class, client::ping);
+      assertTrue(ownThreads() <= before);
+      client.close();
+    }
+  }
+
+  @Test
+  void aClientIsClosedWhileItConnects() throws Exception {
+    try (FakeServer server = new FakeServer(FakeServer.Peer::listen)) {
+      BlastClient client =
+          BlastClient.builder().addresses(server.address()).token("t".repeat(40)).timeout(LONG).build();
+      CompletableFuture<?> waits = client.async().ping();
+      client.close();
+      assertInstanceOf(ClientClosed.class, failure(waits));
+    }
+  }
+
+  private static int ownThreads() {
+    return (int) Thread.getAllStackTraces().keySet().stream().filter(OwnThread.class::isInstance).count();
+  }
+
+  @Test
+  void aCallThatIsCancelledIsForgotten() throws Exception {
+    FakeServer.Behaviour late =
+        peer -> {
+          TMessage forgotten = peer.next();
+          TMessage second = peer.next();
+          peer.ping(forgotten);
+          peer.ping(second);
+          peer.listen();
+        };
+    try (FakeServer server = new FakeServer(late);
+        BlastClient client =
+            BlastClient.builder().addresses(server.address()).timeout(LONG).mostCalls(1).build()) {
+      CompletableFuture<Void> forgotten = client.async().ping();
+      while (server.connections.get() == 0) {
+        Thread.onSpinWait();
+      }
+      assertThrows(TooManyCalls.class, client::ping);
+      Thread.sleep(100); // It has to be sent, which nobody tells.
+      forgotten.cancel(true);
+      client.ping();
+      assertEquals(1, server.connections.get());
+    }
+  }
+
+  @Test
+  void aCallThatWouldWaitForItselfIsRefused() throws Exception {
+    try (FakeServer server = new FakeServer(FakeServer.Peer::answerPings);
+        BlastClient client = client(LONG, server.address())) {
+      CountDownLatch ready = new CountDownLatch(1);
+      CompletableFuture<Void> wrong =
+          CompletableFuture.runAsync(() -> await(ready))
+              .thenCompose(nothing -> client.async().ping());
+      CompletableFuture<Void> then = wrong.thenRun(client::ping);
+      CompletableFuture<Void> right = wrong.thenRunAsync(client::ping);
+      ready.countDown();
+      assertInstanceOf(IllegalStateException.class, failure(then));
+      right.get(20, TimeUnit.SECONDS);
+    }
+  }
+
+  private static void await(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException end) {
+      throw new AssertionError(end);
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package org.blast.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.time.Duration;
+import java.util.concurrent.CompletionException;
+import org.blast.Denied;
+import org.blast.Ended;
+import org.blast.KeyReused;
+import org.blast.NotLeader;
+import org.blast.PartState;
+import org.blast.Rejected;
+import org.blast.UnknownRequest;
+import org.blast.Unsupported;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.NullSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Addresses, settings and sentences. */
+class SmallTest {
+  @ParameterizedTest
+  @CsvSource({
+    "c1, c1:9090",
+    "c1:1, c1:1",
+    "192.0.2.1:65535, 192.0.2.1:65535",
+    "[2001:db8::1]:80, [2001:db8::1]:80",
+    "[2001:db8::1], [2001:db8::1]:9090",
+    "2001:db8::1, [2001:db8::1]:9090",
+  })
+  void anAddressIsReadAsPeopleWriteIt(String text, String meant) {
+    assertEquals(meant, Address.parse(text).toString());
+  }
+
+  @ParameterizedTest
+  @NullSource
+  @ValueSource(strings = {"", ":", ":1", "c1:", "c1:0", "c1:65536", "c1:x", "c1:-1", "[::1", "[]:1", "c1:٣"})
+  void whatIsNoAddressIsRefused(String text) {
+    assertThrows(WrongArgument.class, () -> BlastClient.builder().addresses(text));
+  }
+
+  @Test
+  void settingsThatMakeNoSenseAreRefused() {
+    ClientBuilder builder = BlastClient.builder();
+    assertThrows(WrongArgument.class, builder::addresses);
+    assertThrows(WrongArgument.class, () -> builder.mostCalls(0));
+    assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ZERO));
+    assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ofSeconds(-1)));
+    assertThrows(WrongArgument.class, () -> builder.timeout(Duration.ofSeconds(Long.MAX_VALUE)));
+  }
+
+  @Test
+  void eachAnswerHasWords() {
+    Rejected wide = new Rejected("group_too_wide", "Too wide.").setLargestPossible(5);
+    assertEquals("Too wide (at most 5 racks)", Sentences.of(wide));
+    assertEquals("At most 5.", Sentences.of(wide.setSentence("At most 5.")));
+    assertEquals("the request has ended (done): finished", Sentences.of(new Ended(PartState.DONE, "finished")));
+    assertEquals(
+        "the controller knows no request 'k', or not any more: submit it anew", Sentences.of(new UnknownRequest("k")));
+    assertEquals(
+        "the key 'k' is in use by a request with other content: choose another key",
+        Sentences.of(new CompletionException(new KeyReused("k"))));
+    assertEquals("denied: no", Sentences.of(new Denied("no")));
+    assertEquals("this controller does not serve f: no", Sentences.of(new Unsupported("f", "no")));
+    assertEquals("this controller is not the leader: ask c2", Sentences.of(new NotLeader().setAddress("c2")));
+    assertEquals("this controller is not the leader", Sentences.of(new NotLeader()));
+    assertEquals("the client is closed: make a new one", Sentences.of(new ClientClosed()));
+    assertEquals("java.lang.Exception", Sentences.of(new Exception()));
+  }
+}
