@@ -1,7 +1,7 @@
-"""A client in another language: Java, generated from the same IDL, plays an application's dialogue.
+"""Java: what Thrift generates from the IDL plays an application's dialogue, and the client library has its own tests.
 
-The controller is one in memory, unless BLAST_JAVA_TARGET names another ("HOST:PORT SENDER RECEIVER,RECEIVER"), and the
-real one of a lab.
+The library's tests start a controller themselves. That of the dialogue is one in memory, unless BLAST_JAVA_TARGET names
+another ("HOST:PORT SENDER RECEIVER,RECEIVER"), and the real one of a lab.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import uuid
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
-from blast_client import Client
+from blast_client import Client, MulticastRequest
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.plan import LabPlan
@@ -30,6 +33,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(BUILD_SECONDS + 60)]
 PROJECT = Path(__file__).resolve().parents[2]
 SOURCES = PROJECT / "clients" / "java"
 JAR = SOURCES / "interop" / "target" / "blast-interop-0.1.0.jar"
+LIBRARY = SOURCES / "client" / "target" / "blast-client-0.1.0.jar"
 
 
 class Target(NamedTuple):
@@ -50,17 +54,18 @@ def jar() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         inputs = [PROJECT / "thrift" / "blast.thrift", *SOURCES.rglob("pom.xml"), *SOURCES.glob("*/src/**/*.java")]
         if not JAR.exists() or JAR.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
-            build = subprocess.run(
-                ["mvn", "-q", "-B", "clean", "package"], env=_environment(),
-                cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False,
-            )  # fmt: skip
-            assert build.returncode == 0, build.stdout + build.stderr
+            maven("clean", "package", "-DskipTests")
     return JAR
 
 
-def _environment() -> dict[str, str]:
-    """Java looks for the home directory in the system's list of users, where HOME may say another."""
-    return {**os.environ, "MAVEN_OPTS": f"{os.environ.get('MAVEN_OPTS', '')} -Duser.home={Path.home()}"}
+def maven(*words: str) -> None:
+    # Java looks for the home directory in the system's list of users, where HOME may say another.
+    options = f"{os.environ.get('MAVEN_OPTS', '')} -Duser.home={Path.home()}"
+    done = subprocess.run(
+        ["mvn", "-q", "-B", *words], cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False,
+        env={**os.environ, "MAVEN_OPTS": options, "BLAST_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -131,3 +136,39 @@ def test_nobody_there_in_java(jar):
 def test_wrong_use_in_java(jar):
     run = play(jar, "127.0.0.1")
     assert run.returncode == 2 and run.stderr.startswith("arguments: HOST PORT KEY")
+
+
+# ----------------------------------------------------------------------------------------------- the client library
+
+
+def test_the_librarys_own_tests(jar):
+    # Only that: everything is built.
+    maven("surefire:test", "-pl", "client")
+    reports = list((LIBRARY.parent / "surefire-reports").glob("TEST-*.xml"))
+    counts = [ElementTree.parse(report).getroot().attrib for report in reports]
+    assert sum(int(count["tests"]) for count in counts) > 80
+    assert all(count["skipped"] == "0" for count in counts)
+
+
+def test_the_library_brings_no_class_that_others_bring_too(jar):
+    with zipfile.ZipFile(LIBRARY) as archive:
+        classes = [name for name in archive.namelist() if name.endswith(".class")]
+    assert "org/blast/client/BlastClient.class" in classes
+    assert [name for name in classes if not name.startswith("org/blast/")] == []
+    assert LIBRARY.stat().st_size < 2_000_000
+
+
+def test_the_packed_library_works_and_waits_without_threads(jar):
+    request = MulticastRequest("k", "h11", ["h21"], 10**9)
+    with serving(MemoryController()) as (_, host, port), Client(f"{host}:{port}") as client:
+        client.submit(request)
+        assert client.await_event("k").sequence == 1
+        classes = f"{LIBRARY}:{LIBRARY.parent / 'test-classes'}"
+        run = subprocess.run(
+            ["java", "-cp", classes, "org.blast.client.Bench", f"{host}:{port}", "k", "50", "500"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    figures = json.loads(run.stdout)
+    assert figures["waits"] == 500
+    assert figures["threads_with_waits"] < figures["threads_before"] + 20

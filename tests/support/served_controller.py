@@ -60,9 +60,7 @@ def serve_with_papers(served: Served, folder: Path) -> dict[str, str]:
     subprocess.run([*map(str, words)], capture_output=True, check=True, timeout=60)
     token = new_token()
     policy = AccessPolicy(
-        rules=(
-            CertificateRule(frozenset({("organizational_unit", "physics")}), Identity("default", Role.OPERATOR)),
-        ),
+        rules=(CertificateRule(frozenset({("organizational_unit", "physics")}), Identity("default", Role.OPERATOR)),),
         tokens={digest_of(token): Identity("default", Role.OPERATOR)},
         tenants=frozenset({"default"}),
         features=frozenset({"login", "tls"}),

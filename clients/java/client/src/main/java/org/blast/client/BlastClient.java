@@ -76,6 +76,11 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param request what is to be sent, under a key that the caller chooses
    * @return the request as it is now
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws KeyReused where a request with other content has this key
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public RequestStatus submit(MulticastRequest request)
       throws Rejected, KeyReused, Unsupported, Denied, NotLeader {
@@ -90,6 +95,12 @@ public final class BlastClient implements AutoCloseable {
    * @param afterSequence 0 for the first event that there is
    * @param timeout how long the controller may wait for one
    * @return the event
+   * @throws NotYet where nothing happened in that time
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public Event awaitEvent(String key, long afterSequence, Duration timeout)
       throws NotYet, UnknownRequest, Denied, NotLeader, Ended, Rejected {
@@ -103,6 +114,13 @@ public final class BlastClient implements AutoCloseable {
    * @param request what is to be sent, under a key that the caller chooses
    * @param timeout how long the controller may wait for light
    * @return the grant
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws KeyReused where a request with other content has this key
+   * @throws NotYet where nothing happened in that time
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public Grant request(MulticastRequest request, Duration timeout)
       throws Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader {
@@ -115,6 +133,12 @@ public final class BlastClient implements AutoCloseable {
    * @param key of the request
    * @param extension what is to change
    * @return the request when the change is in force
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public RequestStatus extend(String key, Extension extension)
       throws Rejected, Ended, UnknownRequest, Unsupported, Denied, NotLeader {
@@ -128,6 +152,11 @@ public final class BlastClient implements AutoCloseable {
    * @param part as its grant says
    * @param report how it went, for the operator's statistics; or null
    * @return the request as it is now
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public RequestStatus finish(String key, int part, TransferReport report)
       throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
@@ -139,6 +168,11 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param key of the request
    * @return the request as it is now
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public RequestStatus withdraw(String key) throws Ended, UnknownRequest, Denied, NotLeader, Rejected {
     return Waiting.answer(() -> async.withdraw(key));
@@ -149,6 +183,8 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param key of the request
    * @return the request as it is now
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Denied where the caller is not who may do this
    */
   public RequestStatus status(String key) throws UnknownRequest, Denied {
     return Waiting.answer(() -> async.status(key));
@@ -161,6 +197,9 @@ public final class BlastClient implements AutoCloseable {
    * @param limit how many at most, between 1 and 1000
    * @param cursor where the page before ended; null: begin
    * @return requests, and a cursor where there are more
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
    */
   public RequestPage listRequests(RequestFilter filter, int limit, String cursor)
       throws Rejected, Denied, Unsupported {
@@ -172,6 +211,9 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param key of the request
    * @return an explanation
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Denied where the caller is not who may do this
    */
   public Explanation explain(String key) throws UnknownRequest, Unsupported, Denied {
     return Waiting.answer(() -> async.explain(key));
@@ -181,6 +223,7 @@ public final class BlastClient implements AutoCloseable {
    * Racks, splitters, switches and light trees as the controller sees them.
    *
    * @return the fabric as it is now
+   * @throws Denied where the caller is not who may do this
    */
   public FabricStatus fabric() throws Denied {
     return Waiting.answer(() -> async.fabric());
@@ -206,6 +249,8 @@ public final class BlastClient implements AutoCloseable {
    * Says who this client is, on this connection and on those that replace it.
    *
    * @param token the secret that the operator gave
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
    */
   public void login(String token) throws Denied, Unsupported {
     Waiting.answer(() -> async.login(token));
@@ -225,6 +270,13 @@ public final class BlastClient implements AutoCloseable {
    * @param request what is to be sent, under a key that the caller chooses
    * @param timeout how long the controller may wait for light
    * @return the light, to be closed by who uses it
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws KeyReused where a request with other content has this key
+   * @throws NotYet where nothing happened in that time
+   * @throws Ended where the request is over, or nothing more will come
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public Granted granted(MulticastRequest request, Duration timeout)
       throws Rejected, KeyReused, NotYet, Ended, Unsupported, Denied, NotLeader {
@@ -238,6 +290,9 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param on null only asks
    * @return how far it is
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public DrainStatus drain(Boolean on) throws Denied, Unsupported, Rejected {
     return Waiting.answer(() -> async.drain(on));
@@ -248,6 +303,9 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param dryRun whether what is wrong stays as it is
    * @return what was found, and what was or would be done
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public ReconcileReport reconcile(boolean dryRun) throws Denied, Unsupported, Rejected {
     return Waiting.answer(() -> async.reconcile(dryRun));
@@ -257,6 +315,9 @@ public final class BlastClient implements AutoCloseable {
    * Checks the fibres against the config with probe frames.
    *
    * @return the differences
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
    */
   public FibreReport verifyFabric() throws Denied, Unsupported, Rejected {
     return Waiting.answer(() -> async.verifyFabric());
@@ -266,6 +327,7 @@ public final class BlastClient implements AutoCloseable {
    * Every piece of hardware and its state.
    *
    * @return the pieces
+   * @throws Denied where the caller is not who may do this
    */
   public List<ElementStatus> elements() throws Denied {
     return Waiting.answer(() -> async.elements());
@@ -276,6 +338,8 @@ public final class BlastClient implements AutoCloseable {
    *
    * @param element as {@code elements} names it
    * @param reason in one sentence
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
    */
   public void quarantine(String element, String reason) throws Rejected, Denied {
     Waiting.answer(() -> async.quarantine(element, reason));
@@ -285,6 +349,8 @@ public final class BlastClient implements AutoCloseable {
    * Puts a piece of hardware back into use.
    *
    * @param element as {@code elements} names it
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
    */
   public void releaseElement(String element) throws Rejected, Denied {
     Waiting.answer(() -> async.releaseElement(element));
@@ -292,6 +358,10 @@ public final class BlastClient implements AutoCloseable {
 
   /**
    * Lets a controller that is holding decide again; the warnings of {@code fabric} say whether and why it is.
+   *
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
    */
   public void resume() throws Rejected, Denied, Unsupported {
     Waiting.answer(() -> async.resume());
@@ -303,6 +373,8 @@ public final class BlastClient implements AutoCloseable {
    * @param afterSequence 0 for its beginning
    * @param limit how many entries at most
    * @return entries in order
+   * @throws Denied where the caller is not who may do this
+   * @throws Unsupported where it takes a feature that this controller does not serve
    */
   public List<JournalEntry> journal(long afterSequence, int limit) throws Denied, Unsupported {
     return Waiting.answer(() -> async.journal(afterSequence, limit));

@@ -57,9 +57,14 @@ public final class Granted implements AutoCloseable {
   }
 
   /**
-   * Says that all was sent: the light goes back. Throws {@link Ended} where it had gone before.
+   * Says that all was sent: the light goes back.
    *
    * @return the request as it is now
+   * @throws Ended where the light had gone before
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public RequestStatus finish() throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
     return finish(new TransferReport());
@@ -70,6 +75,11 @@ public final class Granted implements AutoCloseable {
    *
    * @param report for the operator's statistics
    * @return the request as it is now
+   * @throws Ended where the light had gone before
+   * @throws UnknownRequest where the controller knows no such request, or not any more
+   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied where the caller is not who may do this
+   * @throws NotLeader where the only address is that of a controller that stands by
    */
   public RequestStatus finish(TransferReport report) throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
     RequestStatus status;

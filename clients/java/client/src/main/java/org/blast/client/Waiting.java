@@ -12,8 +12,8 @@ final class Waiting {
   static <A> A answer(Supplier<CompletableFuture<A>> call) {
     if (OwnThread.isCurrent()) {
       throw new IllegalStateException(
-          "a call that waits was made in a thread of the client, by which its answer would have to come: use async(), or"
-              + " let what depends on a future run elsewhere, as thenApplyAsync does");
+          "a call that waits was made in a thread of the client, by which its answer would have to come:"
+              + " use async(), or let what depends on a future run elsewhere, as thenApplyAsync does");
     }
     CompletableFuture<A> future = call.get();
     try {

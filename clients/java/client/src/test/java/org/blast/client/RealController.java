@@ -4,6 +4,7 @@ import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -14,7 +15,7 @@ import org.blast.MulticastRequest;
 
 /**
  * The real server with the real core, in a process that ends with this one: tests/support/served_controller.py. The
- * interpreter is the one that BLAST_PYTHON names.
+ * interpreter is the one that BLAST_PYTHON names, else that of the project's own environment.
  */
 final class RealController {
   private static final Path PROJECT = Path.of("../../..");
@@ -25,7 +26,8 @@ final class RealController {
   private final Map<String, String> told = new HashMap<>();
 
   private RealController() throws IOException {
-    String python = System.getenv().getOrDefault("BLAST_PYTHON", "python3");
+    Path own = PROJECT.resolve(".venv/bin/python").toAbsolutePath();
+    String python = System.getenv().getOrDefault("BLAST_PYTHON", Files.exists(own) ? own.toString() : "python3");
     ProcessBuilder command =
         new ProcessBuilder(python, "-m", "tests.support.served_controller", "--papers")
             .directory(PROJECT.toFile())

@@ -1,0 +1,60 @@
+package example;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.apache.thrift.TException;
+import org.blast.Event;
+import org.blast.Grant;
+import org.blast.MulticastRequest;
+import org.blast.Rejected;
+import org.blast.RequestStatus;
+import org.blast.client.BlastClient;
+import org.blast.client.Granted;
+import org.blast.client.Sentences;
+import org.blast.client.TlsSettings;
+
+/** What the README shows; a test compares the two, and runs this. */
+public final class Multicast {
+  private Multicast() {}
+
+  /** Asks for light, and says where to send. */
+  public static String send(String address) throws TException {
+    StringBuilder out = new StringBuilder();
+    try (BlastClient client = BlastClient.builder().addresses(address).build()) {
+      List<String> receivers = List.of("r2h1", "r3h1");
+      MulticastRequest request = new MulticastRequest("iteration-1", "r1h1", receivers, 300_000_000);
+      try (Granted light = client.granted(request, Duration.ofMinutes(1))) {
+        Grant grant = light.grant();
+        out.append("send UDP to " + grant.groupAddress + ":" + grant.groupPort);
+        light.finish();
+      } catch (Rejected answer) {
+        out.append("send over the packet network: " + Sentences.of(answer));
+      }
+    }
+    return out.toString();
+  }
+
+  /** Asks for light, and waits for it without a thread. */
+  public static CompletableFuture<RequestStatus> sendLater(BlastClient client, MulticastRequest request) {
+    CompletableFuture<Event> granted =
+        client
+            .async()
+            .submit(request)
+            .thenCompose(status -> client.async().awaitEvent(request.key, 0, Duration.ofMinutes(1)));
+    return granted.thenCompose(event -> client.async().finish(request.key, event.part, null));
+  }
+
+  /** Who must prove what to whom. */
+  public static BlastClient trusted(Path ca, Path cert, Path key, String token) {
+    BlastClient client =
+        BlastClient.builder()
+            .addresses("c1.example:9090", "c2.example:9090")
+            .timeout(Duration.ofSeconds(5))
+            .tls(TlsSettings.trusting(ca).presenting(cert, key))
+            .token(token)
+            .build();
+    return client;
+  }
+}
