@@ -4,8 +4,10 @@ import static org.blast.client.Arguments.needed;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import org.blast.DrainStatus;
 import org.blast.ElementStatus;
 import org.blast.Ended;
@@ -36,6 +38,7 @@ import org.blast.Version;
 public final class BlastAsyncClient {
   private final Calls calls;
   private final OpenToken guard;
+  private final Set<CompletableFuture<?>> givingBack = ConcurrentHashMap.newKeySet();
 
   BlastAsyncClient(Calls calls, OpenToken guard) {
     this.calls = calls;
@@ -298,7 +301,18 @@ public final class BlastAsyncClient {
     return calls.make("journal", c -> c.send_journal(afterSequence, limit), Codec::recv_journal);
   }
 
+  /** {@link #close} waits for it. */
+  <A> CompletableFuture<A> givingBack(CompletableFuture<A> withdrawal) {
+    givingBack.add(withdrawal);
+    withdrawal.whenComplete((answer, error) -> givingBack.remove(withdrawal));
+    return withdrawal;
+  }
+
   void close() {
+    if (!OwnThread.isCurrent()) {
+      // Each takes a few seconds at most.
+      CompletableFuture.allOf(givingBack.toArray(CompletableFuture[]::new)).exceptionally(told -> null).join();
+    }
     calls.close();
   }
 }

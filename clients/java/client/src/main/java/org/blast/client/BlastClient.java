@@ -65,7 +65,10 @@ public final class BlastClient implements AutoCloseable {
     return async;
   }
 
-  /** Closes the connection; calls that are under way, and later ones, end with {@link ClientClosed}. */
+  /**
+   * Closes the connection; calls that are under way, and later ones, end with {@link ClientClosed}. What is being
+   * withdrawn, because it was cancelled or interrupted, is waited for, up to three seconds.
+   */
   @Override
   public void close() {
     async.close();

@@ -157,8 +157,13 @@ final class Calls implements Connection.Owner, AutoCloseable {
 
   private Connection connected() throws InterruptedException {
     Connection connection = current.get();
-    if (connection != null && connection.isOpen()) {
-      return connection;
+    if (connection != null) {
+      Failure failure = connection.failure();
+      if (failure == null) {
+        return connection;
+      }
+      // It may have ended just now, and nobody have said so yet.
+      route.leave(connection.address, failure);
     }
     Duration patience = timeout.dividedBy(route.size());
     for (int tries = 0; tries < route.size(); tries++) {
@@ -175,6 +180,7 @@ final class Calls implements Connection.Owner, AutoCloseable {
   }
 
   private Connection connect(Address address, Duration patience) throws IOException, InterruptedException {
+    route.forgive(address);
     Connection connection = dialer.dial(address, patience, this);
     connections.add(connection);
     if (closed) {
@@ -184,7 +190,6 @@ final class Calls implements Connection.Owner, AutoCloseable {
     if (token != null) {
       logIn(connection, token, patience);
     }
-    route.works(address);
     current.set(connection);
     return connection;
   }
@@ -222,10 +227,11 @@ final class Calls implements Connection.Owner, AutoCloseable {
   @Override
   public void ended(Connection connection, Failure failure, List<Call<?>> unanswered) {
     connections.remove(connection);
-    current.compareAndSet(connection, null);
     if (failure != Failure.CLOSED_HERE) {
       route.leave(connection.address, failure);
     }
+    // Only now: the sender then goes where the route leads.
+    current.compareAndSet(connection, null);
     for (Call<?> call : unanswered) {
       Throwable cause = failure.cause();
       ControllerUnreachable lost =
@@ -244,9 +250,10 @@ final class Calls implements Connection.Owner, AutoCloseable {
       call.fail(answer);
       return;
     }
-    if (current.compareAndSet(connection, null)) {
+    if (current.get() == connection) {
       route.leave(connection.address, new Failure("it stands by", false, answer));
       route.prefer(answer.address);
+      current.compareAndSet(connection, null);
       connection.retire();
     }
     // It was refused and not carried out: it may be asked elsewhere, whatever it is.

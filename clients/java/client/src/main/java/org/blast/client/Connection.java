@@ -39,7 +39,7 @@ final class Connection {
   private final Thread receiver;
   private final Map<Integer, Call<?>> outstanding = new HashMap<>();
   private int latestSent;
-  private boolean open = true;
+  private Failure failure;
   private boolean retired;
   private volatile boolean heard;
   private volatile long heardAt = System.nanoTime();
@@ -55,8 +55,9 @@ final class Connection {
     receiver.start();
   }
 
-  synchronized boolean isOpen() {
-    return open;
+  /** Why it has ended; null as long as it has not. */
+  synchronized Failure failure() {
+    return failure;
   }
 
   /** Whether anything ever came. */
@@ -72,7 +73,7 @@ final class Connection {
   /** Sends a call, by one thread only; false where it has already ended and nothing was sent. */
   boolean send(Call<?> call) {
     synchronized (this) {
-      if (!open) {
+      if (failure != null) {
         return false;
       }
       outstanding.put(call.sequence, call);
@@ -118,13 +119,13 @@ final class Connection {
   }
 
   /** Closes, and says so to the owner once. */
-  void end(Failure failure) {
+  void end(Failure reason) {
     List<Call<?>> unanswered;
     synchronized (this) {
-      if (!open) {
+      if (failure != null) {
         return;
       }
-      open = false;
+      failure = reason;
       unanswered = new ArrayList<>(outstanding.values());
       outstanding.clear();
     }
@@ -133,7 +134,7 @@ final class Connection {
     } catch (IOException ignored) {
       // It is as closed as it can be.
     }
-    owner.ended(this, failure, unanswered);
+    owner.ended(this, reason, unanswered);
   }
 
   void join(long milliseconds) throws InterruptedException {

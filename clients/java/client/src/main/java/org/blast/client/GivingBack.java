@@ -29,6 +29,7 @@ final class GivingBack {
   /** Withdraws a request, if it was made and is the one that has its key; a failure is logged, and in the future. */
   static CompletableFuture<Void> abandon(BlastAsyncClient client, MulticastRequest request) {
     return toTheEnd(
+        client,
         request,
         client
             .status(nameOf(request))
@@ -43,6 +44,7 @@ final class GivingBack {
   static CompletableFuture<Void> giveUp(BlastAsyncClient client, MulticastRequest request) {
     String name = nameOf(request);
     return toTheEnd(
+        client,
         request,
         client
             .withdraw(name)
@@ -58,8 +60,8 @@ final class GivingBack {
   }
 
   private static CompletableFuture<Void> toTheEnd(
-      MulticastRequest request, CompletableFuture<RequestStatus> withdrawal) {
-    CompletableFuture<Void> told = new CompletableFuture<>();
+      BlastAsyncClient client, MulticastRequest request, CompletableFuture<RequestStatus> withdrawal) {
+    CompletableFuture<Void> told = client.givingBack(new CompletableFuture<>());
     withdrawal
         .orTimeout(SECONDS, TimeUnit.SECONDS)
         .whenComplete(

@@ -42,11 +42,12 @@ final class Route {
     }
   }
 
-  synchronized void works(Address address) {
+  /** It is tried anew: what was wrong there counts no more. */
+  synchronized void forgive(Address address) {
     failures.remove(address);
   }
 
-  /** What is wrong, where it was never seen to work. */
+  /** What is wrong, where the call was not carried out. */
   synchronized ControllerUnreachable unreachable(Throwable cause) {
     boolean tls = !failures.isEmpty() && failures.values().stream().allMatch(Failure::tls);
     return tls
@@ -58,7 +59,7 @@ final class Route {
         : new ControllerUnreachable(sentence(), cause);
   }
 
-  /** What became of a call whose connection broke. */
+  /** What is wrong, where it may have been. */
   synchronized ConnectionBroken broken(Throwable cause) {
     return new ConnectionBroken(sentence(), cause);
   }

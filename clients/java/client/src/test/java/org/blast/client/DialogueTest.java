@@ -190,6 +190,23 @@ class DialogueTest {
   }
 
   @Test
+  void whatWasInterruptedIsWithdrawnBeforeTheClientCloses() throws Exception {
+    client.submit(wanted(key + "-lit", 1));
+    BlastClient other = RealController.shared().client();
+    other.ping();
+    Thread.currentThread().interrupt();
+    assertThrows(CallInterrupted.class, () -> other.request(wanted(key, 1), PATIENCE));
+    other.close();
+    assertTrue(Thread.interrupted());
+    // Where it was interrupted before the request was sent, there is none.
+    try {
+      assertEquals(PartState.WITHDRAWN, client.status(key).state);
+    } catch (UnknownRequest never) {
+      assertEquals(key, never.key);
+    }
+  }
+
+  @Test
   void aCallThatIsTooLargeIsNotMade() throws TException {
     List<String> many = Collections.nCopies(1 << 17, "r2h1-r2h1");
     MulticastRequest wide = new MulticastRequest(key, "r1h1", many, 1);

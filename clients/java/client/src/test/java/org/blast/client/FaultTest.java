@@ -412,25 +412,22 @@ class FaultTest {
 
   @Test
   void aCallThatWouldWaitForItselfIsRefused() throws Exception {
-    try (FakeServer server = new FakeServer(FakeServer.Peer::answerPings);
+    CountDownLatch ready = new CountDownLatch(1);
+    FakeServer.Behaviour waits =
+        peer -> {
+          TMessage first = peer.next();
+          ready.await();
+          peer.ping(first);
+          peer.answerPings();
+        };
+    try (FakeServer server = new FakeServer(waits);
         BlastClient client = client(LONG, server.address())) {
-      CountDownLatch ready = new CountDownLatch(1);
-      CompletableFuture<Void> wrong =
-          CompletableFuture.runAsync(() -> await(ready))
-              .thenCompose(nothing -> client.async().ping());
-      CompletableFuture<Void> then = wrong.thenRun(client::ping);
-      CompletableFuture<Void> right = wrong.thenRunAsync(client::ping);
+      CompletableFuture<Void> first = client.async().ping();
+      CompletableFuture<Void> wrong = first.thenRun(client::ping);
+      CompletableFuture<Void> right = first.thenRunAsync(client::ping);
       ready.countDown();
-      assertInstanceOf(IllegalStateException.class, failure(then));
+      assertInstanceOf(IllegalStateException.class, failure(wrong));
       right.get(20, TimeUnit.SECONDS);
-    }
-  }
-
-  private static void await(CountDownLatch latch) {
-    try {
-      latch.await();
-    } catch (InterruptedException end) {
-      throw new AssertionError(end);
     }
   }
 }
