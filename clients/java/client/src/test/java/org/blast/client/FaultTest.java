@@ -365,7 +365,10 @@ class FaultTest {
       assertInstanceOf(ClientClosed.class, failure(waits));
       assertInstanceOf(ClientClosed.class, failure(waitsToo));
       assertThrows(ClientClosed.class, client::ping);
-      assertTrue(ownThreads() <= before);
+      while (ownThreads() > before) {
+        // What has nothing left to do still takes a moment to end; without an end, this test runs out of time.
+        Thread.onSpinWait();
+      }
       client.close();
     }
   }
