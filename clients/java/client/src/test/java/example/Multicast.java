@@ -4,7 +4,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.apache.thrift.TException;
 import org.blast.Event;
 import org.blast.Grant;
 import org.blast.MulticastRequest;
@@ -20,7 +19,7 @@ public final class Multicast {
   private Multicast() {}
 
   /** Asks for light, and says where to send. */
-  public static String send(String address) throws TException {
+  public static String send(String address) throws Exception {
     StringBuilder out = new StringBuilder();
     try (BlastClient client = BlastClient.builder().addresses(address).build()) {
       List<String> receivers = List.of("r2h1", "r3h1");
