@@ -18,10 +18,11 @@ from blast_client.options import tls_settings_of_environment
 from blast_client.receivers import Receiver, parse_receivers
 from blast_client.round import Round, RoundResult, RoundSettings
 from blast_client.tls import read_token
-from blast_transport.base.errors import NotAllowedError, SettingsError, TransportError, WrongInputError
+from blast_transport.base.errors import SettingsError, TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.session.settings import Destination
+from blast_transport.store.file_names import checked_parts
 
 SECRET_VARIABLE = "BLAST_SECRET_FILE"
 
@@ -42,6 +43,9 @@ class NotDelivered(BlastError):
         others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         super().__init__(f"{outcome.name!r} is not at {name} ({reason}){others}")
         self.outcome = outcome
+
+    def __reduce__(self) -> tuple[type[NotDelivered], tuple[Outcome]]:
+        return NotDelivered, (self.outcome,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +129,12 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
     called = name or _name_of(data)
     try:
         with opened(data) as (source, suffix):
+            checked_parts(f"{called}{suffix}")
             destination = Destination(f"{called}{suffix}", folder=folder)
             sent = await Round(receivers, settings).deliver(source, destination, lambda _, now: _tell(progress, now))
             size = source.size or 0
-    except (WrongInputError, NotAllowedError) as error:
-        raise WrongArgument(str(error)) from error
+    except (WrongInputError, UnsafeNameError) as error:
+        raise WrongArgument(f"{called!r} cannot be sent: {error}") from error
     except TransportError as error:
         raise NotSent(str(error)) from error
     return _outcome(called, size, time.monotonic() - began, receivers, sent)

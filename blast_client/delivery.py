@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from thrift.Thrift import TException
 
-from blast_api.ttypes import Event, EventKind, MulticastRequest, NotYet, PartState
+from blast_api.ttypes import Event, EventKind, MulticastRequest, NotYet, PartState, RequestStatus
 from blast_client.calls import ControllerUnreachable
 from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
@@ -114,8 +116,7 @@ class _Delivery:
                 if event.kind == EventKind.ENDED:
                     return
         except (TException, ControllerUnreachable) as error:
-            sentence = explain_failure(error)[1]
-            part.inbox.put_nowait(Event(kind=EventKind.ENDED, state=PartState.FAILED, reason=sentence))
+            part.inbox.put_nowait(_away(error))
 
     async def _next(self, controller: Controller) -> Event:
         while True:
@@ -125,6 +126,11 @@ class _Delivery:
                 continue
             self._sequence = event.sequence
             return event
+
+
+def _away(error: Exception) -> Event:
+    """There is no light any more, as far as we are concerned."""
+    return Event(kind=EventKind.ENDED, state=PartState.FAILED, reason=explain_failure(error)[1])
 
 
 class _Part(PartSending):
@@ -161,6 +167,13 @@ class _Part(PartSending):
         if self.waits:
             await self.withdraw()
         await super().transferred()
+
+    async def _unless_over(self, call: Coroutine[Any, Any, RequestStatus]) -> None:
+        """A controller that is away, or refuses, costs the light and nothing else."""
+        try:
+            await super()._unless_over(call)
+        except (TException, ControllerUnreachable) as error:
+            self.inbox.put_nowait(_away(error))
 
     def _go_by_chain(self) -> None:
         if self._begun is None:

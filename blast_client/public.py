@@ -38,7 +38,7 @@ from blast_client.errors import (  # noqa: E402
     Unsupported,
 )
 from blast_client.objects.not_readable import NotReadable  # noqa: E402
-from blast_client.objects.receiving import NotHere, async_receive, receive  # noqa: E402
+from blast_client.objects.receiving import LibraryMissing, NotHere, async_receive, receive  # noqa: E402
 from blast_client.round import RoundSettings  # noqa: E402
 from blast_client.states import EventKind, PartState  # noqa: E402
 from blast_client.tls import BadCredentials, TlsSettings  # noqa: E402
@@ -59,6 +59,7 @@ __all__ = [
     "Extension",
     "Grant",
     "KeyReused",
+    "LibraryMissing",
     "MulticastRequest",
     "NotDelivered",
     "NotHere",

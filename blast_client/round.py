@@ -13,6 +13,7 @@ from thrift.Thrift import TException
 from blast_api.ttypes import MulticastRequest
 from blast_client.address import DEFAULT_ADDRESS, BadAddress
 from blast_client.aio import AsyncClient
+from blast_client.base_error import WrongArgument
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import deliver
 from blast_client.in_thread import Carry, carried
@@ -38,6 +39,10 @@ Report = Callable[[Sequence[str], Progress], None]
 """Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
 
 
+_VIAS = (AUTO, OPTICAL, PIPELINE, UNICAST)
+_ORDERS = (None, RACKS, NAMES, GIVEN)
+
+
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
     """How a round goes, apart from what is sent and to whom.
@@ -47,7 +52,7 @@ class RoundSettings:
     the one towards the receivers). `via`: auto, optical, pipeline or unicast; `order` of a pipeline: racks, names or
     given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it. `priority` and
     `patience` (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is
-    encrypted. `suite`: of digests.
+    encrypted. `suite`: of digests. Raises WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -63,6 +68,11 @@ class RoundSettings:
     credentials: Credentials = field(default=None, repr=False)
     sealed: bool = False
     suite: str = BEST
+
+    def __post_init__(self) -> None:
+        for what, given, known in (("via", self.via, _VIAS), ("order", self.order, _ORDERS)):
+            if given not in known:
+                raise WrongArgument(f"{what} must be one of {', '.join(filter(None, known))}, and not {given!r}")
 
     @property
     def host(self) -> str:
@@ -146,7 +156,7 @@ class Round:
         names, wanted, controller = list(self._addresses), self._settings.order, self._settings.controller
         if wanted == GIVEN:
             return as_given(names, names)
-        if wanted == NAMES or controller is None:
+        if wanted == NAMES or controller is None or (client is None and wanted is None):
             return by_name(names)
         try:
             if client is not None:
@@ -174,7 +184,7 @@ class Round:
         settings = self._settings
         if settings.via in (PIPELINE, UNICAST) or settings.controller is None:
             return None
-        return settings.light_address or _own_address(next(iter(self._addresses.values())))
+        return settings.light_address or _own_address(list(self._addresses.values()))
 
 
 def _of_results(results: Sequence[TransferResult], refused: str = "") -> RoundResult:
@@ -192,11 +202,14 @@ def _no_light_without(size: int | None) -> str:
     return "light is granted by a controller: name one"
 
 
-def _own_address(towards: Receiver) -> str:
-    """The address that packets to a host leave from. Raises WrongInputError for a host that nobody knows."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((towards[1], towards[2]))
-            return str(probe.getsockname()[0])
-    except OSError as error:
-        raise WrongInputError(f"the host {towards[1]} is not known: {error.strerror or error}") from error
+def _own_address(receivers: Sequence[Receiver]) -> str:
+    """The address that packets to the first host leave from that is known. Raises WrongInputError if none is."""
+    reasons = []
+    for _, host, port in receivers:
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.connect((host, port))
+                return str(probe.getsockname()[0])
+        except OSError as error:
+            reasons.append(f"the host {host} is not known: {error.strerror or error}")
+    raise WrongInputError(reasons[0])

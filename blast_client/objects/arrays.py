@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 1 << 20
 _BROKEN = (
     ArithmeticError,
     EOFError,
@@ -39,8 +41,15 @@ def array_pieces(array: np.ndarray[Any, Any]) -> list[memoryview]:
         raise WrongArgument(f"an array of {array.dtype} holds Python objects, which only pickle can write")
     if isinstance(array, np.ma.MaskedArray):
         raise WrongArgument("a masked array is two arrays: send {'data': a.data, 'mask': a.mask}")
+    # A matrix stays of two dimensions, whatever it is asked for.
+    array = np.asarray(array)
     array = array if array.flags.c_contiguous or array.flags.f_contiguous else np.ascontiguousarray(array)
-    return [memoryview(_header(array)), bytes_of(array)]
+    header = _header(array)
+    if len(header) > _LONGEST_HEADER:
+        raise WrongArgument(
+            f"the names of {array.dtype.names and len(array.dtype.names)} fields are too long to be read"
+        )
+    return [memoryview(header), bytes_of(array)]
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
@@ -60,11 +69,15 @@ def mapped_array(path: Path) -> np.ndarray[Any, Any]:
 
     try:
         array: np.ndarray[Any, Any]
+        with path.open("rb") as file:
+            # NumPy would open other kinds of files by this name as well.
+            if file.read(len(_MAGIC)) != _MAGIC:
+                raise ValueError("it does not begin as an array does")
         try:
-            array = np.load(path, mmap_mode="c", allow_pickle=False)
+            array = np.load(path, mmap_mode="c", allow_pickle=False, max_header_size=_LONGEST_HEADER)
         except ValueError:
             # An array without bytes cannot be mapped.
-            array = np.load(path, allow_pickle=False)
+            array = np.load(path, allow_pickle=False, max_header_size=_LONGEST_HEADER)
     except _BROKEN as error:
         raise NotReadable(path, "NumPy array", str(error)) from error
     return array

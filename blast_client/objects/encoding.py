@@ -23,6 +23,7 @@ from blast_client.objects.arrays import array_pieces
 from blast_client.objects.folders import folder_pieces
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, TENSORS
 from blast_client.objects.tensors import tensor_pieces
+from blast_transport.base.errors import sentence
 from blast_transport.store.pieces import PiecesSource
 from blast_transport.store.source import Source, opened_file
 
@@ -34,19 +35,28 @@ def opened(data: object) -> Iterator[tuple[Source, str]]:
     Raises WrongArgument for what cannot be sent, WrongInputError for a path where nothing can be read, and at the end
     SourceChangedError if files were written meanwhile.
     """
-    if isinstance(data, PathLike):
-        path = Path(data)
-        if not path.is_dir():
-            with opened_file(path) as file:
-                yield file, ""
-                file.check_unchanged()
-            return
-        pieces, suffix = folder_pieces(path), FOLDER
-    else:
-        pieces, suffix = _in_memory(data)
+    try:
+        folder = isinstance(data, PathLike) and Path(data).is_dir()
+        pieces, suffix = _pieces(data, folder)
+    except (OSError, ValueError) as error:
+        if isinstance(error, WrongArgument):
+            raise
+        raise WrongArgument(f"what is to be sent cannot be read: {sentence(error)}") from error
+    if pieces is None:
+        with opened_file(Path(data)) as file:  # type: ignore[arg-type]
+            yield file, suffix
+            file.check_unchanged()
+        return
     source = PiecesSource(pieces)
     yield source, suffix
     source.check_unchanged()
+
+
+def _pieces(data: Any, folder: bool) -> tuple[list[Any] | None, str]:
+    """None: it is a file of its own."""
+    if folder:
+        return folder_pieces(Path(data)), FOLDER
+    return (None, "") if isinstance(data, PathLike) else _in_memory(data)
 
 
 def _in_memory(data: Any) -> tuple[list[Any], str]:

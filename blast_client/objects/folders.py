@@ -10,6 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from blast_client.base_error import WrongArgument
 from blast_client.objects.not_readable import NotReadable
@@ -20,6 +21,8 @@ from blast_transport.store.pieces import FilePiece, Piece
 _BLOCK = tarfile.BLOCKSIZE
 _END = memoryview(bytes(2 * _BLOCK))
 _STAMP = f"{PARTIAL_PREFIX}archive"
+"""In an unpacked folder: which archive it was. Only what has one is ever replaced."""
+_OWNERS, _MOST_MODE = 0o600, 0o755
 
 
 def folder_pieces(folder: Path) -> list[Piece]:
@@ -44,14 +47,19 @@ def folder_pieces(folder: Path) -> list[Piece]:
 
 
 def unpacked_folder(archive: Path, into: Path) -> Path:
-    """Unpack beside, and give the result the name `into` when it is whole; what had that name before goes.
+    """Unpack beside, and give the result the name `into` when it is whole; one that was unpacked there before goes.
 
-    Done once, whoever asks for it, and by one process at a time. Raises NotReadable, OSError.
+    Done once, whoever asks for it, and by one process at a time. Raises NotReadable, also where something else has that
+    name, and OSError.
     """
-    with _alone_with(archive) as status:
+    with _alone_with(archive) as file:
+        status = os.fstat(file.fileno())
         stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
-        if not _has(into, stamp):
-            _put_in_place(_unpacked(archive, stamp), into)
+        before = _stamp_of(into)
+        if before is None and os.path.lexists(into):
+            raise NotReadable(archive, "folder", f"{into} is there already, and did not come so: it is left as it is")
+        if before != stamp:
+            _unpack_all(archive, file, stamp, into)
     return into
 
 
@@ -61,6 +69,8 @@ def _below(folder: Path) -> Iterator[tuple[Path, bool]]:
         folders.sort()
         for name in [*folders, *sorted(files)]:
             path = Path(above, name)
+            if path == folder / _STAMP:
+                continue
             if path.is_dir() and not path.is_symlink():
                 yield path, True
             elif path.is_file():
@@ -85,33 +95,49 @@ def _head(info: tarfile.TarInfo) -> memoryview:
 
 
 @contextmanager
-def _alone_with(archive: Path) -> Iterator[os.stat_result]:
-    with archive.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield os.fstat(file.fileno())
+def _alone_with(archive: Path) -> Iterator[BinaryIO]:
+    """The archive that has this name now, locked."""
+    while True:
+        with archive.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # Another one may have come while we waited.
+            if os.path.samestat(os.fstat(file.fileno()), archive.stat()):
+                yield file
+                return
 
 
-def _has(folder: Path, stamp: str) -> bool:
+def _stamp_of(folder: Path) -> str | None:
+    """Which archive was unpacked there; None if none was."""
+    if folder.is_symlink():
+        return None
     try:
-        return (folder / _STAMP).read_text() == stamp
+        return (folder / _STAMP).read_text()
     except OSError:
-        return False
+        return None
 
 
-def _unpacked(archive: Path, stamp: str) -> Path:
+def _unpack_all(archive: Path, file: BinaryIO, stamp: str, into: Path) -> None:
     place = archive.parent / f"{PARTIAL_PREFIX}{secrets.token_hex(8)}"
     place.mkdir()
     try:
-        with tarfile.open(archive, "r:") as members:
+        with tarfile.open(fileobj=file, mode="r:") as members:
             for member in members:
                 _unpack(members, member, place)
+            _check_end(file, members.offset)
         (place / _STAMP).write_text(stamp)
+        _put_in_place(place, into)
     except BaseException as error:
         shutil.rmtree(place, ignore_errors=True)
         if isinstance(error, tarfile.TarError | UnsafeNameError | EOFError | ValueError | FileExistsError):
             raise NotReadable(archive, "folder", str(error)) from error
         raise
-    return place
+
+
+def _check_end(file: BinaryIO, offset: int) -> None:
+    """Raises ValueError unless the archive ends there as it should: `tarfile` takes any wrong header for the end."""
+    file.seek(offset)
+    if file.read(_BLOCK) != bytes(_BLOCK):
+        raise ValueError(f"it is cut off or changed at byte {offset}")
 
 
 def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
@@ -120,19 +146,19 @@ def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> N
     path = place.joinpath(*checked_parts(member.name))
     if member.isdir():
         path.mkdir()
-    elif member.isreg() and not member.issparse():
+    elif member.isreg() and not member.issparse() and member.size >= 0:
         content = members.extractfile(member)
         assert content is not None
         with path.open("xb") as file:
             shutil.copyfileobj(content, file)
-        path.chmod(member.mode & 0o777)
+        path.chmod((member.mode | _OWNERS) & _MOST_MODE)
     else:
         raise ValueError(f"{member.name!r} is neither a file nor a folder")
 
 
 def _put_in_place(folder: Path, into: Path) -> None:
     old = into.with_name(f"{PARTIAL_PREFIX}{secrets.token_hex(8)}")
-    if into.exists():
+    if os.path.lexists(into):
         into.rename(old)
     folder.rename(into)
     shutil.rmtree(old, ignore_errors=True)

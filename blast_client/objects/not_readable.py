@@ -12,4 +12,7 @@ class NotReadable(BlastError):
 
     def __init__(self, path: Path, what: str, reason: str) -> None:
         super().__init__(f"{path} holds no {what} that can be read: {reason}")
-        self.path = path
+        self.path, self._what, self._reason = path, what, reason
+
+    def __reduce__(self) -> tuple[type[NotReadable], tuple[Path, str, str]]:
+        return NotReadable, (self.path, self._what, self._reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import mmap
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,12 +18,18 @@ from blast_client.objects.not_readable import NotReadable
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, SUFFIXES, TENSORS
 from blast_client.objects.tensors import NUMPY, TORCH, mapped_tensors
 from blast_transport.base.errors import UnsafeNameError, sentence
-from blast_transport.store.file_names import checked_parts
+from blast_transport.base.extras import NotInstalled
+from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
 
 FOLDER_VARIABLE = "BLAST_FOLDER"
 DEFAULT_FOLDER = "/var/lib/blast-agent/incoming"
 """As in the example configuration of an agent."""
+_ADVICE = " (`file_mode` of the agent says who may read; keep=False, and folders, want to write beside it)"
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.05
+
+
+class LibraryMissing(BlastError):
+    """What came needs NumPy or PyTorch, which is not installed here."""
 
 
 class NotHere(BlastError, TimeoutError):
@@ -42,11 +49,11 @@ def receive(
     `folder` is the one that this host's agent writes below (default: $BLAST_FOLDER, else that of the agent's example).
     Bytes, arrays and tensors are mapped: the same memory serves every process of this host that receives them, and
     what one of them changes in an array or tensor is its own. `library`: "torch" or "numpy" for tensors, where it shall
-    be another than they were sent from. Without `keep` the file's name goes when it is mapped (a folder: unpacked), and
-    its space when the last object does: for the only receiver on this host.
+    be another than they were sent from. Without `keep` the name of what is mapped or unpacked goes at once, and its
+    space when the last object does: for the only receiver on this host, who may write in the folder. Plain files stay.
 
     Where one name was used for several things, the one that came last is meant. Raises NotHere after `timeout` seconds,
-    NotReadable for what is not what it says, WrongArgument, NotInstalled where NumPy or PyTorch is missing.
+    NotReadable for what is not what it says, WrongArgument, LibraryMissing.
 
     >>> receive("weights-17", folder, timeout=5.0)
     array([1., 2., 3.], dtype=float32)
@@ -65,7 +72,7 @@ async def async_receive(
     library: str | None = None,
     keep: bool = True,
 ) -> Any:
-    """As `receive`, for asyncio. Cancelled, it leaves everything as it is."""
+    """As `receive`, for asyncio. Cancelled while it waits, it leaves everything as it is."""
     place = _Place(name, folder, timeout, library)
     for pause in place.pauses():
         await asyncio.sleep(pause)
@@ -106,18 +113,31 @@ class _Place:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def take(self, keep: bool) -> Any:
-        """What is here. Raises NotReadable, NotHere if it has gone again, NotInstalled."""
+        """What is here. Raises NotReadable, NotHere if it has gone again, LibraryMissing."""
         found = self._find()
         if found is None:
             raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again")
         suffix, path = found
         try:
-            taken = self._makers()[suffix](path)
-            if suffix and not keep:
-                path.unlink(missing_ok=True)
+            return self._made(suffix, path) if keep or not suffix else self._made_alone(suffix, path)
+        except FileNotFoundError as error:
+            raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again") from error
+        except NotInstalled as error:
+            raise LibraryMissing(str(error)) from error
         except OSError as error:
-            raise NotReadable(path, "object", f"{sentence(error)} (`file_mode` of the agent says who may)") from error
-        return taken
+            raise NotReadable(path, "object", f"{sentence(error)}{_ADVICE}") from error
+
+    def _made_alone(self, suffix: str, path: Path) -> Any:
+        """Its name goes first: what comes under it meanwhile is another one."""
+        private = path.with_name(f"{PARTIAL_PREFIX}{secrets.token_hex(8)}")
+        path.rename(private)
+        try:
+            return self._made(suffix, private)
+        finally:
+            private.unlink()
+
+    def _made(self, suffix: str, path: Path) -> Any:
+        return self._makers()[suffix](path)
 
     def _makers(self) -> dict[str, Callable[[Path], Any]]:
         return {
@@ -125,7 +145,7 @@ class _Place:
             BYTES: _mapped_bytes,
             ARRAY: mapped_array,
             TENSORS: lambda path: mapped_tensors(path, self._library),
-            FOLDER: lambda path: unpacked_folder(path, path.with_suffix("")),
+            FOLDER: lambda path: unpacked_folder(path, self._folder / self._name),
         }
 
     def _find(self) -> tuple[str, Path] | None:

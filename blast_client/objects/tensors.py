@@ -124,7 +124,7 @@ def _of_torch(name: str, tensor: Any, torch: Any) -> _Given:
         raise WrongArgument(f"the tensor {name!r} lies on {tensor.device}: send tensor.cpu()")
     if tensor.layout is not torch.strided or tensor.is_quantized or str(tensor.dtype) not in _OF_TORCH:
         raise WrongArgument(f"the tensor {name!r} ({tensor.dtype}, {tensor.layout}) has no form in a safetensors file")
-    flat = tensor.detach().contiguous().reshape(-1)
+    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     data = memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
     return _Given(name, _OF_TORCH[str(tensor.dtype)], tuple(tensor.shape), data)
 

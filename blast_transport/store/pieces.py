@@ -62,6 +62,7 @@ class PiecesSource:
     content = ""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._all = list(pieces)
         self._pieces = [piece for piece in pieces if _length(piece)]
         self._begins = list(accumulate(map(_length, self._pieces), initial=0))
 
@@ -92,7 +93,7 @@ class PiecesSource:
 
     def check_unchanged(self) -> None:
         """Raises SourceChangedError if a file was written meanwhile; what lies in memory nobody can know of."""
-        for piece in self._pieces:
+        for piece in self._all:
             if isinstance(piece, FilePiece):
                 piece.check_unchanged()
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError
+from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError, sentence
 
 RING_BYTES = 64 << 20
 _READ_BYTES = 1 << 20
@@ -90,8 +90,8 @@ def opened_file(path: Path) -> Iterator[FileSource]:
     """A regular file to send. Raises WrongInputError if there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise WrongInputError(f"cannot read {path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise WrongInputError(f"cannot read {path}: {sentence(error)}") from error
     try:
         if not path.is_file():
             raise WrongInputError(f"{path} is not a regular file")

@@ -189,7 +189,9 @@ def test_a_secret_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ({"to": ["h2", "h2"]}, "named twice"),
         ({"to": ["h2=nowhere:0"]}, "is not HOST"),
         ({"to": [("h2", "x")]}, "to: "),
-        ({"to": ["h2"], "name": "../x"}, "cannot be sent under its name"),
+        ({"to": ["h2"], "name": "../x"}, "cannot be sent: the name"),
+        ({"to": ["h2"], "name": "a" * 198, "settings": None}, "cannot be sent: a file name|cannot be sent: the name"),
+        ({"to": ["h2"], "data": Path("/") / "\0"}, "cannot read .*null byte"),
         ({"to": ["h2"], "data": object()}, "object cannot be sent"),
         ({"to": ["h2"], "data": Path("/nonexistent/file")}, "cannot read"),
     ],
@@ -246,3 +248,20 @@ def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
     monkeypatch.setattr(whole, "deliver", spying)
     broadcast(b"x", list(reversed(addresses(agents))), settings=controller).check()
     assert chains[0].order == HOSTS
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(WrongArgument, match="via must be one of auto, optical, pipeline, unicast, and not 'optic'"):
+        RoundSettings(via="optic")
+    with pytest.raises(WrongArgument, match="order must be one of racks, names, given, and not 'rack'"):
+        RoundSettings(order="rack")
+
+
+def test_a_host_that_nobody_knows_costs_the_others_nothing_wherever_it_is_named(
+    agents: list[Agent], controller: RoundSettings
+) -> None:
+    settings = RoundSettings(controller=controller.controller, sender=SENDER)
+    to = [("h22", "no-such-host.invalid", 9095), *addresses(agents)]
+    outcome = broadcast(b"x" * 100_000, to, "x", settings=settings)
+    assert set(outcome.delivered) == set(HOSTS)
+    assert list(outcome.failed) == ["h22"]

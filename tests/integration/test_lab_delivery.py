@@ -6,12 +6,16 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import Client, delivery
+from blast_client import Client, RoundSettings, broadcast, delivery, receive
+from blast_client import round as whole_round
 from blast_client.aio import AsyncClient
 from blast_client.delivery import Delivered, deliver
 from blast_transport.base.report import TransferResult
@@ -141,3 +145,45 @@ def test_light_at_once(bench: Bench) -> None:
     assert result.carriers == ("optical",)
     assert result.repaired_bytes < SIZE // 20, "but for what a busy machine drops"
     assert bench.receivers.hashes_equal(bench.path, RECEIVERS)
+
+
+class SenderInHost:
+    """A sender that lives in the network of host `pid`, whoever calls it."""
+
+    def __init__(self, pid: int, *arguments: Any) -> None:
+        self._pid = pid
+        self._sender = run_in_network_of(pid, lambda: Sender(*arguments))
+
+    def __enter__(self) -> SenderInHost:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sender.close()
+
+    def transmit(self, *arguments: Any) -> TransferResult:
+        result: TransferResult = run_in_network_of(self._pid, lambda: self._sender.transmit(*arguments))
+        return result
+
+
+@pytest.mark.usefixtures("light_first")
+def test_a_program_brings_an_array_to_all_racks_in_one_call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab, settings = bench.stage.lab, bench.receivers.settings_of(SENDER)
+    monkeypatch.setattr(whole_round, "Sender", partial(SenderInHost, lab.host(SENDER).pid))
+    array = np.frombuffer(bench.path.read_bytes(), "u4").reshape(1000, -1)
+    optical, core = lab.counters.optical(1), lab.counters.core()
+    outcome = broadcast(
+        array,
+        bench.receivers.addresses(RECEIVERS),
+        "weights",
+        settings=RoundSettings(
+            controller=lab.thrift,
+            sender=SENDER,
+            light_address=settings.interface_address,
+            credentials=settings.credentials,
+        ),
+    ).check()
+    assert outcome.carriers == ("optical",)
+    for host in RECEIVERS:
+        assert (receive("weights", bench.receivers.directory(host), timeout=0) == array).all()
+    assert (lab.counters.optical(1) - optical).sent_bytes < 1.15 * SIZE, "one copy"
+    assert (lab.counters.core() - core).sent_bytes < 0.15 * SIZE, "and next to nothing beside it"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from blast_api.ttypes import EventKind, KeyReused, MulticastRequest, PartState, Rejected, RequestStatus
 from blast_client import delivery, part_sending
+from blast_client.address import parse_address
 from blast_client.calls import ControllerUnreachable
 from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
 from blast_transport.base.errors import LightPathError
@@ -294,3 +295,22 @@ async def test_a_key_of_somebody_else_is_not_withdrawn() -> None:
     controller = Taken()
     delivered = await deliver(controller, REQUEST, Carrier(RATE), CHAIN)
     assert delivered.refused and not controller.withdrawn
+
+
+@pytest.mark.parametrize("call", ["finish", "extend"])
+async def test_a_controller_that_is_away_when_it_is_told_something_costs_the_light_and_nothing_else(
+    controller: ScriptedController, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = Carrier()
+
+    async def away(*_: object) -> RequestStatus:
+        raise ControllerUnreachable(parse_address("127.0.0.1:1"), "gone")
+
+    async def story() -> None:
+        controller.grant(lease_ms=100 if call == "extend" else 5000)
+
+    monkeypatch.setattr(controller, call, away)
+    delivered = await delivering(controller, carrier, story())
+    assert delivered.sent.complete
+    assert carrier.ways[0] == "light"
+    assert "127.0.0.1:1" in delivered.sent.reason

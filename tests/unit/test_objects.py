@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pickle
 import struct
 import tarfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +232,7 @@ def archive(*members: tuple[str, bytes, str]) -> bytes:
         [("out", tarfile.FIFOTYPE, "")],
         [("out", tarfile.REGTYPE, ""), ("out", tarfile.REGTYPE, "")],
         [(".blast-archive", tarfile.REGTYPE, "")],
+        [("d", tarfile.DIRTYPE, ""), ("d", tarfile.DIRTYPE, "")],
     ],
 )
 def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: list[Any]) -> None:
@@ -238,3 +242,79 @@ def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: 
     with pytest.raises(NotReadable):
         receive("it", received, timeout=0)
     assert [path.name for path in tmp_path.rglob("*")] == ["received", "it.tar"]
+
+
+@pytest.mark.parametrize("cut", [512, 1536, 2000])
+def test_a_part_of_an_archive_is_no_folder(tmp_path: Path, cut: int) -> None:
+    whole = archive(("a", tarfile.REGTYPE, ""), ("b", tarfile.REGTYPE, ""))
+    for number, content in enumerate((whole[:cut], whole[:1024] + b"x" * 512 + whole[1536:])):
+        put(tmp_path, f"it{number}.tar", content)
+        with pytest.raises(NotReadable):
+            receive(f"it{number}", tmp_path, timeout=0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["it0.tar", "it1.tar"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_did_not_come_as_a_folder_is_not_replaced_by_one(tmp_path: Path, kind: str) -> None:
+    received, own = tmp_path / "received", tmp_path / "received" / "it"
+    received.mkdir()
+    if kind == "folder":
+        own.mkdir()
+        (own / "precious").write_bytes(b"x")
+    elif kind == "file":
+        own.write_bytes(b"x")
+        os.utime(own, ns=(0, 0))
+    else:
+        own.symlink_to("nowhere")
+    put(received, "it.tar", archive(("a", tarfile.REGTYPE, "")))
+    with pytest.raises(NotReadable, match="is there already"):
+        receive("it", received, timeout=0)
+    assert own.is_symlink() if kind == "link" else own.exists()
+    assert kind != "folder" or (own / "precious").exists()
+    assert len(list(received.iterdir())) == 2
+
+
+def test_a_folder_that_was_received_can_be_sent_on(tmp_path: Path) -> None:
+    folder, first, second = tmp_path / "m", tmp_path / "first", tmp_path / "second"
+    for path in (folder, first, second):
+        path.mkdir()
+    (folder / "a").write_bytes(b"a")
+    (folder / "a").chmod(0o000)
+    got = there(second, there(first, folder, "m"), "m")
+    assert (got / "a").read_bytes() == b"a"
+    assert (got / "a").stat().st_mode & 0o777 == 0o600, "readable to who received it"
+
+
+def test_an_array_of_many_fields(tmp_path: Path) -> None:
+    fields = [(f"a rather long name of a field {number}", "f4") for number in range(2000)]
+    array = np.ones(2, fields)
+    assert same(there(tmp_path, array), array)
+    with (
+        pytest.raises(WrongArgument, match="too long"),
+        opened(np.ones(1, [(f"{number:0100}", "f4") for number in range(10_000)])),
+    ):
+        pass
+
+
+def test_a_matrix_and_other_arrays_of_their_own_kind(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    assert (there(tmp_path, matrix) == np.array([[1.0, 2.0], [3.0, 4.0]])).all()
+    records = np.rec.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")])
+    assert there(tmp_path, records)["b"][0] == 2.0
+
+
+def test_what_numpy_reads_besides_arrays_is_no_array(tmp_path: Path) -> None:
+    np.savez(tmp_path / "several.npz", a=np.zeros(1))
+    put(tmp_path, "it.npy", (tmp_path / "several.npz").read_bytes())
+    with pytest.raises(NotReadable, match="does not begin as an array"):
+        receive("it", tmp_path, timeout=0)
+
+
+def test_what_is_raised_passes_from_one_process_to_another(tmp_path: Path) -> None:
+    put(tmp_path, "it.npy", b"nothing")
+    with pytest.raises(NotReadable) as raised:
+        receive("it", tmp_path, timeout=0)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (type(again), str(again), again.path) == (NotReadable, str(raised.value), raised.value.path)

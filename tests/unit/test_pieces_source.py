@@ -51,3 +51,10 @@ def test_a_file_that_changes_is_not_sent_as_if_it_had_not(tmp_path: Path, change
     with pytest.raises(SourceChangedError):
         source.check_unchanged()
     assert source.read(0, memoryview(bytearray(4))) == 4
+
+
+def test_a_file_that_was_empty_is_looked_at_as_well(tmp_path: Path) -> None:
+    source = PiecesSource([file_piece(tmp_path / "file", b"")])
+    (tmp_path / "file").write_bytes(b"not any more")
+    with pytest.raises(SourceChangedError):
+        source.check_unchanged()

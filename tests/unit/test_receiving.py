@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from blast_client import NotHere, NotReadable, WrongArgument, async_receive, receive
+from blast_client import LibraryMissing, NotHere, NotReadable, WrongArgument, async_receive, receive
+from blast_client.objects import receiving
+from blast_transport.base import extras
 from tests.support.objects import put, there
 
 
@@ -23,7 +25,7 @@ def test_it_is_waited_for(tmp_path: Path) -> None:
 def test_it_is_waited_for_without_holding_up_the_loop(tmp_path: Path) -> None:
     async def both() -> object:
         waiting = asyncio.create_task(async_receive("it", tmp_path, timeout=30))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # lets it begin to wait
         put(tmp_path, "it.bytes", b"late")
         return await waiting
 
@@ -49,6 +51,27 @@ def test_what_came_last_under_a_name_is_meant(tmp_path: Path) -> None:
 def test_what_is_not_kept_has_no_name_any_more_and_is_there_as_long_as_it_is_used(tmp_path: Path) -> None:
     assert there(tmp_path, b"once", keep=False) == b"once"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_comes_while_the_earlier_is_taken_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "it.bytes", b"first")
+    mapped = receiving._mapped_bytes
+
+    def slowly(path: Path) -> memoryview:
+        put(tmp_path, "it.bytes", b"second")
+        return mapped(path)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(receiving, "_mapped_bytes", slowly)
+        assert receive("it", tmp_path, timeout=0, keep=False) == b"first"
+    assert receive("it", tmp_path, timeout=0, keep=False) == b"second"
+
+
+def test_a_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "it.npy", b"")
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    with pytest.raises(LibraryMissing, match="numpy not installed"):
+        receive("it", tmp_path, timeout=0)
 
 
 def test_the_folder_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
