@@ -85,4 +85,6 @@ def test_names_of_the_package_are_found_when_asked_for() -> None:
     assert blast_client.__all__ is public.__all__
     with pytest.raises(AttributeError, match="no_such_thing"):
         _ = blast_client.no_such_thing
-    assert all(name[:1].isupper() for name in public.__all__), "others are taken for modules"
+    functions = [name for name in public.__all__ if not name[:1].isupper()]
+    assert sorted(functions) == sorted(blast_client._FUNCTIONS), "others are taken for modules"
+    assert all(getattr(blast_client, name) is getattr(public, name) for name in public.__all__)
