@@ -8,6 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ class _Place:
             raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again")
         suffix, path = found
         try:
-            return self._made(suffix, path) if keep or not suffix else self._made_alone(suffix, path)
+            return self._makers()[suffix](path) if keep or not suffix else self._made_alone(suffix, path)
         except FileNotFoundError as error:
             raise NotHere(f"{self._name!r} was in {self._folder}, and has gone again") from error
         except NotInstalled as error:
@@ -132,12 +133,14 @@ class _Place:
         private = path.with_name(f"{PARTIAL_PREFIX}{secrets.token_hex(8)}")
         path.rename(private)
         try:
-            return self._made(suffix, private)
+            return self._makers()[suffix](private)
+        except BaseException:
+            # What could not be taken is still to be had, unless a later one has its name.
+            with suppress(OSError):
+                path.hardlink_to(private)
+            raise
         finally:
             private.unlink()
-
-    def _made(self, suffix: str, path: Path) -> Any:
-        return self._makers()[suffix](path)
 
     def _makers(self) -> dict[str, Callable[[Path], Any]]:
         return {

@@ -70,8 +70,10 @@ def test_what_comes_while_the_earlier_is_taken_is_kept(tmp_path: Path, monkeypat
 def test_a_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "it.npy", b"")
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    with pytest.raises(LibraryMissing, match="numpy not installed"):
-        receive("it", tmp_path, timeout=0)
+    for keep in (True, False):
+        with pytest.raises(LibraryMissing, match="numpy not installed"):
+            receive("it", tmp_path, timeout=0, keep=keep)
+    assert [path.name for path in tmp_path.iterdir()] == ["it.npy"], "what could not be taken is still there"
 
 
 def test_the_folder_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
