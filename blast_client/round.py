@@ -38,7 +38,6 @@ from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 Report = Callable[[Sequence[str], Progress], None]
 """Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
 
-
 _VIAS = (AUTO, OPTICAL, PIPELINE, UNICAST)
 _ORDERS = (None, RACKS, NAMES, GIVEN)
 
@@ -110,7 +109,7 @@ class Round:
             if settings.via == OPTICAL:
                 raise WrongInputError(_no_light_without(size))
             way = Unicast() if settings.via == UNICAST else self._chain(await self._order())
-            return _of_results([await carried(carry, tuple(self._addresses), Route(way))])
+            return RoundResult((await carried(carry, tuple(self._addresses), Route(way)),), {}, "")
         async with self._client(settings.controller) as client:
             if len(self._addresses) > MOST_DIRECT:
                 with suppress(TException, ControllerUnreachable):
@@ -185,10 +184,6 @@ class Round:
         if settings.via in (PIPELINE, UNICAST) or settings.controller is None:
             return None
         return settings.light_address or _own_address(list(self._addresses.values()))
-
-
-def _of_results(results: Sequence[TransferResult], refused: str = "") -> RoundResult:
-    return RoundResult(tuple(results), {}, refused)
 
 
 def _of_parts(parts: Sequence[PartSent], refused: str = "") -> RoundResult:

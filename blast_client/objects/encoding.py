@@ -38,9 +38,9 @@ def opened(data: object) -> Iterator[tuple[Source, str]]:
     try:
         folder = isinstance(data, PathLike) and Path(data).is_dir()
         pieces, suffix = _pieces(data, folder)
+    except WrongArgument:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, WrongArgument):
-            raise
         raise WrongArgument(f"what is to be sent cannot be read: {sentence(error)}") from error
     if pieces is None:
         with opened_file(Path(data)) as file:  # type: ignore[arg-type]
@@ -69,12 +69,12 @@ def _in_memory(data: Any) -> tuple[list[Any], str]:
     if isinstance(data, Mapping):
         return tensor_pieces(data), TENSORS
     try:
-        return [flat(memoryview(data))], BYTES
+        return [_flat(memoryview(data))], BYTES
     except TypeError:
         raise WrongArgument(_cannot_be_sent(data)) from None
 
 
-def flat(view: memoryview) -> memoryview:
+def _flat(view: memoryview) -> memoryview:
     """The same bytes in one dimension; copied only where they do not lie one after the other."""
     if not view.nbytes:
         return memoryview(b"")
