@@ -1,0 +1,518 @@
+"""`blast_broadcast` with real agents on several hosts of a Spark that is not there: who gets a copy, and from whom.
+
+An executor is what it is given, unpickled: what really runs in a worker of Spark is in test_spark_broadcast.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import http.client
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blast_client import RoundSettings, WrongArgument
+from blast_client.spark import (
+    BlastBroadcast,
+    Destroyed,
+    NotReachable,
+    Reason,
+    SparkSettings,
+    asking,
+    blast_broadcast,
+    copies,
+    desk,
+    reasons_so_far,
+    received,
+)
+from blast_client.spark.application import application_of
+from blast_client.spark.asking import Answer, Place, Unanswered, Want, ask, fetch
+from blast_client.spark.parcel import Form, Kind, Parcel
+from tests.support import fake_spark
+from tests.support.fake_spark import FakeContext
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.waiting import eventually
+
+ALONG_A_CHAIN = RoundSettings(controller=None)
+VALUE = np.arange(100_000.0)
+
+
+class Hosts:
+    """Agents by the host that they are on; `context` has an executor on each of `running`."""
+
+    def __init__(self, context: FakeContext, agents: dict[str, Agent]) -> None:
+        self.context, self.agents = context, agents
+        for one in agents.values():
+            (one.directory / context.applicationId).mkdir()
+
+    def settings(self, **more: Any) -> SparkSettings:
+        written = {host: f"{one.name}={one.address[1]}:{one.address[2]}" for host, one in self.agents.items()}
+        return SparkSettings(**{"agents": written, "folder": "files", "threshold": 0, "round": ALONG_A_CHAIN} | more)
+
+    def run_on(self, *hosts: str) -> None:
+        """The hosts that have executors, from now on."""
+        self.context.executors = {f"{host}:2" for host in hosts}
+
+    def files(self, host: str) -> dict[str, int]:
+        folder = self.agents[host].directory / self.context.applicationId
+        return {path.name.partition("-")[0]: path.stat().st_size for path in folder.glob("[0-9]*")}
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
+    fake_spark.install(monkeypatch)
+    context = FakeContext(f"app-{tmp_path.name}")
+    with ExitStack() as stack:
+        made = {name: stack.enter_context(agent(tmp_path / f"r{name}")) for name in ("h1", "h2", "h3")}
+        found = Hosts(context, made)
+        found.run_on("h1", "h2")
+        yield found
+        application_of(context).close()
+
+
+@pytest.fixture
+def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Runs what a task would, on the host of an agent: `executor(pickled, agent)` → the value."""
+    local = tmp_path / "local"
+    local.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{local},elsewhere")
+
+    def run(task: bytes, beside: Agent | None) -> Any:
+        monkeypatch.setenv("BLAST_FOLDER", str(beside.directory if beside else tmp_path / "nowhere"))
+        received._values.clear()
+        return pickle.loads(task).value
+
+    yield run
+    received._values.clear()
+    for descriptor, _ in received._claims.values():
+        os.close(descriptor)
+    received._claims.clear()
+
+
+def counted(reason: Reason) -> int:
+    return reasons_so_far().get(reason, 0)
+
+
+# ------------------------------------------------------------------------------------------------- by Blast
+
+
+def test_every_host_has_it_mapped(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    assert broadcast.value is VALUE and broadcast.reason is None
+    assert broadcast.outcome is not None and set(broadcast.outcome.delivered) == {"rh1", "rh2"}
+    task = pickle.dumps(broadcast)
+    assert len(task) < 1500
+    for host in ("h1", "h2"):
+        came = executor(task, hosts.agents[host])
+        assert (came == VALUE).all() and isinstance(came.base, np.memmap)
+        assert str(came.base.filename).startswith(str(hosts.agents[host].directory))
+    assert not hosts.context.broadcasts
+    assert hosts.files("h1") == {"1": VALUE.nbytes + 128}
+
+
+def test_by_light(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    with serving(MemoryController()) as (_, address, port):
+        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
+        called = {host: f"{name}={':'.join(map(str, hosts.agents[host].address[1:]))}"
+                  for host, name in (("h1", "h21"), ("h2", "h31"))}  # fmt: skip
+        broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(agents=called, round=way))
+        assert broadcast.outcome is not None and broadcast.outcome.carriers == ("optical",)
+        assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
+
+
+def test_hosts_that_the_fabric_does_not_know_are_reached_along_the_pipeline(hosts: Hosts) -> None:
+    with serving(MemoryController()) as (_, address, port):
+        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
+        broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(round=way))
+    assert broadcast.reason is None and broadcast.outcome is not None
+    assert broadcast.outcome.carriers == ("pipeline",) and "rh1" in broadcast.outcome.no_light
+
+
+def test_a_process_maps_it_once_and_forgets_what_the_driver_has(
+    hosts: Hosts, executor: Callable[..., Any], tmp_path: Path
+) -> None:
+    first, second, third = (blast_broadcast(hosts.context, VALUE + n, settings=hosts.settings()) for n in range(3))
+    tasks = [pickle.dumps(one) for one in (first, second)]
+    assert executor(tasks[0], hosts.agents["h1"]) is pickle.loads(tasks[0]).value
+    assert executor(tasks[0], None)[1] == 1, "handed over"
+    assert pickle.loads(tasks[1]).value[1] == 2
+    local = tmp_path / "local" / "blast" / hosts.context.applicationId
+    assert [path.name[:2] for path in sorted(local.iterdir())] == ["1-", "2-"]
+    first.destroy()
+    assert pickle.loads(pickle.dumps(third)).value[1] == 3
+    assert [path.name[:2] for path in sorted(local.iterdir())] == ["2-", "3-"]
+    assert sorted(number for _, number in received._values) == [2, 3]
+
+
+# --------------------------------------------------------------------------------------------- late executors
+
+
+def test_a_host_that_came_later_has_it_with_the_next_job(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    hosts.run_on("h1", "h2", "h3")
+    task = pickle.dumps(broadcast)
+    assert broadcast.outcome is not None and set(broadcast.outcome.delivered) == {"rh3"}
+    assert (executor(task, hosts.agents["h3"]) == VALUE).all()
+
+
+def test_a_task_of_before_asks_on_a_host_that_came_later(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    task = pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings()))
+    hosts.run_on("h2", "h3")
+    before = counted(Reason.FETCHED)
+    came = executor(task, hosts.agents["h3"])
+    assert (came == VALUE).all() and str(came.base.filename).startswith(str(hosts.agents["h3"].directory))
+    assert counted(Reason.FETCHED) == before, "its agent got it"
+
+
+def test_a_host_without_an_agent_is_handed_it_once(
+    hosts: Hosts, executor: Callable[..., Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = pickle.dumps(blast_broadcast(hosts.context, {"a": VALUE, "b": VALUE[::2]}, settings=hosts.settings()))
+    hosts.run_on("h1", "elsewhere")
+    before = counted(Reason.FETCHED)
+    with caplog.at_level(logging.WARNING, "blast_client.spark"):
+        for _ in range(2):
+            came = executor(task, None)
+            assert list(came) == ["a", "b"] and (came["b"] == VALUE[::2]).all()
+    assert counted(Reason.FETCHED) == before + 1, "the second process of the executor maps the file of the first"
+    assert [record.getMessage().rpartition(" takes ")[2] for record in caplog.records] == [
+        "it from the driver (fetched)"
+    ]
+    assert (tmp_path / "local" / "blast").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_has_gone_from_a_host_is_sent_there_again(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    task = pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings()))
+    folder = hosts.agents["h1"].directory / hosts.context.applicationId
+    for path in folder.glob("1-*"):
+        path.unlink()
+    before = counted(Reason.FETCHED)
+    assert (executor(task, hosts.agents["h1"]) == VALUE).all()
+    assert counted(Reason.FETCHED) == before and hosts.files("h1") == hosts.files("h2")
+
+
+def test_what_may_not_be_read_is_handed_over_and_not_sent_again(
+    hosts: Hosts, executor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings()))
+    taking, asked = received.receive, list[Want]()
+
+    def refusing(name: str, folder: Path, **more: Any) -> Any:
+        if folder == hosts.agents["h1"].directory:
+            raise PermissionError("not yours")
+        return taking(name, folder, **more)
+
+    monkeypatch.setattr(received, "receive", refusing)
+    monkeypatch.setattr(received, "ask", lambda _, __, want: asked.append(want))
+    assert (executor(task, hosts.agents["h1"]) == VALUE).all()
+    assert not asked
+
+
+def test_executors_that_are_earlier_wait(hosts: Hosts, executor: Callable[..., Any], monkeypatch: Any) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    sending = copies.async_broadcast
+
+    async def held(*arguments: Any, **more: Any) -> Any:
+        begun.set()
+        await asyncio.to_thread(go_on.wait)
+        return await sending(*arguments, **more)
+
+    monkeypatch.setattr(copies, "async_broadcast", held)
+    monkeypatch.setattr(desk, "_HELD_SECONDS", 0.02)
+    later: list[Answer | None] = []
+    once = asking._once
+
+    def told(*arguments: Any) -> Answer | None:
+        later.append(once(*arguments))
+        if later[-1] is None:
+            go_on.set()
+        return later[-1]
+
+    monkeypatch.setattr(asking, "_once", told)
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(), wait=False)
+    assert begun.wait(30)
+    assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
+    assert later[0] is None and later[-1] is Answer.LOOK_AGAIN, "it was told to ask again while it was on its way"
+    assert broadcast.wait() is not None and broadcast.reason is None
+
+
+def test_executors_at_once_ask_together(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty hosts ask at once; there are no more rounds than the one under way and the next."""
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    handle = pickle.loads(pickle.dumps(broadcast))._handle
+    hosts.run_on("h1", "h2", "h3")
+    asked = [threading.Thread(target=ask, args=(handle.place, handle.name, Want.COPY)) for _ in range(20)]
+    for one in asked:
+        one.start()
+    for one in asked:
+        one.join(30)
+    assert hosts.files("h3") == hosts.files("h1")
+    assert threading.active_count() < 40
+
+
+# ------------------------------------------------------------------------------------------------- by Spark
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        (Reason.SMALL, {"threshold": 1 << 30}),
+        (Reason.UNKNOWN_HOST, {"agents": {"h1": "rh1=127.0.0.1:9"}}),
+        (Reason.NOT_DELIVERED, {"agents": lambda host: f"{host}=127.0.0.1:9"}),
+        (Reason.NOT_DELIVERED, {"folder": "nowhere"}),
+        (Reason.NOT_SENT, {"folder": "a" * 2000, "round": RoundSettings(controller="127.0.0.1:9", via="optical")}),
+    ],
+)
+def test_what_blast_cannot_do_spark_does(
+    hosts: Hosts, executor: Callable[..., Any], caplog: pytest.LogCaptureFixture, reason: Reason, change: dict[str, Any]
+) -> None:
+    before = counted(reason)
+    with caplog.at_level(logging.INFO, "blast_client.spark"):
+        broadcast = blast_broadcast(hosts.context, b"bytes" * 1000, settings=hosts.settings(**change))
+        came = executor(pickle.dumps(broadcast), None)
+    assert isinstance(came, memoryview) and came == broadcast.value == b"bytes" * 1000
+    assert broadcast.reason is reason and counted(reason) == before + 1
+    lines = [record.getMessage() for record in caplog.records if record.name == "blast_client.spark"]
+    assert len(lines) == 1 and "goes by Spark's own broadcast: " in lines[0] and lines[0].endswith(f"({reason})")
+    assert len(hosts.context.broadcasts) == 1
+
+
+def test_one_host_that_has_no_agent_is_enough_and_the_others_are_freed(hosts: Hosts) -> None:
+    written = hosts.settings().agents
+    assert isinstance(written, dict)
+    broadcast = blast_broadcast(
+        hosts.context, VALUE, settings=hosts.settings(agents=written | {"h2": "gone=127.0.0.1:9"})
+    )
+    assert broadcast.reason is Reason.NOT_DELIVERED and broadcast.outcome is not None
+    assert set(broadcast.outcome.delivered) == {"rh1"}
+    eventually(lambda: hosts.files("h1") == {"1": 0}, "the file to be emptied")
+
+
+def test_a_host_that_dies_meanwhile_is_nobodys_loss(hosts: Hosts) -> None:
+    gone = {"h1": hosts.settings().agents["h1"]}  # type: ignore[index]
+
+    def agents(host: str) -> str:
+        hosts.run_on("h1")
+        return gone.get(host, f"{host}=127.0.0.1:9")
+
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(agents=agents))
+    assert broadcast.reason is None and broadcast.outcome is not None and "h2" in broadcast.outcome.failed
+
+
+def test_a_value_larger_than_an_agents_space(tmp_path: Path, hosts: Hosts) -> None:
+    with agent(tmp_path / "small", file_bytes=1000) as small:
+        (small.directory / hosts.context.applicationId).mkdir()
+        hosts.run_on("h1")
+        settings = hosts.settings(agents={"h1": f"small=127.0.0.1:{small.address[2]}"})
+        broadcast = blast_broadcast(hosts.context, VALUE, settings=settings)
+    assert broadcast.reason is Reason.NOT_DELIVERED and broadcast.outcome is not None
+    assert "are more than the 1000" in broadcast.outcome.failed["small"]
+
+
+def test_a_host_that_came_later_and_cannot_have_it(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    before = pickle.dumps(broadcast)
+    hosts.run_on("h1", "h2", "elsewhere")
+    after = pickle.dumps(broadcast)
+    assert broadcast.reason is Reason.UNKNOWN_HOST
+    assert all((executor(task, None) == VALUE).all() for task in (before, after))
+    assert hosts.files("h1") == {"1": VALUE.nbytes + 128}, "tasks of before may still want it"
+
+
+def test_without_any_executor_the_first_job_decides(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    hosts.run_on()
+    early, late = (blast_broadcast(hosts.context, VALUE, settings=hosts.settings()) for _ in range(2))
+    assert early.reason is None and early.outcome is None
+    task = pickle.dumps(early)
+    assert early.reason is Reason.NO_EXECUTORS and (executor(task, None) == VALUE).all()
+    hosts.run_on("h1")
+    assert (executor(pickle.dumps(late), hosts.agents["h1"]) == VALUE).all()
+    assert late.reason is None
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"local": True},
+        {"spark_authenticate": "true"},
+        {"spark_io_encryption_enabled": "TRUE"},
+        {"spark_network_crypto_enabled": "true"},
+    ],
+)
+def test_where_spark_must_do_it(monkeypatch: pytest.MonkeyPatch, context: dict[str, Any]) -> None:
+    fake_spark.install(monkeypatch)
+    broadcast = blast_broadcast(FakeContext("app-x", "h1:2", **context), VALUE)
+    assert broadcast.reason is (Reason.LOCAL if "local" in context else Reason.ENCRYPTED)
+    assert (pickle.loads(pickle.dumps(broadcast)).value == VALUE).all()
+
+
+def test_what_the_jvm_wants_is_sparks_own(hosts: Hosts) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    before = counted(Reason.JVM)
+    wanted = broadcast._jbroadcast
+    assert wanted is broadcast._jbroadcast is hosts.context.broadcasts[0]._jbroadcast
+    assert counted(Reason.JVM) == before + 1 and broadcast.reason is None
+
+
+# ---------------------------------------------------------------------------------------------- what is wrong
+
+
+def test_only_a_context_that_runs_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_spark.install(monkeypatch)
+    stopped = FakeContext("app-x")
+    stopped.stop()
+    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    for given, sentence in (
+        (object(), "must be a SparkContext .* not a object"),
+        (stopped, "has been stopped"),
+        (connect, "Spark Connect session .* only the plugin, on the server"),
+    ):
+        with pytest.raises(WrongArgument, match=sentence):
+            blast_broadcast(given, VALUE)  # type: ignore[arg-type]
+
+
+def test_agents_that_are_no_addresses_are_the_callers_mistake(hosts: Hosts) -> None:
+    with pytest.raises(WrongArgument, match="agents: for the host 'h1'"):
+        blast_broadcast(hosts.context, VALUE, settings=hosts.settings(agents=lambda _: "x:y:z"))
+    assert not application_of(hosts.context)._all
+
+
+def test_nobody_else_is_answered(hosts: Hosts, tmp_path: Path) -> None:
+    handle = pickle.loads(pickle.dumps(blast_broadcast(hosts.context, VALUE, settings=hosts.settings())))._handle
+    for token in ("", "0" * 64, "\xe9"):
+        with pytest.raises(Unanswered, match="it says 403"):
+            fetch(handle.place._replace(token=token), handle.name, tmp_path / "x")
+    assert ask(handle.place, "another", Want.COPY) is Answer.GONE
+    connection = http.client.HTTPConnection(handle.place.host, handle.place.port, timeout=30)
+    connection.request("POST", "/", b"x")
+    with connection.getresponse() as response:
+        assert response.status == 501
+    connection.close()
+
+
+def test_bytes_that_are_not_those_that_were_sent_are_not_taken(
+    hosts: Hosts, executor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mutable = bytearray(b"x" * 10_000)
+    task = pickle.dumps(blast_broadcast(hosts.context, mutable, settings=hosts.settings()))
+    pieces = Parcel.pieces
+
+    def changing(parcel: Parcel) -> Iterator[memoryview]:
+        yield from pieces(parcel)
+        mutable[0] ^= 1
+
+    monkeypatch.setattr(Parcel, "pieces", changing)
+    with pytest.raises(NotReachable, match="other bytes came than were sent"):
+        executor(task, None)
+    assert not list((tmp_path / "local" / "blast").rglob("1-*"))
+
+
+def test_a_driver_that_is_gone_is_told(executor: Callable[..., Any]) -> None:
+    place = Place("127.0.0.1", 9, "x")
+    handle = received.Handle("app", 1, "app/1-x", ".npy", 9, Form(Kind.ARRAY), None, place, (1,), 1)
+    with pytest.raises(NotReachable, match=r"app/1-x is not in .*nowhere.* no answer from the driver at 127.0.0.1:9"):
+        executor(pickle.dumps(received.ReceivedBroadcast(handle)), None)
+
+
+# ------------------------------------------------------------------------------------------------- its end
+
+
+def test_unpersist_frees_the_hosts_and_the_next_job_has_it_again(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    task = pickle.dumps(broadcast)
+    kept = executor(task, hosts.agents["h1"])
+    broadcast.unpersist(blocking=True)
+    assert hosts.files("h1") == hosts.files("h2") == {"1": 0}
+    assert (kept == VALUE).all(), "who has it mapped keeps it"
+    assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
+    broadcast.unpersist(blocking=True)
+    assert (executor(task, hosts.agents["h1"]) == VALUE).all(), "tasks of before ask for it"
+
+
+def test_destroyed_it_is_gone_for_good(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    task = pickle.dumps(broadcast)
+    broadcast.destroy(blocking=True)
+    broadcast.destroy()
+    assert hosts.files("h1") == hosts.files("h2") == {"1": 0}
+    with pytest.raises(Destroyed, match="has been destroyed by the driver"):
+        executor(task, hosts.agents["h1"])
+    for use in (lambda: pickle.dumps(broadcast), broadcast.unpersist, lambda: broadcast._jbroadcast):
+        with pytest.raises(Destroyed, match="make another"):
+            use()
+
+
+def test_sparks_own_goes_with_it(hosts: Hosts) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(threshold=1 << 30))
+    broadcast.unpersist()
+    broadcast.destroy()
+    assert hosts.context.broadcasts[0].calls == ["unpersist", "destroy"]
+
+
+def test_destroyed_on_its_way_it_gives_up(hosts: Hosts) -> None:
+    broadcast = blast_broadcast(hosts.context, bytes(300_000_000), settings=hosts.settings(), wait=False)
+    broadcast.destroy(blocking=True)
+    eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
+
+
+def test_the_end_of_a_context_frees_the_hosts(hosts: Hosts) -> None:
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    pickle.dumps(broadcast)
+    hosts.context.stop()
+    other = FakeContext("app-other", "h1:2")
+    application_of(other).close()
+    eventually(lambda: hosts.files("h1") == hosts.files("h2") == {"1": 0}, "the files to be emptied")
+    with pytest.raises(Destroyed, match="SparkContext has been stopped"):
+        pickle.dumps(broadcast)
+    broadcast.destroy()
+
+
+def test_a_claim_is_held_as_long_as_the_process_lives(tmp_path: Path) -> None:
+    (tmp_path / ".claim").touch()
+    program = (
+        "from pathlib import Path; from blast_client.spark.received import _claim\n"
+        f"_claim(Path({str(tmp_path)!r})); _claim(Path({str(tmp_path)!r})); print('held', flush=True); input()"
+    )
+
+    def is_free() -> bool:
+        with (tmp_path / ".claim").open("r+b") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+            return True
+
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        assert not is_free()
+        process.communicate("\n")
+    assert is_free()
+
+
+def test_the_names_of_the_package() -> None:
+    from blast_client import spark
+
+    assert sorted(spark.__all__) == sorted(spark._HOMES)
+    assert all(getattr(spark, name).__module__ == f"blast_client.spark.{home}" for name, home in spark._HOMES.items())
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = spark.no_such_thing
+
+
+def test_its_words(hosts: Hosts) -> None:
+    broadcast: BlastBroadcast[Any] = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    assert repr(broadcast).startswith(f"<{hosts.context.applicationId}/1-") and repr(broadcast).endswith("by Blast>")
+    assert "of Blast>" in repr(pickle.loads(pickle.dumps(broadcast)))

@@ -1,0 +1,121 @@
+"""Values as they travel to Spark's executors: what comes out is what went in, and what can be mapped is not pickled."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from array import array
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from blast_client import WrongArgument, receive
+from blast_client.receivers import AGENT_PORT
+from blast_client.spark import SparkSettings
+from blast_client.spark.parcel import Kind, packed, shown
+
+
+class Grown(np.ndarray):
+    """An array that is more than its bytes."""
+
+
+def carried(value: Any, folder: Path) -> tuple[Kind, Any]:
+    parcel = packed(value)
+    data = b"".join(bytes(piece) for piece in parcel.pieces(step=1000))
+    assert len(data) == parcel.size
+    folder.joinpath(f"it{parcel.suffix}").write_bytes(data)
+    form = pickle.loads(pickle.dumps(parcel.form))
+    return form.kind, form.value(receive("it", folder, timeout=0))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (np.arange(6000.0).reshape(20, 300), Kind.ARRAY),
+        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), Kind.ARRAY),
+        (np.arange(100)[::3], Kind.ARRAY),
+        (np.array(7.5), Kind.ARRAY),
+        (np.zeros((0, 3)), Kind.ARRAY),
+        (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), Kind.ARRAY),
+        (np.array(["2026-01-01"], "datetime64[D]"), Kind.ARRAY),
+        (np.array([{}, None], dtype=object), Kind.PICKLED),
+        (np.arange(4).view(Grown), Kind.PICKLED),
+        (np.float64(3), Kind.PICKLED),
+    ],
+)
+def test_arrays(value: Any, kind: Kind, tmp_path: Path) -> None:
+    found, came = carried(value, tmp_path)
+    assert found is kind and type(came) is type(value)
+    assert came.dtype == value.dtype and came.shape == value.shape and (came == value).all()
+
+
+def test_an_array_is_mapped_and_its_own(tmp_path: Path) -> None:
+    _, came = carried(np.arange(1000.0), tmp_path)
+    assert type(came) is np.ndarray and isinstance(came.base, np.memmap)
+    came[0] = 5
+    assert receive("it", tmp_path)[0] == 0
+
+
+@pytest.mark.parametrize("make", [dict, OrderedDict])
+def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> None:
+    value = make(b=np.arange(3, dtype="u1"), a=np.arange(4.0), c=np.array(2, "i4"))
+    kind, came = carried(value, tmp_path)
+    assert kind in (Kind.DICT, Kind.ORDERED) and type(came) is make and list(came) == ["b", "a", "c"]
+    assert all((came[key] == value[key]).all() and came[key].dtype == value[key].dtype for key in value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": np.arange(3), "b": 4},
+        {1: np.arange(3)},
+        {"a": np.array(["text"])},
+        {"a": np.ma.masked_array([1, 2], [True, False])},
+        [1, "two", {3}],
+        "text",
+        None,
+        Path("a") / "path",
+        array("d", [1.0]),
+    ],
+)
+def test_anything_else_is_pickled(value: Any, tmp_path: Path) -> None:
+    kind, came = carried(value, tmp_path)
+    assert kind is Kind.PICKLED and type(came) is type(value) and repr(came) == repr(value)
+
+
+@pytest.mark.parametrize("value", [b"bytes" * 999, bytearray(b"x"), memoryview(b"y"), b""])
+def test_bytes_are_a_view_everywhere(value: Any, tmp_path: Path) -> None:
+    kind, came = carried(value, tmp_path)
+    assert kind is Kind.BYTES and came == value == shown(value)
+    for view in (came, shown(value)):
+        assert isinstance(view, memoryview) and view.readonly
+
+
+def test_what_cannot_be_pickled_is_pickles_to_tell() -> None:
+    with pytest.raises((pickle.PicklingError, AttributeError, TypeError)):
+        packed(lambda: None)
+
+
+def test_where_agents_are() -> None:
+    assert SparkSettings().receivers(["h2"]) == ({"h2": ("h2", "h2", AGENT_PORT)}, [])
+    mapped = SparkSettings(agents={"10.0.0.3": "r2h1=10.0.0.3:7000"})
+    assert mapped.receivers(["10.0.0.4", "10.0.0.3"]) == ({"10.0.0.3": ("r2h1", "10.0.0.3", 7000)}, ["10.0.0.4"])
+    asked = SparkSettings(agents=lambda host: None if host == "h3" else f"{host}.rack")
+    assert asked.receivers(["h2", "h3"]) == ({"h2": ("h2.rack", "h2.rack", AGENT_PORT)}, ["h3"])
+    with pytest.raises(WrongArgument, match="agents: for the host 'h2', 'x:y' is not HOST"):
+        SparkSettings(agents={"h2": "x:y"}).receivers(["h2"])
+    with pytest.raises(WrongArgument, match="threshold is a number of bytes"):
+        SparkSettings(threshold=-1)
+
+
+def test_executors_load_nothing_of_the_driver() -> None:
+    program = "import blast_client.spark.received, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "blast_client.spark.parcel" in loaded
+    assert loaded.isdisjoint({"thrift", "blast_client.broadcasting", "blast_client.spark.desk", "numpy", "pyspark"})
