@@ -53,6 +53,8 @@ def program(given: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[st
         "PYSPARK_PYTHON": PYTHON,
         "PYSPARK_DRIVER_PYTHON": PYTHON,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # These JVMs live for half a minute: compiling for the long run would take most of that.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "SPARK_HOME": str(spark_home(folder / "spark")),
     }
     command = [PYTHON, str(ROOT / "tests" / "support" / "spark_program.py"), json.dumps(given)]

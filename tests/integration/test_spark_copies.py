@@ -11,6 +11,8 @@ import http.client
 import logging
 import os
 import pickle
+import random
+import signal
 import subprocess
 import sys
 import threading
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client import RoundSettings, WrongArgument
+from blast_client import PartState, RoundSettings, WrongArgument
 from blast_client.spark import (
     BlastBroadcast,
     Destroyed,
@@ -60,6 +62,11 @@ class Hosts:
     def settings(self, **more: Any) -> SparkSettings:
         written = {host: f"{one.name}={one.address[1]}:{one.address[2]}" for host, one in self.agents.items()}
         return SparkSettings(**{"agents": written, "folder": "files", "threshold": 0, "round": ALONG_A_CHAIN} | more)
+
+    def in_the_fabric(self) -> dict[str, str]:
+        """The agents of two hosts, by names that the controller knows."""
+        names = {"h1": "h21", "h2": "h31"}
+        return {host: f"{name}={LOOPBACK}:{self.agents[host].address[2]}" for host, name in names.items()}
 
     def run_on(self, *hosts: str) -> None:
         """The hosts that have executors, from now on."""
@@ -125,9 +132,8 @@ def test_every_host_has_it_mapped(hosts: Hosts, executor: Callable[..., Any]) ->
 def test_by_light(hosts: Hosts, executor: Callable[..., Any]) -> None:
     with serving(MemoryController()) as (_, address, port):
         way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
-        called = {host: f"{name}={':'.join(map(str, hosts.agents[host].address[1:]))}"
-                  for host, name in (("h1", "h21"), ("h2", "h31"))}  # fmt: skip
-        broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(agents=called, round=way))
+        settings = hosts.settings(agents=hosts.in_the_fabric(), round=way)
+        broadcast = blast_broadcast(hosts.context, VALUE, settings=settings)
         assert broadcast.outcome is not None and broadcast.outcome.carriers == ("optical",)
         assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
 
@@ -465,6 +471,55 @@ def test_destroyed_on_its_way_it_gives_up(hosts: Hosts) -> None:
     broadcast = blast_broadcast(hosts.context, bytes(300_000_000), settings=hosts.settings(), wait=False)
     broadcast.destroy(blocking=True)
     eventually(lambda: not any(hosts.files(host).get("1") for host in ("h1", "h2")), "no host to have it")
+
+
+def test_ctrl_c_while_it_is_waited_for_gives_the_light_back(hosts: Hosts) -> None:
+    controller = MemoryController()
+
+    def states() -> list[int]:
+        return [one.state for one in controller.requests.values()]
+
+    def interrupt() -> None:
+        eventually(lambda: states() == [PartState.ACTIVE], "light")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    with serving(controller) as (_, address, port):
+        way = RoundSettings(controller=f"{address}:{port}", sender="h11", light_address=LOOPBACK)
+        settings = hosts.settings(agents=hosts.in_the_fabric(), round=way)
+        operator = threading.Thread(target=interrupt)
+        operator.start()
+        with pytest.raises(KeyboardInterrupt):
+            blast_broadcast(hosts.context, bytes(300_000_000), settings=settings)
+        operator.join()
+        eventually(lambda: states() == [PartState.WITHDRAWN], "the light to go back")
+    assert not application_of(hosts.context)._all
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_a_task_has_the_value(hosts: Hosts, executor: Callable[..., Any], seed: int) -> None:
+    """Hosts come and go, files vanish, values are given up for a while; old tasks and new ones run anywhere."""
+    dice = random.Random(seed)
+    values = [VALUE + number for number in range(3)]
+    broadcasts = [blast_broadcast(hosts.context, value, settings=hosts.settings()) for value in values]
+    tasks = [(number, pickle.dumps(broadcast)) for number, broadcast in enumerate(broadcasts)]
+    for _ in range(40):
+        number = dice.randrange(3)
+        match dice.choice(("hosts", "unpersist", "lose", "job", "task", "task")):
+            case "hosts":
+                hosts.run_on(*dice.sample([*hosts.agents], dice.randint(1, 3)))
+            case "unpersist":
+                broadcasts[number].unpersist(blocking=dice.random() < 0.5)
+            case "lose":
+                folder = dice.choice([*hosts.agents.values()]).directory / hosts.context.applicationId
+                for path in folder.glob(f"{number + 1}-*"):
+                    path.unlink(missing_ok=True)
+            case "job":
+                tasks.append((number, pickle.dumps(broadcasts[number])))
+            case "task":
+                number, task = dice.choice(tasks)
+                beside = dice.choice([None, *hosts.agents.values()])
+                assert executor(task, beside)[7] == values[number][7]
+    assert [broadcast.reason for broadcast in broadcasts] == [None] * 3
 
 
 def test_the_end_of_a_context_frees_the_hosts(hosts: Hosts) -> None:
