@@ -3,95 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.memory_controller import MemoryController, serving
+from tests.support.spark_cluster import agent_process, program
 
 pytestmark = pytest.mark.spark
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = str(ROOT / ".venv-spark" / "bin" / "python")
-BLAST = str(Path(sys.executable).with_name("blast"))
 PATIENCE = 240.0
 """Seconds, which only keep a cluster that hangs from staying."""
-
-
-@contextmanager
-def agent(folder: Path, limits: str = "") -> Iterator[str]:
-    """A running agent, whose folder is called spark: its address."""
-    folder.mkdir()
-    config = folder.with_suffix(".toml")
-    config.write_text(
-        f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
-        f'[[folder]]\nname = "spark"\npath = "{folder}"\n[limits]\n{limits}\n'
-    )
-    command = [BLAST, "agent", "run", "--config", str(config), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ready = json.loads(process.stdout.readline())
-            yield f"127.0.0.1:{ready['port']}"
-        finally:
-            process.terminate()
-
-
-@contextmanager
-def program(given: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The driver, in a group of its own with whatever it starts; all of it is gone afterwards."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": PYTHON,
-        "PYSPARK_DRIVER_PYTHON": PYTHON,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        # These JVMs live for half a minute: compiling for the long run would take most of that.
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "SPARK_HOME": str(spark_home(folder / "spark")),
-    }
-    command = [PYTHON, str(ROOT / "tests" / "support" / "spark_program.py"), json.dumps(given)]
-    with (folder / "spark.log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, cwd=folder, start_new_session=True
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            # The JVMs of executors are in the session of the driver.
-            for number in session_of(process.pid):
-                os.kill(number, signal.SIGKILL)
-            process.communicate()
-
-
-def spark_home(folder: Path) -> Path:
-    """Spark as it is installed, but that what executors write, its `work`, lies in this folder."""
-    folder.mkdir()
-    (installed,) = (ROOT / ".venv-spark" / "lib").glob("python3*/site-packages/pyspark")
-    for path in installed.iterdir():
-        if path.name != "work":
-            (folder / path.name).symlink_to(path)
-    return folder
-
-
-def session_of(leader: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +27,12 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         _, host, port = stack.enter_context(serving(MemoryController()))
         given = {
             "folder": str(folder / "agent"),
-            "address": stack.enter_context(agent(folder / "agent")),
-            "small": stack.enter_context(agent(folder / "small", "file_bytes = 1000")),
+            "address": stack.enter_context(agent_process(folder / "agent")),
+            "small": stack.enter_context(agent_process(folder / "small", "file_bytes = 1000")),
             "controller": f"{host}:{port}",
             "local": str(folder / "local"),
         }
-        process = stack.enter_context(program(given, folder))
+        process = stack.enter_context(program("spark_program", given, folder))
         output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, (folder / "spark.log").read_text()[-4000:]
         yield {scene.pop("scene"): scene for scene in map(json.loads, output.splitlines())}

@@ -1,0 +1,106 @@
+"""Real processes around a test in Spark: the driver's program, masters, workers, agents; all of them end with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = str(ROOT / ".venv-spark" / "bin" / "python")
+BLAST = str(Path(sys.executable).with_name("blast"))
+
+
+@contextmanager
+def agent_process(folder: Path, limits: str = "") -> Iterator[str]:
+    """A running agent, whose folder is called spark: its address."""
+    folder.mkdir()
+    config = folder.with_suffix(".toml")
+    config.write_text(
+        f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
+        f'[[folder]]\nname = "spark"\npath = "{folder}"\n[limits]\n{limits}\n'
+    )
+    command = [BLAST, "agent", "run", "--config", str(config), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            yield f"127.0.0.1:{ready['port']}"
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def program(name: str, given: dict[str, str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The driver, `tests/support/NAME.py`, told what is `given`; `folder / "spark.log"` has its words."""
+    command = [PYTHON, str(ROOT / "tests" / "support" / f"{name}.py"), json.dumps(given)]
+    with in_spark(command, folder, "127.0.0.1") as process:
+        yield process
+
+
+@contextmanager
+def in_spark(command: list[str], folder: Path, address: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of Spark on the host with this address, in a session of its own; all that it starts is gone then."""
+    home = folder / "spark"
+    if not home.exists():
+        make_spark_home(home)
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": PYTHON,
+        "PYSPARK_DRIVER_PYTHON": PYTHON,
+        "SPARK_LOCAL_IP": address,
+        # These JVMs live for half a minute: compiling for the long run would take most of that.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_HOME": str(home),
+        **environment,
+    }
+    with (folder / "spark.log").open("a") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=surroundings, cwd=folder,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            # The JVMs of executors are in the session of whoever started them.
+            for number in session_of(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+            process.communicate()
+
+
+@contextmanager
+def standalone(folder: Path, class_name: str, address: str, *more: str, **environment: str) -> Iterator[None]:
+    """A master or worker of Spark on the host with this address."""
+    launcher = str(folder / "spark" / "bin" / "spark-class")
+    command = [launcher, f"org.apache.spark.deploy.{class_name}", "--host", address, "--webui-port", "0", *more]
+    with in_spark(command, folder, address, **environment):
+        yield
+
+
+def make_spark_home(folder: Path) -> None:
+    """Spark as it is installed, but that what executors write, its `work`, lies in this folder."""
+    folder.mkdir()
+    (installed,) = (ROOT / ".venv-spark" / "lib").glob("python3*/site-packages/pyspark")
+    for path in installed.iterdir():
+        if path.name != "work":
+            (folder / path.name).symlink_to(path)
+
+
+def session_of(leader: int) -> list[int]:
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
