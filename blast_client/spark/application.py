@@ -82,12 +82,10 @@ class Application:
             desk, self._desk = self._desk, None
         for one in everything:
             one.copies.stop()
-        workers = [in_background(one.copies.forget()) for one in everything]
+        for one in everything:
+            in_background(one.copies.forget())
         if desk is not None:
             desk.close()
-        give_up = time.monotonic() + _GOODBYE_SECONDS
-        for worker in workers:
-            worker.join(max(0.0, give_up - time.monotonic()))
 
     def _copies_of(self, name: str) -> Copies | None:
         with self._lock:
@@ -119,12 +117,21 @@ class Registered:
 
 
 def in_background(work: Callable[[], None]) -> threading.Thread:
-    """Do it in a thread that does not keep the process."""
-    thread = threading.Thread(target=work, name="blast-spark", daemon=True)
+    """Do it in a thread, which the end of the process waits for, but not for long."""
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            _at_work.discard(threading.current_thread())
+
+    thread = threading.Thread(target=run, name="blast-spark", daemon=True)
+    _at_work.add(thread)
     thread.start()
     return thread
 
 
+_at_work: set[threading.Thread] = set()
 _applications: dict[str, Application] = {}
 _finding = threading.Lock()
 
@@ -138,7 +145,7 @@ def application_of(sc: Any) -> Application:
             _applications[key] = Application(sc)
         found = _applications[key]
     for one in stopped:
-        in_background(one.close)
+        one.close()
     return found
 
 
@@ -149,3 +156,6 @@ def _close_all() -> None:
         _applications.clear()
     for one in everything:
         one.close()
+    give_up = time.monotonic() + _GOODBYE_SECONDS
+    for thread in [*_at_work]:
+        thread.join(max(0.0, give_up - time.monotonic()))

@@ -102,8 +102,8 @@ class BlastBroadcast(Generic[T]):
         try:
             brought = coming.result()
         except BaseException:
-            # Ctrl-C as well: the light goes back.
-            self.destroy()
+            # Ctrl-C as well: the light goes back, and who hears of it may end the process at once.
+            self.destroy(blocking=True)
             raise
         with self._lock:
             self._coming = None

@@ -31,6 +31,7 @@ from blast_client.spark import (
     NotReachable,
     Reason,
     SparkSettings,
+    application,
     asking,
     blast_broadcast,
     copies,
@@ -87,6 +88,8 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
         found.run_on("h1", "h2")
         yield found
         application_of(context).close()
+        for thread in [*application._at_work]:
+            thread.join(30)
 
 
 @pytest.fixture
@@ -193,9 +196,8 @@ def test_a_host_without_an_agent_is_handed_it_once(
             came = executor(task, None)
             assert list(came) == ["a", "b"] and (came["b"] == VALUE[::2]).all()
     assert counted(Reason.FETCHED) == before + 1, "the second process of the executor maps the file of the first"
-    assert [record.getMessage().rpartition(" takes ")[2] for record in caplog.records] == [
-        "it from the driver (fetched)"
-    ]
+    lines = [record.getMessage() for record in caplog.records if record.name == "blast_client.spark"]
+    assert len(lines) == 1 and lines[0].endswith(" takes it from the driver (fetched)")
     assert (tmp_path / "local" / "blast").stat().st_mode & 0o777 == 0o700
 
 
@@ -362,6 +364,12 @@ def test_where_spark_must_do_it(monkeypatch: pytest.MonkeyPatch, context: dict[s
     broadcast = blast_broadcast(FakeContext("app-x", "h1:2", **context), VALUE)
     assert broadcast.reason is (Reason.LOCAL if "local" in context else Reason.ENCRYPTED)
     assert (pickle.loads(pickle.dumps(broadcast)).value == VALUE).all()
+
+
+def test_a_driver_that_cannot_listen(hosts: Hosts, executor: Callable[..., Any]) -> None:
+    hosts.context.conf["spark.driver.bindAddress"] = "192.0.2.1"
+    broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings())
+    assert broadcast.reason is Reason.NOT_SENT and (executor(pickle.dumps(broadcast), None) == VALUE).all()
 
 
 def test_what_the_jvm_wants_is_sparks_own(hosts: Hosts) -> None:

@@ -177,7 +177,8 @@ def main(given: dict[str, str]) -> None:
     scenes.fallbacks()
     scenes.not_waited_for()
     scenes.an_executor_dies()
-    # What is left is freed by the end of the process.
+    # What is left, or about to go, is freed by the end of the process.
+    blast_broadcast(sc, VALUES["array"], settings=scenes.settings()).destroy()
     tell("over", files=scenes.files(), folder=str(scenes.folder))
     sc.stop()
 
