@@ -43,8 +43,10 @@ def register(subparsers: Any) -> None:
     ways = (AUTO, OPTICAL, PIPELINE, UNICAST)
     parser.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
     _add_target(parser)
-    _add_way(parser)
-    _add_agents(parser)
+    add_way(parser).add_argument(
+        "--bytes", metavar="SIZE", type=checked(parse_bytes), help="of a stream that is to go by light"
+    )
+    _add_ssh(add_agents(parser))
     parser.set_defaults(run=_run)
 
 
@@ -61,11 +63,11 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--command", metavar="NAME", help="pipe it into this command of the agents' configuration")
 
 
-def _add_way(parser: argparse.ArgumentParser) -> None:
+def add_way(parser: argparse.ArgumentParser) -> Any:
+    """The options that say how data goes; the group that they are in."""
     way = parser.add_argument_group("how it goes")
     way.add_argument("--from", dest="sender", metavar="HOST", help="this host as the controller knows it")
     way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
-    way.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), help="of a stream that is to go by light")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
     way.add_argument(
@@ -73,14 +75,20 @@ def _add_way(parser: argparse.ArgumentParser) -> None:
     )
     way.add_argument("--priority", metavar="N", type=int, help="who has more gets light first (default: 0)")
     way.add_argument("--patience", metavar="TIME", type=checked(parse_seconds), help="wait so long for light at most")
+    return way
 
 
-def _add_agents(parser: argparse.ArgumentParser) -> None:
+def add_agents(parser: argparse.ArgumentParser) -> Any:
+    """The options that prove us to the agents; the group that they are in."""
     agents = parser.add_argument_group("agents")
     agents.add_argument("--secret-file", metavar="FILE", type=Path, help="the secret that the agents know")
     agents.add_argument("--agent-cert", metavar="FILE", type=Path, help="our certificate, for agents that speak TLS")
     agents.add_argument("--agent-key", metavar="FILE", type=Path, help="its private key")
     agents.add_argument("--agent-ca", metavar="FILE", type=Path, help="what the agents' certificates are checked by")
+    return agents
+
+
+def _add_ssh(agents: Any) -> None:
     agents.add_argument("--ssh", action="store_true", help="start agents over SSH, for this transfer only")
     agents.add_argument("--ssh-folder", metavar="PATH", help="where they write")
     agents.add_argument("--ssh-user", metavar="NAME")

@@ -66,7 +66,7 @@ class _Job:
         self.arguments, self._so_far = arguments, so_far
         self.unreachable: dict[str, str] = {}
         self.source = stack.enter_context(_opened(arguments.file))
-        self._settings = _settings(arguments)
+        self._settings = round_settings(arguments)
         self._receivers = list(arguments.to)
         if arguments.ssh:
             self._start_agents(stack)
@@ -108,8 +108,8 @@ class _Job:
             raise TransportError("; ".join(f"{name}: {reason}" for name, reason in self.unreachable.items()))
 
 
-def _settings(arguments: argparse.Namespace) -> RoundSettings:
-    """Raises WrongInputError, BadCredentials."""
+def round_settings(arguments: argparse.Namespace) -> RoundSettings:
+    """What the options of a command say. Raises WrongInputError, BadCredentials."""
     asks = arguments.via not in (PIPELINE, UNICAST) or arguments.order == RACKS
     return RoundSettings(
         controller=arguments.controller if asks else None,

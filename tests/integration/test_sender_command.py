@@ -1,0 +1,169 @@
+"""`blast sender`: another program asks by lines, real agents receive; what is asked wrongly is refused, and ends nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import blast_client
+from blast_client.sender_job import MOST_SENDS
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.waiting import eventually
+
+HOSTS = ("h21", "h31")
+CODE = "import sys; from blast_client.command import main; sys.exit(main())"
+
+
+class Asking:
+    """The other program."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CODE, "sender", "--light-address", LOOPBACK, *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.spool = Path(self.next()["spool"])
+
+    def ask(self, **line: Any) -> None:
+        self.write(json.dumps(line))
+
+    def write(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{text}\n")
+        self.process.stdin.flush()
+
+    def next(self) -> dict[str, Any]:
+        """The next line that is no progress."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            told: dict[str, Any] = json.loads(line)
+            if told["event"] != "progress":
+                return told
+        raise AssertionError("it ended")
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.stdin = None
+        return self.process.wait(60)
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        with self.process:
+            pass
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[list[Agent]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(agent(tmp_path / name)) for name in HOSTS]
+
+
+@pytest.fixture
+def controller() -> Iterator[str]:
+    with serving(MemoryController()) as (_, host, port):
+        yield f"{host}:{port}"
+
+
+@pytest.fixture
+def to(agents: list[Agent]) -> list[str]:
+    return [f"{name}={address}:{port}" for name, address, port in (one.address for one in agents)]
+
+
+def test_two_at_once_by_light_and_the_spool_is_left_empty(agents: list[Agent], controller: str, to: list[str]) -> None:
+    with Asking("--controller", controller, "--from", "h11") as sender:
+        for name in ("a", "b"):
+            (sender.spool / name).write_bytes(name.encode() * 300_000)
+            sender.ask(send=name, file=str(sender.spool / name), name=f"{name}.bytes", folder="", to=to)
+        ends = {end["send"]: end for end in (sender.next(), sender.next())}
+        assert {end["event"] for end in ends.values()} == {"end"}
+        assert all(end["delivered"] == sorted(HOSTS) and end["bytes"] == 300_000 for end in ends.values())
+        assert ["optical"] in [end["carriers"] for end in ends.values()]
+        assert list(sender.spool.iterdir()) == []
+        for one in agents:
+            assert (one.directory / "b.bytes").read_bytes() == b"b" * 300_000
+        assert sender.end() == 0
+        assert not sender.spool.exists()
+
+
+def test_what_is_not_of_the_spool_is_left_where_it_is(tmp_path: Path, agents: list[Agent], to: list[str]) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"x")
+    with Asking("--controller", "", "--via", "pipeline") as sender:
+        sender.ask(send="1", file=str(mine), name="mine", folder="", to=to)
+        assert sender.next()["carriers"] == ["pipeline"]
+    assert mine.exists()
+
+
+def test_wrong_lines_are_refused_and_the_next_is_served(agents: list[Agent], to: list[str], tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"x")
+    good = {"send": "good", "file": str(mine), "name": "mine", "folder": "", "to": to}
+    with Asking("--controller", "", "--via", "pipeline") as sender:
+        for text in ("{", "[]", "[" * 50_000, "17", '{"send": 1}'):
+            sender.write(text)
+            assert sender.next() | {"reason": ""} == {"event": "refused", "send": None, "reason": ""}
+        for change in (
+            {"to": "h2"},
+            {"to": []},
+            {"file": str(tmp_path / "nothing")},
+            {"name": "../out"},
+            {"file": None},
+        ):
+            sender.ask(**(good | change))
+            told = sender.next()
+            assert (told["event"], told["send"]) == ("refused", "good") and told["reason"]
+        sender.ask(stop="nobody")
+        sender.ask(**good)
+        assert sender.next()["event"] == "end"
+
+
+def test_stopped_and_left_the_light_goes_back(controller: str, agents: list[Agent], to: list[str]) -> None:
+    with Asking("--controller", controller, "--from", "h11") as sender, blast_client.Client(controller) as client:
+        big = sender.spool / "big"
+        with big.open("wb") as file:
+            file.truncate(400_000_000)
+        sender.ask(send="big", file=str(big), name="big", folder="", to=to)
+        eventually(lambda: list(client.list_requests()))
+        sender.ask(stop="big")
+        told = sender.next()
+        assert (told["event"], told["reason"]) == ("refused", "stopped")
+        assert not big.exists()
+        with big.open("wb") as file:
+            file.truncate(400_000_000)
+        sender.ask(send="again", file=str(big), name="big", folder="", to=to)
+        eventually(lambda: len(list(client.list_requests())) == 2)
+        assert sender.end() == 0
+        final = {blast_client.PartState.WITHDRAWN, blast_client.PartState.DONE, blast_client.PartState.FAILED}
+        assert {request.state for request in client.list_requests()} <= final
+        assert not sender.spool.exists()
+
+
+def test_no_more_than_so_many_at_once(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"x")
+    with socket.create_server((LOOPBACK, 0)) as mute, Asking("--controller", "", "--via", "pipeline") as sender:
+        to = [f"mute={LOOPBACK}:{mute.getsockname()[1]}"]
+        for number in range(MOST_SENDS + 1):
+            sender.ask(send=str(number), file=str(tmp_path / "x"), name="x", folder="", to=to)
+        told = sender.next()
+        assert (told["event"], told["send"]) == ("refused", str(MOST_SENDS))
+
+
+def test_input_that_is_no_pipe(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("{}")
+    with (tmp_path / "lines").open() as file:
+        command = [sys.executable, "-c", CODE, "sender"]
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "must be a pipe" in done.stderr
