@@ -1,0 +1,282 @@
+package org.blast.spark;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The driver's broadcasts, from the moment in which one is made until nobody waits for it any more. Thread-safe. */
+final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderProcess.Listener, Closeable {
+  private static final Logger LOG = LoggerFactory.getLogger(Broadcasts.class);
+  private static final int MOST_AT_ONCE = 16;
+  private static final int NONCE_BYTES = 16;
+  private static final int THREADS = 4;
+  private static final double TYPICAL_LINK_RATE = 1e9;
+
+  private final PluginSettings settings;
+  private final SparkInternals spark;
+  private final String ourHost;
+  private final Consumer<SparkListenerEvent> publish;
+  private final Figures figures;
+  private final SecureRandom random = new SecureRandom();
+  private final Map<Long, Course> courses = new HashMap<>();
+  private final ScheduledExecutorService worker = Executors.newScheduledThreadPool(THREADS, work -> {
+    Thread thread = new Thread(work, "blast-broadcasts");
+    thread.setDaemon(true);
+    return thread;
+  });
+  private volatile Door door;
+  private volatile SenderProcess sender;
+  private volatile String application;
+
+  Broadcasts(
+      PluginSettings settings, SparkInternals spark, String ourHost, Consumer<SparkListenerEvent> publish,
+      Figures figures) {
+    this.settings = settings;
+    this.spark = spark;
+    this.ourHost = ourHost;
+    this.publish = publish;
+    this.figures = figures;
+  }
+
+  /** Begin to work, for whoever comes to this door, with this sender. */
+  void begin(Door executors, SenderProcess process) {
+    door = executors;
+    sender = process;
+  }
+
+  /** What Spark calls the application. */
+  void name(String id) {
+    application = id;
+  }
+
+  // ---------------------------------------------------------------------------------------------- what Spark does
+
+  @Override
+  public void made(long broadcast, SparkInternals.Cut cut) {
+    long bytes = (long) cut.pieces() * cut.pieceBytes();
+    if (cut.pieces() < 2 || bytes - cut.pieceBytes() < settings.threshold()) {
+      return;
+    }
+    List<Door.Guest> guests = new ArrayList<>(door.guests());
+    guests.removeIf(guest -> guest.hello.host().equals(ourHost));
+    Path spool = sender.spool();
+    if (guests.isEmpty() || spool == null || application == null) {
+      figures.refused(spool == null ? "no_sender" : "no_executor");
+      return;
+    }
+    int hosts = (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
+    double rate = settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
+    long hold = settings.hold() ? HoldTime.millis(bytes, hosts, rate) : 0;
+    Announcement coming = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), hold);
+    synchronized (courses) {
+      if (courses.values().stream().filter(Course::isSending).count() >= MOST_AT_ONCE) {
+        figures.refused("too_many");
+        return;
+      }
+      courses.put(broadcast, new Course(coming, guests, System.nanoTime()));
+    }
+    guests.forEach(guest -> guest.tell(Message.of(coming)));
+    worker.execute(() -> send(coming, cut, guests, spool));
+    if (hold > 0) {
+      worker.schedule(() -> expire(broadcast, "it was not there in time"), hold, TimeUnit.MILLISECONDS);
+    }
+  }
+
+  @Override
+  public void unwanted(long broadcast) {
+    Course course;
+    synchronized (courses) {
+      course = courses.remove(broadcast);
+    }
+    if (course != null) {
+      giveUp(course, "nobody wants it any more");
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------- what executors say
+
+  @Override
+  public void joined(Door.Guest guest) {
+    LOG.info("executor {} on {} takes broadcasts by Blast, from the agent at {}", guest.hello.executor(),
+        guest.hello.host(), guest.hello.agent());
+  }
+
+  @Override
+  public void taken(Door.Guest guest, Message.Taken taken) {
+    BroadcastTaken event = new BroadcastTaken(
+        taken.broadcast(), guest.hello.executor(), taken.pieces(), taken.late(), taken.bytes(), taken.heldMillis(),
+        taken.reason());
+    figures.taken(event);
+    publish.accept(event);
+    if (!taken.reason().isEmpty()) {
+      LOG.info("executor {} leaves broadcast {} to Spark: {}", guest.hello.executor(), taken.broadcast(),
+          taken.reason());
+    }
+    waitsNoLonger(guest, taken.broadcast());
+  }
+
+  @Override
+  public void left(Door.Guest guest) {
+    List<Long> all;
+    synchronized (courses) {
+      all = List.copyOf(courses.keySet());
+    }
+    all.forEach(broadcast -> waitsNoLonger(guest, broadcast));
+  }
+
+  /** When nobody on a host waits any more, the file there is only a name for what is mapped. */
+  private void waitsNoLonger(Door.Guest guest, long broadcast) {
+    List<Door.Guest> tell = List.of();
+    synchronized (courses) {
+      Course course = courses.get(broadcast);
+      if (course != null && course.isLast(guest)) {
+        tell = course.on(guest.hello.host());
+      }
+      forgetWhatIsOver();
+    }
+    tell.forEach(one -> one.tell(Message.over(broadcast)));
+  }
+
+  // ---------------------------------------------------------------------------------------------- what the sender says
+
+  @Override
+  public void progress(String send, long bytes) {
+    long broadcast = Long.parseLong(send);
+    Course course;
+    synchronized (courses) {
+      course = courses.get(broadcast);
+    }
+    if (course != null && settings.hold() && !course.isInTime(bytes, System.nanoTime())) {
+      expire(broadcast, "it would not have been there in time");
+    }
+  }
+
+  @Override
+  public void ended(String send, SenderProcess.End end) {
+    Course course;
+    synchronized (courses) {
+      course = courses.get(Long.parseLong(send));
+      if (course == null || !course.end()) {
+        return;
+      }
+      forgetWhatIsOver();
+    }
+    tell(course, end);
+    end.failed().keySet().forEach(host -> {
+      for (Door.Guest guest : host.isEmpty() ? List.copyOf(course.told()) : course.on(host)) {
+        guest.tell(Message.over(course.announcement.broadcast()));
+      }
+    });
+  }
+
+  @Override
+  public void gone(String reason) {
+    List<Course> all;
+    synchronized (courses) {
+      all = List.copyOf(courses.values());
+    }
+    if (!worker.isShutdown()) {
+      LOG.warn("blast sender is gone, and Spark fetches broadcasts as always: {}", reason);
+    }
+    all.forEach(course -> giveUp(course, "the sender is gone"));
+  }
+
+  @Override
+  public void close() {
+    worker.shutdownNow();
+  }
+
+  // ---------------------------------------------------------------------------------------------- our own work
+
+  private String name(long broadcast) {
+    byte[] nonce = new byte[NONCE_BYTES];
+    random.nextBytes(nonce);
+    return application + "/" + broadcast + "-" + HexFormat.of().formatHex(nonce);
+  }
+
+  private void send(Announcement coming, SparkInternals.Cut cut, List<Door.Guest> guests, Path spool) {
+    Path file = spool.resolve(Long.toString(coming.broadcast()));
+    Map<String, String> agents = new LinkedHashMap<>();
+    guests.forEach(guest -> agents.put(guest.hello.host(), guest.hello.host() + "=" + guest.hello.agent()));
+    try {
+      try (FileChannel to = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+        spark.copy(coming.broadcast(), cut, to);
+      }
+      sender.send(Long.toString(coming.broadcast()), file, coming.name(), settings.folder(),
+          List.copyOf(agents.values()));
+    } catch (IOException | RuntimeException error) {
+      expire(coming.broadcast(), error.toString());
+      remove(file);
+    }
+  }
+
+  private static void remove(Path file) {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException error) {
+      LOG.debug("the sender removes it", error);
+    }
+  }
+
+  /** Readers go their own way, if they still wait, and have the link to themselves. */
+  private void expire(long broadcast, String reason) {
+    Course course;
+    synchronized (courses) {
+      course = courses.get(broadcast);
+    }
+    if (course != null) {
+      giveUp(course, reason);
+    }
+  }
+
+  private void giveUp(Course course, String reason) {
+    long broadcast = course.announcement.broadcast();
+    boolean sending;
+    synchronized (courses) {
+      sending = course.end();
+      forgetWhatIsOver();
+    }
+    if (sending) {
+      sender.stop(Long.toString(broadcast));
+      tell(course, new SenderProcess.End(List.of(), Map.of("", reason), List.of(), 0, null));
+      course.told().forEach(guest -> guest.tell(Message.over(broadcast)));
+    }
+  }
+
+  private void forgetWhatIsOver() {
+    courses.values().removeIf(Course::isOver);
+  }
+
+  private void tell(Course course, SenderProcess.End end) {
+    String way = end.carriers().isEmpty() || end.delivered().isEmpty() ? "spark" : String.join("+", end.carriers());
+    List<String> reasons = new ArrayList<>();
+    if (end.noLight() != null) {
+      reasons.add("no light: " + end.noLight());
+    }
+    end.failed().forEach((host, why) -> reasons.add(host.isEmpty() ? why : host + ": " + why));
+    BroadcastSent sent = new BroadcastSent(
+        course.announcement.broadcast(), course.announcement.mostBytes(), way, end.delivered().size(),
+        course.secondsSince(System.nanoTime()), String.join("; ", reasons));
+    figures.sent(sent);
+    publish.accept(sent);
+    LOG.info("broadcast {}: at most {} bytes to {} hosts by {} in {} s{}", sent.broadcast(), sent.bytes(), sent.hosts(),
+        sent.way(), String.format("%.3f", sent.seconds()), sent.reason().isEmpty() ? "" : " (" + sent.reason() + ")");
+  }
+}

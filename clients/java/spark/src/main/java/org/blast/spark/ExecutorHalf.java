@@ -1,0 +1,147 @@
+package org.blast.spark;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.Base64;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import org.apache.spark.api.plugin.ExecutorPlugin;
+import org.apache.spark.api.plugin.PluginContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The plugin in an executor: listens to the driver's half, and takes what comes to this host. */
+final class ExecutorHalf implements ExecutorPlugin {
+  private static final Logger LOG = LoggerFactory.getLogger(ExecutorHalf.class);
+  private static final int CONNECT_MILLIS = 5_000;
+  private static final int MOST_ARRIVALS = 32;
+  private static final String AGENT_PORT = "9095";
+  private static final String FOLDER = "/var/lib/blast-agent/incoming";
+
+  private final Map<Long, Coming> coming = new ConcurrentHashMap<>();
+  private final Semaphore places = new Semaphore(MOST_ARRIVALS);
+  private volatile boolean ended;
+  private volatile Socket socket;
+  private volatile HostFolder folder;
+
+  private record Coming(Announcement announcement, Arrival arrival) {}
+
+  @Override
+  public void init(PluginContext context, Map<String, String> extra) {
+    if (!extra.containsKey(DriverHalf.KEY) || context.executorID().equals("driver")) {
+      return;
+    }
+    // An executor must not start later because of us.
+    start("blast", () -> listen(context, extra));
+  }
+
+  @Override
+  public void shutdown() {
+    ended = true;
+    coming.values().forEach(one -> one.arrival().over());
+    try (Socket closed = socket; HostFolder left = folder) {
+      LOG.debug("Blast ends: {} {}", closed, left);
+    } catch (IOException error) {
+      LOG.debug("Blast ends", error);
+    }
+  }
+
+  private void listen(PluginContext context, Map<String, String> extra) {
+    try {
+      SparkInternals spark = SparkInternals.find();
+      folder = new HostFolder(
+          Path.of(setting(context, "executorFolder", "BLAST_FOLDER", FOLDER)), context.conf().get("spark.app.id"));
+      converse(context, extra, spark);
+    } catch (SwitchedOff off) {
+      LOG.warn("Blast is off in this executor, and Spark fetches broadcasts as always: {}", off.getMessage());
+    } catch (IOException | RuntimeException error) {
+      if (!ended) {
+        LOG.warn("Blast has ended in this executor, and Spark fetches broadcasts as always: {}", error.toString());
+      }
+    } finally {
+      coming.values().forEach(one -> one.arrival().over());
+    }
+  }
+
+  private void converse(PluginContext context, Map<String, String> extra, SparkInternals spark)
+      throws IOException, SwitchedOff {
+    try (Socket connection = new Socket()) {
+      socket = connection;
+      int port = Integer.parseInt(extra.get(DriverHalf.PORT));
+      connection.connect(new InetSocketAddress(extra.get(DriverHalf.ADDRESS), port), CONNECT_MILLIS);
+      connection.setTcpNoDelay(true);
+      connection.setKeepAlive(true);
+      byte[] nonce = new byte[Sealed.NONCE_BYTES];
+      new SecureRandom().nextBytes(nonce);
+      Sealed lines = new Sealed(
+          Base64.getDecoder().decode(extra.get(DriverHalf.KEY)),
+          new BufferedInputStream(connection.getInputStream()),
+          new BufferedOutputStream(connection.getOutputStream()),
+          nonce,
+          false);
+      say(lines, Message.of(hello(context, spark, connection.getLocalAddress().getHostAddress())));
+      for (String text = lines.read(); text != null; text = lines.read()) {
+        hear(Message.read(text), spark, lines);
+      }
+    }
+  }
+
+  private static Message.Hello hello(PluginContext context, SparkInternals spark, String address) {
+    String named = System.getenv("BLAST_HOST");
+    String host = named == null ? spark.host() : named;
+    String agent = System.getenv().getOrDefault("BLAST_AGENT", address + ":" + AGENT_PORT);
+    return new Message.Hello(context.executorID(), host, agent);
+  }
+
+  private void hear(Message message, SparkInternals spark, Sealed lines) {
+    if (message.coming() != null) {
+      begin(message.coming(), spark, lines);
+    } else if (message.over() != null) {
+      Coming over = coming.remove(message.over());
+      if (over != null) {
+        over.arrival().over();
+        folder.remove(over.announcement().name());
+      }
+    }
+    folder.removeUnwanted();
+  }
+
+  private void begin(Announcement announced, SparkInternals spark, Sealed lines) {
+    if (!places.tryAcquire()) {
+      return;
+    }
+    Arrival arrival = new Arrival(spark, folder, announced);
+    coming.put(announced.broadcast(), new Coming(announced, arrival));
+    start("blast-broadcast-" + announced.broadcast(), () -> {
+      try {
+        say(lines, Message.of(arrival.take()));
+      } catch (IOException error) {
+        LOG.debug("the driver has gone", error);
+      } finally {
+        places.release();
+      }
+    });
+  }
+
+  private static void say(Sealed lines, Message message) throws IOException {
+    synchronized (lines) {
+      lines.write(message.text());
+    }
+  }
+
+  private static String setting(PluginContext context, String name, String variable, String otherwise) {
+    return context.conf().get("spark.blast." + name, System.getenv().getOrDefault(variable, otherwise));
+  }
+
+  private static void start(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
+  }
+}

@@ -1,0 +1,178 @@
+package org.blast.spark;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.channels.FileLock;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The application's folder in that of this host's agent. It is ours alone; we hold a lock on its claim as long as we live,
+ * and when nobody does any more, the agent removes it.
+ */
+final class HostFolder implements Closeable {
+  static final String CLAIM = ".claim";
+  private static final Logger LOG = LoggerFactory.getLogger(HostFolder.class);
+  private static final String BLOCKS = ".blocks";
+  private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
+  private static final int TRIES = 10;
+  private static final Set<PosixFilePermission> OTHERS = EnumSet.complementOf(EnumSet.of(
+      PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE));
+
+  private final Path base;
+  private final Path folder;
+  private final FileLock claim;
+  private final Set<String> unwanted = ConcurrentHashMap.newKeySet();
+
+  /**
+   * Make it, or join the other executors of this host in it.
+   *
+   * @throws SwitchedOff where that cannot be
+   */
+  HostFolder(Path base, String application) throws SwitchedOff {
+    if (!APPLICATION.matcher(application).matches()) {
+      throw new SwitchedOff("the application's id " + application + " is no name for a folder");
+    }
+    this.base = base;
+    folder = base.resolve(application);
+    claim = claimed();
+  }
+
+  private FileLock claimed() throws SwitchedOff {
+    var ours = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+    try {
+      for (int tries = 0; tries < TRIES; tries++) {
+        try {
+          Files.createDirectory(folder, ours);
+        } catch (FileAlreadyExistsException error) {
+          refuseOthers(folder);
+        }
+        FileLock lock = lock();
+        if (lock != null) {
+          return lock;
+        }
+      }
+    } catch (IOException error) {
+      throw new SwitchedOff("the agent's folder " + base + " is not for us: " + error
+          + " (BLAST_FOLDER or spark.blast.executorFolder names it; the agent should run as this user)", error);
+    }
+    throw new SwitchedOff("the folder " + folder + " is removed again and again");
+  }
+
+  /** A lock that counts: the agent may have removed the folder between our making and our locking. */
+  private FileLock lock() throws IOException {
+    Path path = folder.resolve(CLAIM);
+    FileChannel channel;
+    try {
+      channel = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE,
+          LinkOption.NOFOLLOW_LINKS);
+    } catch (NoSuchFileException error) {
+      return null;
+    }
+    FileLock lock = channel.lock(0, Long.MAX_VALUE, true);
+    if (Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+      return lock;
+    }
+    channel.close();
+    return null;
+  }
+
+  /** Whether what has this name is here, whole and verified. */
+  boolean has(String name) {
+    return Files.exists(path(name), LinkOption.NOFOLLOW_LINKS);
+  }
+
+  /**
+   * The pieces of what was announced, mapped. Nobody may unmap one while it is read; each can be unmapped by itself.
+   *
+   * @throws IOException where it is not what was announced, or not ours alone
+   */
+  ByteBuffer[] pieces(Announcement coming) throws IOException {
+    Path path = path(coming.name());
+    refuseOthers(path);
+    try (FileChannel file = FileChannel.open(path, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
+      long size = file.size();
+      if (!coming.fits(size)) {
+        throw new IOException(size + " bytes came, where " + coming.mostBytes() + " were announced");
+      }
+      ByteBuffer[] pieces = new ByteBuffer[coming.pieces()];
+      for (int piece = 0; piece < pieces.length; piece++) {
+        long begin = (long) piece * coming.pieceBytes();
+        pieces[piece] = file.map(MapMode.READ_ONLY, begin, Math.min(coming.pieceBytes(), size - begin));
+      }
+      return pieces;
+    }
+  }
+
+  /** Nobody wants this any more, also should it still come. The space is free when the last who mapped it lets go. */
+  void remove(String name) {
+    unwanted.add(name);
+    removeUnwanted();
+  }
+
+  /** What came after it was given up, and what the agent keeps of it for a sender that goes on; ours never does. */
+  void removeUnwanted() {
+    unwanted.removeIf(name -> removed(path(name)));
+  }
+
+  private boolean removed(Path path) {
+    String ending = "-" + path.getFileName();
+    boolean some = false;
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
+      for (Path one : all) {
+        String called = one.getFileName().toString();
+        if (one.equals(path) || called.endsWith(ending) || called.endsWith(ending + BLOCKS)) {
+          some |= Files.deleteIfExists(one);
+        }
+      }
+    } catch (IOException error) {
+      LOG.debug("the next time", error);
+    }
+    return some;
+  }
+
+  @Override
+  public void close() throws IOException {
+    removeUnwanted();
+    claim.channel().close();
+  }
+
+  private Path path(String name) {
+    Path path = base.resolve(name).normalize();
+    if (!path.startsWith(folder) || path.equals(folder)) {
+      throw new IllegalArgumentException(name + " is not of this application");
+    }
+    return path;
+  }
+
+  /** What others could read or replace is no place for a job's data. */
+  private static void refuseOthers(Path path) throws IOException {
+    PosixFileAttributes found = Files.readAttributes(path, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+    Object us = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+    if (!Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS).equals(us)) {
+      throw new IOException(path + " belongs to " + found.owner() + ", and not to the user of this executor");
+    }
+    Set<PosixFilePermission> open = EnumSet.copyOf(OTHERS);
+    open.retainAll(found.permissions());
+    if (!open.isEmpty()) {
+      throw new IOException("others may open " + path + ": file_mode of the agent must be 0600");
+    }
+  }
+}

@@ -1,0 +1,129 @@
+package org.blast.spark;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.SparkConf;
+
+/**
+ * What the job's configuration says of Blast.
+ *
+ * @param command the {@code blast} of this host
+ * @param options of {@code blast sender}
+ * @param folder the agents' folder for Spark
+ * @param threshold bytes from which on a broadcast goes by Blast
+ * @param linkRate bit/s of a host's link, by which Spark would fetch; 0 where nobody has said
+ * @param hold whether readers are held back while a broadcast is on its way
+ */
+record PluginSettings(
+    String command, List<String> options, String folder, long threshold, double linkRate, boolean hold) {
+
+  private static final String PREFIX = "spark.blast.";
+  private static final String THRESHOLD = "8m";
+  private static final Map<String, String> PASSED_ON = Map.ofEntries(
+      Map.entry("controller", "--controller"),
+      Map.entry("ca", "--ca"),
+      Map.entry("cert", "--cert"),
+      Map.entry("certKey", "--cert-key"),
+      Map.entry("tokenFile", "--token-file"),
+      Map.entry("via", "--via"),
+      Map.entry("host", "--from"),
+      Map.entry("lightAddress", "--light-address"),
+      Map.entry("priority", "--priority"),
+      Map.entry("secretFile", "--secret-file"),
+      Map.entry("agentCert", "--agent-cert"),
+      Map.entry("agentKey", "--agent-key"),
+      Map.entry("agentCa", "--agent-ca"));
+  private static final Set<String> OTHERS =
+      Set.of("command", "folder", "threshold", "linkRate", "hold", "sealed", "executorFolder", "enabled");
+  private static final List<String> SECURE = List.of(
+      "spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled", "spark.ssl.enabled",
+      "spark.ssl.rpc.enabled");
+
+  /**
+   * Read and check them.
+   *
+   * @param host ours as the controller knows it, unless the configuration says otherwise
+   * @throws SwitchedOff where one is wrong, or what Spark protects would go unprotected
+   */
+  static PluginSettings of(SparkConf conf, String host) throws SwitchedOff {
+    if (!flag(conf, "enabled", true)) {
+      throw new SwitchedOff("spark.blast.enabled is false");
+    }
+    refuseUnknown(conf);
+    List<String> options = new ArrayList<>();
+    PASSED_ON.forEach((name, option) -> {
+      if (conf.contains(PREFIX + name)) {
+        options.addAll(List.of(option, conf.get(PREFIX + name)));
+      }
+    });
+    if (!conf.contains(PREFIX + "host")) {
+      options.addAll(List.of("--from", host));
+    }
+    boolean sealed = flag(conf, "sealed", false);
+    if (sealed) {
+      options.add("--sealed");
+    }
+    refuseOpen(conf, sealed);
+    return new PluginSettings(
+        conf.get(PREFIX + "command", "blast"),
+        List.copyOf(options),
+        conf.get(PREFIX + "folder", "spark"),
+        bytes(conf),
+        rate(conf),
+        flag(conf, "hold", true));
+  }
+
+  private static void refuseUnknown(SparkConf conf) throws SwitchedOff {
+    for (var entry : conf.getAllWithPrefix(PREFIX)) {
+      String name = entry._1();
+      if (!PASSED_ON.containsKey(name) && !OTHERS.contains(name)) {
+        throw new SwitchedOff("there is no setting " + PREFIX + name + ": see docs/spark.md for those that there are");
+      }
+    }
+  }
+
+  /** What Spark encrypts or authenticates must not travel in the open beside it. */
+  private static void refuseOpen(SparkConf conf, boolean sealed) throws SwitchedOff {
+    boolean tls = conf.contains(PREFIX + "agentCert");
+    boolean light = conf.get(PREFIX + "via", "auto").equals("optical");
+    for (String setting : SECURE) {
+      if (conf.getBoolean(setting, false) && !(sealed && (tls || light))) {
+        throw new SwitchedOff(setting + " is on, and what Blast sends would not be as safe: set spark.blast.sealed=true,"
+            + " and either spark.blast.agentCert, agentKey and agentCa or spark.blast.via=optical");
+      }
+    }
+  }
+
+  private static boolean flag(SparkConf conf, String name, boolean otherwise) throws SwitchedOff {
+    String value = conf.get(PREFIX + name, String.valueOf(otherwise)).toLowerCase(Locale.ROOT);
+    if (!value.equals("true") && !value.equals("false")) {
+      throw new SwitchedOff(PREFIX + name + " must be true or false, and not " + value);
+    }
+    return value.equals("true");
+  }
+
+  private static long bytes(SparkConf conf) throws SwitchedOff {
+    try {
+      return conf.getSizeAsBytes(PREFIX + "threshold", THRESHOLD);
+    } catch (IllegalArgumentException error) {
+      throw new SwitchedOff(PREFIX + "threshold must be a size, for example 16m", error);
+    }
+  }
+
+  private static double rate(SparkConf conf) throws SwitchedOff {
+    String text = conf.get(PREFIX + "linkRate", "0").toLowerCase(Locale.ROOT);
+    int unit = text.isEmpty() ? -1 : "kmg".indexOf(text.charAt(text.length() - 1));
+    try {
+      double number = Double.parseDouble(unit < 0 ? text : text.substring(0, text.length() - 1));
+      if (number >= 0 && number < 1e15) {
+        return number * Math.pow(1000, unit + 1.0);
+      }
+    } catch (NumberFormatException error) {
+      throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text, error);
+    }
+    throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text);
+  }
+}
