@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
+from blast_transport.agent.claims import Claims
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
@@ -42,7 +43,8 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
         highest_rate=None if rate is None else rate * 1e6,
         connect=node_dialer(credentials, admission),
     )
-    return ServerParts(admission, session_factory(surroundings), surroundings.connect)
+    claims = Claims([folder.path for folder in settings.folder if folder.claimed])
+    return ServerParts(admission, session_factory(surroundings), surroundings.connect, claims)
 
 
 def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:
@@ -51,7 +53,9 @@ def make_server(settings: Settings, credentials: Credentials, reporter: Reporter
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     parts = parts_of(settings, credentials, reporter)
-    return AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
+    server = AgentServer(settings, parts.admission, parts.factory, reporter, parts.dialer)
+    server.renew(parts)
+    return server
 
 
 def serve(

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from blast_transport.agent.claims import Claims
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
@@ -55,11 +56,12 @@ _SECONDS_WITHOUT_ROOM = 0.2
 
 
 class ServerParts(NamedTuple):
-    """What may change while a server runs: who comes in, what becomes of a Hello, how other agents are reached."""
+    """What may change while a server runs: who comes in, what a Hello makes, other agents, what is claimed."""
 
     admission: Admission
     factory: SessionFactory
     dialer: Dialer
+    claims: Claims = Claims(())
 
 
 class AgentServer:
@@ -111,6 +113,7 @@ class AgentServer:
             while not self.reason:
                 if any(key.fileobj is self._listening for key, _ in selector.select(_TICK_SECONDS)):
                     self._accept()
+                self._parts.claims.look(time.monotonic())
                 tick()
         self._listening.close()
         for leader in list(self._leaders):

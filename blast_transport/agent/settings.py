@@ -101,10 +101,11 @@ class AgentSection:
 
 @dataclass(frozen=True, slots=True)
 class FolderSection:
-    """A folder that files may be written below."""
+    """A folder that files may be written below. `claimed`: its sub-folders go when no process claims them any more."""
 
     name: Annotated[str, text(_name)]
     path: Annotated[Path, _path]
+    claimed: Annotated[bool, flag()] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`blast sender`: another program asks by lines, real agents receive; what is asked wrongly is refused, and ends nothing."""
+"""`blast sender`: another program asks by lines, real agents receive; a wrong line is refused, and ends nothing."""
 
 from __future__ import annotations
 

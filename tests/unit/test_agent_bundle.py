@@ -75,7 +75,7 @@ def test_it_is_the_agents_command(bundle, tmp_path):
     config.write_text(f'[[folder]]\nname = "in"\npath = "{tmp_path}"\n')
     assert bare(bundle, "example-config").stdout.startswith("# Configuration of a Blast agent.")
     checked = bare(bundle, "check", "--config", config, "--json")
-    assert json.loads(checked.stdout)["folder"] == [{"name": "in", "path": str(tmp_path)}]
+    assert json.loads(checked.stdout)["folder"] == [{"name": "in", "path": str(tmp_path), "claimed": False}]
     assert bare(bundle, "check", "--config", tmp_path / "absent").returncode == 2
 
 

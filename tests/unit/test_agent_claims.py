@@ -1,0 +1,117 @@
+"""What a process has claimed stays while it lives, however it ends; nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.claims import CLAIM, Claims
+from tests.support.waiting import eventually
+
+HOLD = """
+import fcntl, sys
+claim = open(sys.argv[1], "r+")
+fcntl.lockf(claim, fcntl.LOCK_SH)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", HOLD, str(folder / CLAIM)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def claimed(tmp_path: Path) -> Path:
+    return claim(tmp_path / "app-1")
+
+
+def claim(folder: Path, age: float = 60.0) -> Path:
+    folder.mkdir()
+    (folder / "data").write_bytes(b"x")
+    (folder / "deeper").mkdir()
+    (folder / CLAIM).touch()
+    when = time.time() - age
+    os.utime(folder / CLAIM, (when, when))
+    return folder
+
+
+def test_a_claim_holds_until_the_last_process_is_killed(tmp_path: Path, claimed: Path) -> None:
+    claims = Claims([tmp_path])
+    with held(claimed) as first, held(claimed):
+        claims.sweep()
+        assert (claimed / "data").exists()
+        first.kill()
+        first.wait()
+        claims.sweep()
+        assert (claimed / "data").exists()
+    claims.sweep()
+    assert not claimed.exists()
+
+
+def test_a_new_claim_is_left_to_whoever_is_about_to_hold_it(tmp_path: Path) -> None:
+    folder = claim(tmp_path / "app-2", age=0.0)
+    Claims([tmp_path]).sweep()
+    assert (folder / "data").exists()
+
+
+def test_what_is_not_claimed_is_nobodys_business(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "data").write_bytes(b"x")
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / CLAIM).touch()
+    Claims([tmp_path, tmp_path / "nowhere"]).sweep()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [CLAIM, "file", "folder"]
+
+
+def test_nothing_is_removed_through_a_link_or_a_claim_that_is_no_file(tmp_path: Path, claimed: Path) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "link").symlink_to(claimed)
+    for name, make in {
+        "fifo": os.mkfifo,
+        "linked": lambda path: path.symlink_to(claimed / CLAIM),
+        "folder": Path.mkdir,
+    }.items():
+        (base / name).mkdir()
+        make(base / name / CLAIM)
+    Claims([base]).sweep()
+    assert (claimed / "data").exists()
+    assert sorted(path.name for path in base.iterdir()) == ["fifo", "folder", "link", "linked"]
+
+
+def test_it_looks_now_and_then(tmp_path: Path) -> None:
+    claims = Claims([tmp_path])
+    first = claim(tmp_path / "first")
+    claims.look(100.0)
+    eventually(lambda: not first.exists())
+    second = claim(tmp_path / "second")
+    claims.look(104.0)
+    third = claim(tmp_path / "third")
+    eventually(lambda: _looked(claims, third))
+    assert not second.exists()
+
+
+def _looked(claims: Claims, folder: Path) -> bool:
+    claims.look(106.0)
+    return not folder.exists()
+
+
+def test_without_folders_there_is_no_thread() -> None:
+    claims = Claims([])
+    claims.look(0.0)
+    assert claims._thread is None
