@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import fcntl
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -28,6 +30,7 @@ MOST_SENDS = 16
 
 _LINE_BYTES = 1 << 20
 _IN_MEMORY = Path("/dev/shm")
+_SPOOL = "blast-sender-"
 
 
 def run_sender(arguments: argparse.Namespace) -> int:
@@ -157,11 +160,32 @@ def _told(outcome: Outcome) -> dict[str, Any]:
 @contextmanager
 def _spool() -> Iterator[Path]:
     """A folder in memory for what is to be sent, ours alone."""
-    folder = Path(tempfile.mkdtemp(prefix="blast-sender-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None))
+    above = _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    _remove_orphans(above)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_SPOOL}{os.getpid()}-", dir=above))
+    with _locked(folder):
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_orphans(above: Path) -> None:
+    """What senders have left that were killed: nobody holds its lock any more."""
+    for folder in above.glob(f"{_SPOOL}*"):
+        with suppress(OSError), _locked(folder):
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Raises OSError where somebody else has it, or it is not ours."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        yield folder
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
 
 
 def _text(line: dict[str, Any], name: str) -> str:

@@ -161,6 +161,17 @@ def test_no_more_than_so_many_at_once(tmp_path: Path) -> None:
         assert (told["event"], told["send"]) == ("refused", str(MOST_SENDS))
 
 
+def test_what_a_killed_sender_has_left_goes_with_the_next_and_that_of_others_stays() -> None:
+    with Asking("--controller", "") as killed:
+        (killed.spool / "data").write_bytes(b"x")
+        killed.process.kill()
+        killed.process.wait()
+        assert killed.spool.exists()
+        with Asking("--controller", "") as first, Asking("--controller", ""):
+            assert not killed.spool.exists()
+            assert first.spool.exists()
+
+
 def test_input_that_is_no_pipe(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("{}")
     with (tmp_path / "lines").open() as file:

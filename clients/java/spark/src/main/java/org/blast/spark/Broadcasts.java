@@ -116,6 +116,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   public void joined(Door.Guest guest) {
     LOG.info("executor {} on {} takes broadcasts by Blast, from the agent at {}", guest.hello.executor(),
         guest.hello.host(), guest.hello.agent());
+    publish.accept(new ExecutorJoined(guest.hello.executor(), guest.hello.host(), guest.hello.agent()));
   }
 
   @Override

@@ -1,0 +1,17 @@
+package org.blast.spark;
+
+import org.apache.spark.scheduler.SparkListenerEvent;
+
+/**
+ * In Spark's event log: an executor takes broadcasts by Blast from now on.
+ *
+ * @param executor Spark's name of it
+ * @param host its host as the controller knows it
+ * @param agent HOST:PORT of that host's agent
+ */
+public record ExecutorJoined(String executor, String host, String agent) implements SparkListenerEvent {
+  @Override
+  public boolean logEvent() {
+    return true;
+  }
+}

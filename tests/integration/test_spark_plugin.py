@@ -1,0 +1,184 @@
+"""A Spark job that nobody has changed, with the plugin: a real cluster of two executors, real agents, real faults."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_java_client import jar  # noqa: F401 - the fixture
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.spark import JAR, SLOW, Job, agent_process, gone, job
+from tests.support.waiting import look_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(900)]
+
+BLAST = Path(sys.executable).with_name("blast")
+SENT, TAKEN, JOINED = (
+    f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined")
+)
+MEGABYTES = 20
+PIECES = 5
+"""Of 4 MiB: how Spark cuts so much."""
+
+
+@dataclass
+class World:
+    """An application, what serves it, and how many broadcasts it has been told of."""
+
+    job: Job
+    received: Path
+    agents: ExitStack
+    controllers: ExitStack
+    sent: int = 0
+
+    def broadcast(self, megabytes: float = MEGABYTES) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """One that is offered to Blast: what became of it, and of it in each executor."""
+        assert self.job("broadcast", megabytes) == {"equal": True, "tasks": 4}
+        self.sent += 1
+        sent = self.job.until(SENT, self.sent)[-1]
+        told = [taken for taken in self.job.until(TAKEN, 2 * self.sent) if taken["broadcast"] == sent["broadcast"]]
+        return sent, told
+
+    def files(self) -> list[str]:
+        """What lies in the application's folder at the agent, but for the claim."""
+        return [path.name for path in (self.received / self.job.application).iterdir() if path.name != ".claim"]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory, jar: Path) -> dict[str, object]:  # noqa: F811
+    """What turns the plugin on; nothing else."""
+    folder = tmp_path_factory.mktemp("spark")
+    secret = folder / "secret"
+    secret.write_text("0123456789abcdef" * 2)
+    secret.chmod(0o600)
+    return {
+        "spark.plugins": "org.blast.spark.BlastPlugin",
+        "spark.driver.extraClassPath": JAR,
+        "spark.executor.extraClassPath": JAR,
+        "spark.blast.secretFile": secret,
+        "spark.blast.command": BLAST,
+        "spark.blast.host": "h11",
+        "spark.blast.lightAddress": "127.0.0.1",
+        # Spark is given so long that no load of this machine makes readers wait no longer.
+        "spark.blast.linkRate": "2m",
+        "spark.executorEnv.BLAST_HOST": "h21",
+    }
+
+
+@contextmanager
+def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
+    with ExitStack() as stack:
+        agents, controllers = stack.enter_context(ExitStack()), stack.enter_context(ExitStack())
+        where = agents.enter_context(agent_process(folder, Path(str(settings["spark.blast.secretFile"])), BLAST))
+        _, host, port = controllers.enter_context(serving(MemoryController()))
+        received = folder / "received"
+        more = {
+            "spark.blast.controller": f"{host}:{port}",
+            "spark.executorEnv.BLAST_AGENT": where,
+            "spark.executorEnv.BLAST_FOLDER": received,
+        }
+        running = stack.enter_context(job(folder / "job", "local-cluster[2,1,1024]", settings | more))
+        running.until(JOINED, 2)
+        yield World(running, received, agents, controllers)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, object]) -> Iterator[World]:
+    """One application: for tests that leave it as it was, and then for those that break one thing after the other."""
+    with world(tmp_path_factory.mktemp("world"), settings) as made:
+        yield made
+
+
+def test_every_piece_comes_by_light_and_nothing_is_left(running: World) -> None:
+    sent, taken = running.broadcast()
+    assert (sent["way"], sent["hosts"], sent["reason"]) == ("optical", 1, "")
+    assert [(one["pieces"], one["late"], one["reason"]) for one in taken] == [(PIECES, 0, "")] * 2
+    assert {one["executor"] for one in taken} == {"0", "1"}
+    assert all(one["bytes"] >= MEGABYTES * 1e6 for one in taken)
+    look_until(running.files, lambda files: not files, "the file's name to go: it is mapped")
+
+
+def test_a_small_one_is_not_touched(running: World) -> None:
+    assert running.job("broadcast", 1) == {"equal": True, "tasks": 4}
+    assert len(running.job.events(SENT)) == running.sent
+
+
+def test_unpersisted_and_read_again(running: World) -> None:
+    running.broadcast()
+    running.job("unpersist")
+    sent, taken = running.broadcast()
+    assert sent["way"] == "optical" and all(one["late"] == 0 for one in taken)
+    running.job("destroy")
+
+
+def test_without_a_controller_it_goes_along_a_pipeline(running: World) -> None:
+    running.controllers.close()
+    sent, taken = running.broadcast()
+    assert sent["way"] == "pipeline" and sent["reason"].startswith("no light: ")
+    assert [(one["pieces"], one["late"]) for one in taken] == [(PIECES, 0)] * 2
+
+
+def test_without_an_agent_spark_fetches(running: World) -> None:
+    running.agents.close()
+    sent, taken = running.broadcast()
+    assert (sent["way"], sent["hosts"]) == ("spark", 0) and "h21" in sent["reason"]
+    assert [(one["pieces"], one["late"]) for one in taken] == [(0, PIECES)] * 2
+
+
+def test_without_a_sender_spark_fetches(running: World, tmp_path: Path) -> None:
+    [sender] = senders(running.job.process.pid)
+    os.kill(sender, signal.SIGKILL)
+    look_until(lambda: senders(running.job.process.pid), lambda left: not left, "the sender to be gone")
+    assert running.job("broadcast", MEGABYTES) == {"equal": True, "tasks": 4}
+    assert len(running.job.events(SENT)) == running.sent
+    assert running.job.end() == 0
+
+
+def test_killed_it_leaves_nothing(tmp_path: Path, settings: dict[str, object]) -> None:
+    with world(tmp_path, settings) as made:
+        made.broadcast()
+        folder = made.received / made.job.application
+        assert (folder / ".claim").exists()
+        [sender] = senders(made.job.process.pid)
+        spool = spool_of(sender)
+        os.kill(made.job.process.pid, signal.SIGKILL)
+        gone(folder)
+        gone(Path(f"/proc/{sender}"))
+        gone(spool)
+
+
+def senders(process: int) -> list[int]:
+    """The `blast sender` below this process."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.parent.joinpath("cmdline").read_bytes().split(b"\0")
+            if b"sender" in words and process in ancestors(int(path.parent.name)):
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def spool_of(sender: int) -> Path:
+    """Where it keeps what it sends."""
+    [spool] = Path("/dev/shm").glob(f"blast-sender-{sender}-*")
+    return spool
+
+
+def ancestors(process: int) -> list[int]:
+    """Of a process, up to the first one."""
+    found = []
+    while process > 1:
+        stat = Path(f"/proc/{process}/stat").read_text()
+        process = int(stat.rpartition(")")[2].split()[1])
+        found.append(process)
+    return found
