@@ -1,8 +1,8 @@
 """Folders that processes of this host claim for as long as they live, removed when none does any more.
 
-A process makes a sub-folder, in it the file `.claim`, and keeps a shared lock on that (POSIX, fcntl). The kernel lets
-go of it however the process ends, so that what it received leaves nothing behind, also where it and its sender were
-killed.
+A process makes a sub-folder, in it the file `.claim`, and keeps a shared lock on that (POSIX, fcntl); or the agent
+makes both, when a first file comes. The kernel lets go of the lock however the process ends, so that what it received
+leaves nothing behind, also where it and its sender were killed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,23 @@ from blast_transport.base.threads import start_thread
 CLAIM = ".claim"
 
 _EVERY_SECONDS = 5.0
-_NEW_SECONDS = 10.0
-"""So long a claim counts though nobody holds it: whoever has made it is about to."""
+_NEW_SECONDS = 20.0
+"""So long what has changed counts though nobody claims it: somebody is about to, or a file is on its way."""
+_MOST_FOLDERS = 1024
+"""That the agent makes, so that no sender fills a disk with them."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 log = logging.getLogger(LOGGER)
+
+
+def make_claimed(base: Path, name: str) -> None:
+    """Make a sub-folder that can be claimed, unless something of this name is there, or there are too many."""
+    with suppress(OSError), _opened(base, _FOLDER & ~os.O_NOFOLLOW) as folder:
+        if len(os.listdir(folder)) < _MOST_FOLDERS:  # noqa: PTH208
+            os.mkdir(name, 0o700, dir_fd=folder)
+            with _opened(name, _FOLDER, folder) as inside:
+                os.close(os.open(CLAIM, _FILE | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=inside))
 
 
 class Claims:
@@ -60,13 +71,20 @@ class Claims:
 
 def _remove_unless_claimed(base: Path, folder: int, name: str) -> None:
     with _opened(name, _FOLDER, folder) as inside, _opened(CLAIM, _FILE, inside) as claim:
-        status = os.fstat(claim)
-        if not stat.S_ISREG(status.st_mode) or time.time() - status.st_mtime < _NEW_SECONDS:
+        if not stat.S_ISREG(os.fstat(claim).st_mode) or time.time() - _last_change(inside) < _NEW_SECONDS:
             return
         # Held until all is gone: who comes meanwhile waits, and sees that this is no folder any more.
         fcntl.lockf(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(name, dir_fd=folder)
         log.info("removed %s: nobody claims it any more", base / name)
+
+
+def _last_change(folder: int) -> float:
+    changes = [os.fstat(folder).st_mtime]
+    for name in os.listdir(folder):
+        with suppress(FileNotFoundError):
+            changes.append(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime)
+    return max(changes)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from blast_transport.agent.claims import make_claimed
 from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, UnsafeNameError, sentence
 from blast_transport.store.file_names import checked_parts, shown
@@ -86,6 +87,8 @@ class Permissions:
     def _file(self, name: str, folder: str) -> AllowedFile:
         section = self._folder(folder)
         *above, base = checked_parts(name)
+        if section.claimed and above:
+            make_claimed(section.path, above[0])
         directory = _walk(section.path, above, name)
         try:
             _refuse_unless_replaceable(directory, base, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,15 +14,13 @@ import pytest
 
 from tests.integration.test_java_client import jar  # noqa: F401 - the fixture
 from tests.support.memory_controller import MemoryController, serving
-from tests.support.spark import JAR, SLOW, Job, agent_process, gone, job
+from tests.support.spark_application import JAR, Job, gone, job
+from tests.support.spark_cluster import BLAST, agent_process
 from tests.support.waiting import look_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(900)]
 
-BLAST = Path(sys.executable).with_name("blast")
-SENT, TAKEN, JOINED = (
-    f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined")
-)
+SENT, TAKEN, JOINED = (f"org.blast.spark.{event}" for event in ("BroadcastSent", "BroadcastTaken", "ExecutorJoined"))
 MEGABYTES = 20
 PIECES = 5
 """Of 4 MiB: how Spark cuts so much."""
@@ -53,17 +50,12 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory, jar: Path) -> dict[str, object]:  # noqa: F811
+def settings(jar: Path) -> dict[str, object]:  # noqa: F811
     """What turns the plugin on; nothing else."""
-    folder = tmp_path_factory.mktemp("spark")
-    secret = folder / "secret"
-    secret.write_text("0123456789abcdef" * 2)
-    secret.chmod(0o600)
     return {
         "spark.plugins": "org.blast.spark.BlastPlugin",
         "spark.driver.extraClassPath": JAR,
         "spark.executor.extraClassPath": JAR,
-        "spark.blast.secretFile": secret,
         "spark.blast.command": BLAST,
         "spark.blast.host": "h11",
         "spark.blast.lightAddress": "127.0.0.1",
@@ -77,9 +69,9 @@ def settings(tmp_path_factory: pytest.TempPathFactory, jar: Path) -> dict[str, o
 def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
     with ExitStack() as stack:
         agents, controllers = stack.enter_context(ExitStack()), stack.enter_context(ExitStack())
-        where = agents.enter_context(agent_process(folder, Path(str(settings["spark.blast.secretFile"])), BLAST))
-        _, host, port = controllers.enter_context(serving(MemoryController()))
         received = folder / "received"
+        where = agents.enter_context(agent_process(received))
+        _, host, port = controllers.enter_context(serving(MemoryController()))
         more = {
             "spark.blast.controller": f"{host}:{port}",
             "spark.executorEnv.BLAST_AGENT": where,

@@ -23,7 +23,7 @@ def agent_process(folder: Path, limits: str = "") -> Iterator[str]:
     config = folder.with_suffix(".toml")
     config.write_text(
         f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
-        f'[[folder]]\nname = "spark"\npath = "{folder}"\n[limits]\n{limits}\n'
+        f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n[limits]\n{limits}\n'
     )
     command = [BLAST, "agent", "run", "--config", str(config), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:

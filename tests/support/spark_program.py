@@ -71,7 +71,6 @@ class Scenes:
     def __init__(self, sc: SparkContext, given: dict[str, str]) -> None:
         self.sc, self.given = sc, given
         self.folder = Path(given["folder"]) / sc.applicationId
-        self.folder.mkdir()
         self.chain = RoundSettings(controller=None)
 
     def settings(self, round_settings: RoundSettings | None = None, **more: Any) -> SparkSettings:

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.claims import CLAIM, Claims
+from blast_transport.agent.claims import CLAIM, Claims, make_claimed
+from blast_transport.agent.permissions import Permissions
+from blast_transport.agent.settings import FolderSection, Settings
+from blast_transport.base.errors import UnsafeNameError
 from tests.support.waiting import eventually
 
 HOLD = """
@@ -46,7 +49,8 @@ def claim(folder: Path, age: float = 60.0) -> Path:
     (folder / "deeper").mkdir()
     (folder / CLAIM).touch()
     when = time.time() - age
-    os.utime(folder / CLAIM, (when, when))
+    for path in (*folder.iterdir(), folder):
+        os.utime(path, (when, when))
     return folder
 
 
@@ -67,6 +71,39 @@ def test_a_new_claim_is_left_to_whoever_is_about_to_hold_it(tmp_path: Path) -> N
     folder = claim(tmp_path / "app-2", age=0.0)
     Claims([tmp_path]).sweep()
     assert (folder / "data").exists()
+
+
+def test_what_is_on_its_way_is_no_reason_to_remove(tmp_path: Path, claimed: Path) -> None:
+    (claimed / "data").write_bytes(b"y")
+    Claims([tmp_path]).sweep()
+    assert (claimed / "data").exists()
+
+
+def test_the_agent_makes_one_for_the_first_file_and_no_more_than_so_many(tmp_path: Path) -> None:
+    make_claimed(tmp_path, "app-3")
+    assert (tmp_path / "app-3").stat().st_mode & 0o777 == 0o700
+    with held(tmp_path / "app-3"):
+        make_claimed(tmp_path, "app-3")
+    (tmp_path / "file").touch()
+    make_claimed(tmp_path, "file")
+    for number in range(1100):
+        make_claimed(tmp_path, f"many-{number}")
+    assert len(list(tmp_path.iterdir())) == 1024
+
+
+def test_a_sender_needs_no_folder_there_where_they_are_claimed(tmp_path: Path) -> None:
+    def allowed(claimed: bool, name: str) -> None:
+        folder = FolderSection("spark", tmp_path, claimed)
+        Permissions(Settings(folder=(folder,))).allow("file", name).close()
+
+    with pytest.raises(UnsafeNameError, match="cannot be entered"):
+        allowed(False, "app/1")
+    allowed(True, "app/1")
+    assert (tmp_path / "app" / CLAIM).exists()
+    with pytest.raises(UnsafeNameError, match="cannot be entered"):
+        allowed(True, "app/deeper/1")
+    allowed(True, "plain")
+    assert not (tmp_path / "plain").exists()
 
 
 def test_what_is_not_claimed_is_nobodys_business(tmp_path: Path) -> None:
