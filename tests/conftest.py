@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
+SPARK_ENVIRONMENT = Path(__file__).parent.parent / ".venv-spark"
 
 # Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
 hypothesis.settings.register_profile("dev", deadline=None)
@@ -67,13 +68,25 @@ def _ryu_lacks() -> str | None:
     return None if RYU_ENVIRONMENT.is_dir() else "needs ryu in .venv-ryu: scripts/setup test"
 
 
+def _spark_lacks() -> str | None:
+    if not SPARK_ENVIRONMENT.is_dir():
+        return "needs Spark in .venv-spark: scripts/setup spark"
+    return None if shutil.which("java") else "needs Java: scripts/setup spark"
+
+
 def _torch_lacks() -> str | None:
     return None if _succeeds("/usr/bin/python3", "-c", "import torch") else "needs PyTorch: scripts/setup long"
 
 
 LACKS = {
     marker: functools.cache(lacks)
-    for marker, lacks in {"lab": _lab_lacks, "java": _java_lacks, "ryu": _ryu_lacks, "torch": _torch_lacks}.items()
+    for marker, lacks in {
+        "lab": _lab_lacks,
+        "java": _java_lacks,
+        "ryu": _ryu_lacks,
+        "spark": _spark_lacks,
+        "torch": _torch_lacks,
+    }.items()
 }
 
 # Integration tests share the machine's one Open vSwitch and measure time: they come last, one after the other.

@@ -38,6 +38,8 @@ _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.5
 _DAEMON_MEMORY = "256m"
 
+_OF_ANOTHER = ("SPARK_", "PYSPARK_", "HADOOP_", "BLAST_")
+
 _LOGGING = """\
 rootLogger.level = info
 rootLogger.appenderRef.stderr.ref = console
@@ -208,8 +210,8 @@ class SparkCluster:
         return HostProcess(self.lab.host(host), command, self._environment(host), folder, words)
 
     def _environment(self, host: str) -> dict[str, str]:
-        """Ours, without what others may have set for Spark and Hadoop, and what says who and where this host is."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "HADOOP_"))}
+        """Ours, without what is set there for another Spark or Blast, and what says who and where this host is."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_ANOTHER)}
         python, address = str(self._spark.python), self.address(host)
         local = self.folder / "local" / host
         local.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from blast_client import ControllerUnreachable
 from blast_client.failures import explain_failure
 from blast_sim.options import require_drawing
 from mininet_topos.ending import end_in_order
-from mininet_topos.errors import LabError, PlanError
+from mininet_topos.errors import LabError, PlanError, ProcessFault
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import LabPlan
 from mininet_topos.spark.examples import Size, examples_of
@@ -75,8 +75,13 @@ def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen:
         def begun(example: str, what: str) -> None:
             bar.set_description(f"{example}, {what}")
 
+        faults: list[str] = []
         with spark_room(plan, trials.spark) as room:
+            room.lab.watch(faults.append)
             for trial in trials.run(room, begun, bar.refresh):
+                faults += [f"the agent of {host} ended by itself" for host in room.agents.ended]
+                if faults:
+                    raise ProcessFault(faults[0])
                 seen.append(trial)
                 bar.update()
 

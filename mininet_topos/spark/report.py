@@ -12,12 +12,13 @@ from mininet_topos.plan import LabPlan
 from mininet_topos.spark.trials import Trial
 
 _HEADER = (
-    "EXAMPLE", "WAY", "RUNS", "TURNS", "S PER TURN", "MB PER TURN", "S IN ALL", "UPLINK COPIES", "FETCHED", "IDLE"
+    "EXAMPLE", "WAY", "RUNS", "ITERATIONS", "S EACH", "MB EACH", "S IN ALL", "UPLINK COPIES", "FETCHED", "IDLE"
 )  # fmt: skip
 _LEGEND = """
-TURNS of the example's loop in a run; times and megabytes broadcast are of those after the first: the median, and the
-least. UPLINK COPIES: all that left the driver's host, over all that was broadcast. FETCHED: the share of what the
-executors needed of it that they fetched over the packet network, Spark's own way. IDLE: of the machine's processors."""
+ITERATIONS of a run. S EACH and MB EACH are of those after the first, in which everything begins: the median of their
+times, and the fewest megabytes that one of them broadcast. UPLINK COPIES: all that left the driver's host, over all
+that was broadcast. FETCHED: the share of what all executors together would need of it that they fetched over the packet
+network, Spark's own way. IDLE: of the machine's processors."""
 
 
 def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
