@@ -14,6 +14,7 @@ from typing import Any
 from mininet_topos.errors import ProcessFault
 
 _STOP_SECONDS = 20.0
+_TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,16 @@ class Words:
     output: Path
     errors: Path
 
-    def last(self, lines: int = 1) -> str:
-        """The last lines of its complaints."""
-        kept = [line for line in self.errors.read_text(errors="replace").splitlines() if line.strip()]
-        return "\n".join(kept[-lines:]) or f"nothing in {self.errors}"
+    def last(self) -> str:
+        """The last line of each: Spark puts what a Python program complains of into the first."""
+        return "; ".join(filter(None, map(_last_line, (self.output, self.errors)))) or "it said nothing"
+
+
+def _last_line(file: Path) -> str:
+    with file.open("rb") as content:
+        content.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        lines = content.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 class HostProcess:
