@@ -52,6 +52,7 @@ def down(lab: str) -> Removed:
     processes += _end_marked(lab)
     bridges = _remove_bridges(lab)
     links = _remove_links(lab)
+    _remove_folder(registry.memory(lab))
     _remove_folder(registry.directory(lab))
     return Removed(lab, processes, bridges, links)
 

@@ -1,4 +1,4 @@
-"""`blast lab up|down|demo|replay` on the command line."""
+"""`blast lab up|down|demo|replay|spark` on the command line."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
+from mininet_topos.spark.options import register as register_spark
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
 
@@ -37,6 +38,7 @@ examples:
   blast lab demo                        play everything once, measured
   blast lab up --preset small           a lab to type at
   blast lab replay sample --first 24    a trace, scaled down, with real data
+  blast lab spark                       Spark's own examples on a cluster in the racks
   blast lab down b3f2                   remove a lab"""
 
 Subparsers = Any
@@ -57,6 +59,7 @@ def register(subparsers: Subparsers) -> None:
     _register_down(commands)
     register_demo(commands)
     register_replay(commands)
+    register_spark(commands)
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,7 @@
-"""Which labs exist on this machine: one directory each under /run/blast-lab, which is also the claim on the id."""
+"""Which labs exist on this machine: one directory each under /run/blast-lab, which is also the claim on the id.
+
+A lab that has much to keep for a short time keeps it in memory, in a directory of its own under /dev/shm.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from mininet_topos.errors import HostError
 from mininet_topos.names import Names, is_lab_id, owner
 
 ROOT = Path("/run/blast-lab")
+_MEMORY = Path("/dev/shm")
 _STATE = "lab.json"
 _ATTEMPTS = 1000
 
@@ -31,6 +35,11 @@ def claim() -> Names:
 def directory(lab: str) -> Path:
     """Where a lab keeps its state and logs."""
     return ROOT / lab
+
+
+def memory(lab: str) -> Path:
+    """What a lab keeps in memory is here; who wants to makes it."""
+    return _MEMORY / f"blast-lab-{lab}"
 
 
 def known_labs() -> list[str]:

@@ -12,9 +12,9 @@ from thrift.Thrift import TException
 
 from blast_api.ttypes import Ended, MulticastRequest
 from blast_client import ControllerUnreachable
+from mininet_topos.agents import Agents
 from mininet_topos.errors import LabError
 from soak.aftermath import ALIVE
-from soak.agents import Agents
 from soak.comparison import Readings, dark, differences
 from soak.places import APPLICATIONS, HONEST_TENANTS, OPERATOR, PLAN, hosts_of
 from soak.readings import read

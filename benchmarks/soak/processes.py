@@ -10,8 +10,8 @@ from pathlib import Path
 
 from child import Child
 
+from mininet_topos.agents import PORT, Agents
 from mininet_topos.names import MARK
-from soak.agents import PORT, Agents
 from soak.latencies import Call
 from soak.reached import Reached
 from soak.rhythm import Rhythm

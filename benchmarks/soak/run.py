@@ -10,14 +10,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from blast_api.ttypes import FabricStatus
+from mininet_topos.agents import Agents
 from mininet_topos.errors import HostError
-from soak.agents import Agents
+from mininet_topos.relay import Relay
+from soak.agents import agents_of
 from soak.conclusion import compare, holdings, settled
 from soak.leftovers import left_by
 from soak.places import OPERATOR, PLAN, TRANSFERS, hosts_of
 from soak.processes import Load
 from soak.reached import Reached
-from soak.relay import Relay
 from soak.room import Room
 from soak.roster import SEND_SECONDS
 from soak.sampling import leaks
@@ -57,7 +58,7 @@ def _keep_bytecode(folder: Path) -> None:
 
 def _run_in(room: Room, reached: Reached, progress: Progress) -> None:
     hosts = hosts_of(TRANSFERS)
-    with Agents(room, hosts) as agents, Relay(room.lab, hosts):
+    with agents_of(room, hosts) as agents, Relay(room.lab, hosts):
         _await_devices(room)
         before = holdings(room, agents)
         timeline = Timeline(room, agents, reached, progress)

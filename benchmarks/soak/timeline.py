@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from mininet_topos.agents import Agents
 from soak.aftermath import over
-from soak.agents import Agents
 from soak.latencies import Window
 from soak.processes import Load
 from soak.reached import Pause, Reached

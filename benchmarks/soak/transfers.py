@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from soak.agents import BLAST, PORT, Agents
+from mininet_topos.agents import BLAST, PORT, Agents
+from mininet_topos.relay import ADDRESS
 from soak.files import Received, reasons, sha256, verdict, went_by_light
 from soak.latencies import SEND, Call
 from soak.places import HONEST_TENANTS
-from soak.relay import ADDRESS
 from soak.room import Room
 
 FILE_BYTES = 8_000_000

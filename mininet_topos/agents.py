@@ -1,0 +1,114 @@
+"""Agents in the hosts of a lab: `blast agent run` in each, with one folder that is the host's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mininet_topos.lab import Lab
+from mininet_topos.process import LabProcess
+
+PORT = 9095
+BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
+_READY_SECONDS = 120.0
+_SECRET_BYTES = 48
+
+
+@dataclass(frozen=True)
+class AgentPlaces:
+    """Where the agents of a lab keep things.
+
+    Each has one folder, called `folder` by senders: the one with the host's name below `data`. Configurations and logs
+    are in `papers`. Who knows what is in the file `secret` may send to all of them. `durable`: files are synced.
+    """
+
+    folder: str
+    data: Path
+    papers: Path
+    secret: Path
+    durable: bool = True
+
+
+class Agents:
+    """Agents on `hosts`, up while the `with` block runs. Raises `ProcessFault` when one does not start."""
+
+    def __init__(self, lab: Lab, hosts: Sequence[str], places: AgentPlaces) -> None:
+        self._lab, self.places = lab, places
+        self.hosts = list(hosts)
+        self.addresses = {h.name: h.ip for rack in lab.plan.rack_plans for h in rack.hosts if h.name in hosts}
+        self._processes: dict[str, LabProcess] = {}
+
+    def __enter__(self) -> Agents:
+        try:
+            for host in self.hosts:
+                self._processes[host] = self._start(host)
+            for process in self._processes.values():
+                process.wait_ready(_READY_SECONDS)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process id of each host's agent."""
+        return {host: process.pid for host, process in self._processes.items()}
+
+    @property
+    def ended(self) -> list[str]:
+        """The hosts whose agent does not run any more."""
+        return [host for host, process in self._processes.items() if not process.running]
+
+    def address(self, host: str) -> str:
+        """Where a host's agent listens, `address:port`."""
+        return f"{self.addresses[host]}:{PORT}"
+
+    def folder(self, host: str) -> Path:
+        """Where a host's files arrive."""
+        return self.places.data / host
+
+    def log(self, host: str) -> Path:
+        """What a host's agent writes."""
+        return self.places.papers / f"agent-{host}.log"
+
+    def _start(self, host: str) -> LabProcess:
+        self.folder(host).mkdir(parents=True)
+        config = self.places.papers / f"agent-{host}.toml"
+        config.write_text(self._config(host))
+        enter = ["mnexec", "-a", str(self._lab.host(host).pid)]
+        command = [*enter, BLAST, "agent", "run", "--config", str(config), "--json"]
+        return LabProcess(f"agent of {host}", command, self._lab.id, self.log(host))
+
+    def _config(self, host: str) -> str:
+        quoted = json.dumps
+        return (
+            f"[agent]\nlisten = {quoted(self.address(host))}\nlight_address = {quoted(self.addresses[host])}\n"
+            f"durable = {quoted(self.places.durable)}\n"
+            f"[[folder]]\nname = {quoted(self.places.folder)}\npath = {quoted(str(self.folder(host)))}\n"
+            "claimed = true\n"
+            f"[access]\nsecret_file = {quoted(str(self.places.secret))}\n"
+        )
+
+    def _stop(self) -> None:
+        # All at once: each may take a while to say goodbye.
+        for process in self._processes.values():
+            if process.running:
+                os.kill(process.pid, signal.SIGTERM)
+        for process in self._processes.values():
+            process.stop()
+
+
+def write_new_secret(file: Path) -> Path:
+    """Write a new secret for agents into `file`, for its owner alone, and return the file."""
+    file.touch(mode=0o600)
+    file.write_text(secrets.token_urlsafe(_SECRET_BYTES))
+    return file

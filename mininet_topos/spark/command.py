@@ -1,0 +1,96 @@
+"""What `blast lab spark` does, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from thrift.Thrift import TException
+from tqdm import tqdm
+
+from blast_client import ControllerUnreachable
+from blast_client.failures import explain_failure
+from blast_sim.options import require_drawing
+from mininet_topos.ending import end_in_order
+from mininet_topos.errors import LabError, PlanError, ProcessFault
+from mininet_topos.netdev import require_root
+from mininet_topos.plan import LabPlan
+from mininet_topos.spark.examples import Size, examples_of
+from mininet_topos.spark.installation import ENVIRONMENT, find_plugin, find_spark
+from mininet_topos.spark.plan import spark_plan
+from mininet_topos.spark.report import as_json, as_text
+from mininet_topos.spark.trials import Trial, Trials
+
+DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
+_PICTURES = (".svg", ".png")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print and draw; the exit status. Raises NotInstalled where no picture can be drawn."""
+    require_drawing()
+    seen: list[Trial] = []
+    try:
+        plan = spark_plan(arguments.racks, arguments.rate_mbps)
+        _measure(arguments, plan, _trials(arguments), seen)
+        sentence, status = "", DONE
+    except PlanError as error:
+        sentence, status = str(error), WRONG_INPUT
+    except (LabError, OSError) as error:
+        sentence, status = str(error), SOME if seen else FAILED
+    except (TException, ControllerUnreachable) as error:
+        sentence, status = explain_failure(error)[1], FAILED
+    # What was measured before something failed took long.
+    if seen:
+        _tell(arguments, plan, seen)
+    if sentence:
+        sys.stderr.write(f"blast lab spark: {sentence}\n")
+    return status
+
+
+def _trials(arguments: argparse.Namespace) -> Trials:
+    """What is asked for. Raises `PlanError`, and `HostError` for what is not installed."""
+    examples = examples_of(arguments.examples)
+    if arguments.picture.suffix not in _PICTURES or not arguments.picture.parent.is_dir():
+        raise PlanError(f"--picture {arguments.picture} is no file ending in .svg or .png in a folder that exists")
+    return Trials(
+        spark=find_spark(arguments.spark or ENVIRONMENT),
+        examples=examples,
+        size=Size(round(arguments.mb * 1e6), arguments.iterations, arguments.racks - 1),
+        pairs=arguments.pairs,
+        plugin=None if arguments.without_plugin else find_plugin(arguments.plugin),
+    )
+
+
+def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen: list[Trial]) -> None:
+    """Fill `seen`."""
+    require_root()
+    # Mininet is a Debian package: what is wrong must be told without it.
+    from mininet_topos.spark.room import spark_room
+
+    end_in_order(ENDED)
+    with tqdm(total=trials.count, unit="run", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
+        bar.set_description("lab and cluster")
+
+        def begun(example: str, what: str) -> None:
+            bar.set_description(f"{example}, {what}")
+
+        faults: list[str] = []
+        with spark_room(plan, trials.spark) as room:
+            room.lab.watch(faults.append)
+            for trial in trials.run(room, begun, bar.refresh):
+                faults += [f"the agent of {host} ended by itself" for host in room.agents.ended]
+                if faults:
+                    raise ProcessFault(faults[0])
+                seen.append(trial)
+                bar.update()
+
+
+def _tell(arguments: argparse.Namespace, plan: LabPlan, trials: list[Trial]) -> None:
+    from mininet_topos.spark.picture import draw
+
+    pictures = draw(arguments.picture, trials)
+    if arguments.json:
+        sys.stdout.write(json.dumps(as_json(plan, trials), indent=1) + "\n")
+    else:
+        sys.stdout.write(as_text(plan, trials) + f"\n{', '.join(map(str, pictures))}\n")

@@ -1,0 +1,147 @@
+"""Spark's event log: jobs with their times, and the pieces of every broadcast that the driver stored.
+
+Block updates have no time, but come in order: the driver's pieces stand in the log before the job that needs them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mininet_topos.errors import ProcessFault
+
+_DRIVER = "driver"
+_PIECE = re.compile(r"broadcast_(\d+)_piece(\d+)")
+_WANTED = ("ApplicationStart", "ApplicationEnd", "JobStart", "JobEnd", "BlockUpdated")
+_BEGINNINGS = tuple(f'{{"Event":"SparkListener{event}"' for event in _WANTED)
+
+
+@dataclass
+class Broadcast:
+    """A broadcast value as the driver holds it: number of a piece → bytes, after compression if that is on.
+
+    `after_jobs`: how many jobs had ended when its first piece was stored.
+    """
+
+    id: int
+    after_jobs: int
+    pieces: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """All pieces."""
+        return sum(self.pieces.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that has ended: what Spark calls it (the line that asked for it), and its times in seconds (Unix time)."""
+
+    id: int
+    name: str
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """An application: its id, start and end in seconds (Unix time), jobs in the order in which they ended."""
+
+    application: str
+    started: float
+    ended: float
+    jobs: tuple[Job, ...]
+    broadcasts: tuple[Broadcast, ...]
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        return self.ended - self.started
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One turn of a job's loop: seconds from the end of the one before (or of the last job before the loop).
+
+    `broadcast_bytes`: of all that the driver broadcast meanwhile, `largest_bytes` of the largest value among it.
+    """
+
+    number: int
+    seconds: float
+    broadcast_bytes: int
+    largest_bytes: int
+
+
+def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Iteration, ...]:
+    """The turns of a loop that ends after every `jobs`-th job with such a name."""
+    ends = [place for place, job in enumerate(log.jobs) if name.search(job.name)][jobs - 1 :: jobs]
+    first = next((place for place, job in enumerate(log.jobs) if name.search(job.name)), 0)
+    turns, begun = [], first
+    for number, end in enumerate(ends, start=1):
+        before = log.jobs[begun - 1].ended if begun else log.started
+        within = [one.bytes for one in log.broadcasts if begun <= one.after_jobs <= end]
+        turns.append(Iteration(number, log.jobs[end].ended - before, sum(within), max(within, default=0)))
+        begun = end + 1
+    return tuple(turns)
+
+
+def read_event_log(file: Path) -> EventLog:
+    """Read the log of an application that has ended. Raises `ProcessFault` when it is not whole."""
+    with file.open(encoding="utf-8") as lines:
+        events = (json.loads(line) for line in lines if line.startswith(_BEGINNINGS))
+        try:
+            return _Reading(events).whole()
+        except (ValueError, KeyError) as error:
+            raise ProcessFault(f"{file} is no event log of an application that has ended: {error!r}") from error
+
+
+class _Reading:
+    def __init__(self, events: Iterable[dict[str, Any]]) -> None:
+        self._start: dict[str, Any] = {}
+        self._end: dict[str, Any] = {}
+        self._begun: dict[int, dict[str, Any]] = {}
+        self._jobs: list[Job] = []
+        self._broadcasts: dict[int, Broadcast] = {}
+        for event in events:
+            self._take(event)
+
+    def whole(self) -> EventLog:
+        return EventLog(
+            self._start["App ID"],
+            self._start["Timestamp"] / 1000,
+            self._end["Timestamp"] / 1000,
+            tuple(self._jobs),
+            tuple(self._broadcasts.values()),
+        )
+
+    def _take(self, event: dict[str, Any]) -> None:
+        match event["Event"]:
+            case "SparkListenerApplicationStart":
+                self._start = event
+            case "SparkListenerApplicationEnd":
+                self._end = event
+            case "SparkListenerJobStart":
+                self._begun[event["Job ID"]] = event
+            case "SparkListenerJobEnd":
+                begun = self._begun.pop(event["Job ID"])
+                times = begun["Submission Time"] / 1000, event["Completion Time"] / 1000
+                self._jobs.append(Job(event["Job ID"], _name(begun["Stage Infos"]), *times))
+            case "SparkListenerBlockUpdated":
+                self._store(event["Block Updated Info"])
+
+    def _store(self, info: dict[str, Any]) -> None:
+        piece = _PIECE.fullmatch(info["Block ID"])
+        size = info["Memory Size"] + info["Disk Size"]
+        if piece and size and info["Block Manager ID"]["Executor ID"] == _DRIVER:
+            number = int(piece[1])
+            broadcast = self._broadcasts.setdefault(number, Broadcast(number, len(self._jobs)))
+            broadcast.pieces[int(piece[2])] = size
+
+
+def _name(stages: Sequence[dict[str, Any]]) -> str:
+    """That of the stage whose results the job is for: the last one made."""
+    return str(max(stages, key=lambda stage: stage["Stage ID"])["Stage Name"]) if stages else ""

@@ -1,0 +1,80 @@
+"""A process in a host of the lab with all that it starts: one process group, its words in files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mininet_topos.errors import ProcessFault
+
+_STOP_SECONDS = 20.0
+_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Words:
+    """Where a process's standard output and standard error go: a file each."""
+
+    output: Path
+    errors: Path
+
+    def last(self) -> str:
+        """The last line of each: Spark puts what a Python program complains of into the first."""
+        return "; ".join(filter(None, map(_last_line, (self.output, self.errors)))) or "it said nothing"
+
+
+def _last_line(file: Path) -> str:
+    with file.open("rb") as content:
+        content.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        lines = content.read().decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+class HostProcess:
+    """`command`, running in the host `node` in `folder`, with an environment of its own.
+
+    Raises `ProcessFault` when it cannot be started.
+    """
+
+    def __init__(self, node: Any, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
+        self.name, self.words = f"{Path(command[0]).name} on {node.name}", words
+        with words.output.open("wb") as output, words.errors.open("wb") as errors:
+            try:
+                self._process: subprocess.Popen[bytes] = node.popen(
+                    list(command), env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
+                )
+            except OSError as refusal:
+                raise ProcessFault(f"{self.name} does not start: {refusal}") from refusal
+
+    @property
+    def status(self) -> int | None:
+        """The exit status; None while it runs."""
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status once it has ended, None if it has not after `seconds`."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self.status
+
+    def ask_to_end(self) -> None:
+        """Tell it and all that it has started to end."""
+        self._signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """End it and all that it has started, by force if it takes too long."""
+        self.ask_to_end()
+        self.wait(_STOP_SECONDS)
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # Mininet gives each process it starts a session, and so a group, of its own.
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)

@@ -1,0 +1,50 @@
+"""Time per iteration, as a picture: a panel for each example, a colour for each way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from blast_sim.drawings import COLOURS, MARKERS
+from blast_sim.figures import save
+from blast_sim.measurements import Row
+from mininet_topos.spark.trials import ALONE, PLUGIN, Trial
+
+_LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}
+
+
+def draw(path: Path, trials: Sequence[Trial]) -> list[Path]:
+    """Write the picture (its suffix says of which kind) and, beside it, its figures as CSV; the files written."""
+    rows = [
+        {"example": one.example, "way": one.way, "pair": one.pair, "iteration": turn.number, "seconds": turn.seconds}
+        for one in trials
+        for turn in one.iterations
+    ]
+    return save(path.parent, path.stem, path.suffix[1:], rows, _draw)
+
+
+def _draw(figure: Figure, rows: Sequence[Row]) -> None:
+    examples = list(dict.fromkeys(row["example"] for row in rows))
+    figure.set_size_inches(2.0 + 2.6 * len(examples), 4.0)
+    panels = figure.subplots(1, len(examples), squeeze=False)[0]
+    for axes, example in zip(panels, examples, strict=True):
+        for number, (way, label) in enumerate(_LABELS.items()):
+            for pair in dict.fromkeys(row["pair"] for row in rows):
+                own = [row for row in rows if (row["example"], row["way"], row["pair"]) == (example, way, pair)]
+                axes.plot(
+                    [row["iteration"] for row in own],
+                    [row["seconds"] for row in own],
+                    color=COLOURS[number],
+                    marker=MARKERS[number],
+                    label=label if own and pair == own[0]["pair"] else "",
+                )
+        axes.set_title(example, loc="left")
+        axes.set_xlabel("iteration")
+        axes.set_ylim(bottom=0)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(axis="y", alpha=0.3)
+    panels[0].set_ylabel("seconds")
+    handles = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(_LABELS), frameon=False)

@@ -1,0 +1,73 @@
+"""What was measured, as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from blast_sim.text import table
+from mininet_topos.plan import LabPlan
+from mininet_topos.spark.trials import Trial
+
+_HEADER = (
+    "EXAMPLE", "WAY", "RUNS", "ITERATIONS", "S EACH", "MB EACH", "S IN ALL", "UPLINK COPIES", "FETCHED", "IDLE"
+)  # fmt: skip
+_LEGEND = """
+ITERATIONS of a run. S EACH and MB EACH are of those after the first, in which everything begins: the median of their
+times, and the fewest megabytes that one of them broadcast. UPLINK COPIES: all that left the driver's host, over all
+that was broadcast. FETCHED: the share of what all executors together would need of it that they fetched over the packet
+network, Spark's own way. IDLE: of the machine's processors."""
+
+
+def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
+    """A table with a line for each example and way."""
+    groups = _groups(trials)
+    return f"{plan.summary}\n\n{table(_HEADER, [_line(group) for group in groups])}\n{_LEGEND}\n"
+
+
+def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, Any]:
+    """Everything of every run."""
+    return {
+        "format": 1,
+        "lab": asdict(plan),
+        "runs": [
+            {
+                **asdict(trial),
+                "iteration_seconds": trial.iteration_seconds,
+                "iteration_bytes": trial.iteration_bytes,
+                "uplink_copies": trial.uplink_copies,
+            }
+            for trial in trials
+        ],
+    }
+
+
+def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
+    keys = dict.fromkeys((trial.example, trial.way) for trial in sorted(trials, key=lambda one: one.pair))
+    by_example = sorted(keys, key=lambda key: [trial.example for trial in trials].index(key[0]))
+    return [[one for one in trials if (one.example, one.way) == key] for key in by_example]
+
+
+def _line(group: Sequence[Trial]) -> list[str]:
+    seconds = [one.iteration_seconds for one in group if one.iteration_seconds is not None]
+    sizes = [one.iteration_bytes for one in group if one.iteration_bytes is not None]
+    needed = sum(one.broadcast_bytes * one.executors for one in group)
+    return [
+        group[0].example,
+        group[0].way,
+        str(len(group)),
+        _range([len(one.iterations) for one in group]),
+        f"{statistics.median(seconds):.1f}" if seconds else "-",
+        f"{min(sizes) / 1e6:.1f}" if sizes else "-",
+        f"{statistics.median(one.seconds for one in group):.1f}",
+        f"{statistics.median(one.uplink_copies for one in group):.2f}",
+        f"{sum(one.remote_bytes for one in group) / max(1, needed):.0%}",
+        f"{statistics.mean(one.idle for one in group):.0%}",
+    ]
+
+
+def _range(values: Sequence[int]) -> str:
+    least, most = min(values), max(values)
+    return str(least) if least == most else f"{least}-{most}"

@@ -1,0 +1,65 @@
+"""A lab with everything that a Spark cluster with the plugin needs: agents, a way to the controller, the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from blast_client import Client
+from mininet_topos import registry
+from mininet_topos.agents import BLAST, AgentPlaces, Agents, write_new_secret
+from mininet_topos.demo.latency import KEEP_WARM_MS
+from mininet_topos.demo.results import Results
+from mininet_topos.demo.stage import Stage
+from mininet_topos.lab import Lab
+from mininet_topos.plan import LabPlan
+from mininet_topos.relay import ADDRESS, Relay
+from mininet_topos.spark.cluster import SparkCluster
+from mininet_topos.spark.installation import SparkInstallation
+
+AGENT_FOLDER = "spark"
+
+
+@dataclass(frozen=True)
+class SparkRoom:
+    """What runs."""
+
+    lab: Lab
+    agents: Agents
+    cluster: SparkCluster
+
+    def plugin_conf(self, jar: Path) -> dict[str, str]:
+        """What a job's configuration says to have the plugin, and all that it says."""
+        host, port = ADDRESS
+        return {
+            "spark.plugins": "org.blast.spark.BlastPlugin",
+            "spark.driver.extraClassPath": str(jar),
+            "spark.executor.extraClassPath": str(jar),
+            "spark.blast.controller": f"{host}:{port}",
+            "spark.blast.secretFile": str(self.agents.places.secret),
+            "spark.blast.command": BLAST,
+            "spark.blast.folder": AGENT_FOLDER,
+            "spark.blast.linkRate": f"{self.lab.plan.access_rate_mbps}m",
+        }
+
+
+@contextmanager
+def spark_room(plan: LabPlan, spark: SparkInstallation) -> Iterator[SparkRoom]:
+    """The driver in the first host of the plan, an executor in each other, an agent in all. Raises `LabError`."""
+    driver, *executors = [host.name for rack in plan.rack_plans for host in rack.hosts]
+    with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab:
+        memory = registry.memory(lab.id)
+        memory.mkdir(mode=0o700)
+        secret = write_new_secret(lab.directory / "agents.secret")
+        places = AgentPlaces(AGENT_FOLDER, memory / "agents", lab.directory, secret, durable=False)
+        with (
+            Agents(lab, [driver, *executors], places) as agents,
+            # In a machine room there is a management network.
+            Relay(lab, [driver]),
+            SparkCluster(lab, driver, executors, spark, agents) as cluster,
+        ):
+            with Client(lab.thrift) as client:
+                Stage(lab, client, Results(plan.summary)).wait_devices()
+            yield SparkRoom(lab, agents, cluster)

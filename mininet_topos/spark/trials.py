@@ -1,0 +1,138 @@
+"""Spark's examples in turn, each as it is and with the plugin, alternating; and what each run came to."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mininet_topos.errors import ProcessFault
+from mininet_topos.spark.cluster import Run
+from mininet_topos.spark.event_log import Iteration, iterations
+from mininet_topos.spark.examples import Example, Size
+from mininet_topos.spark.installation import SparkInstallation
+from mininet_topos.spark.room import SparkRoom
+
+ALONE, PLUGIN = "spark", "plugin"
+"""The ways that broadcasts go: Spark's own, and by Blast."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of an example, taken out of its files. Bytes are counted as `Run` does; `digest` is of what it printed.
+
+    `broadcast_bytes`: all that the driver broadcast, once each; `remote_bytes`: what executors fetched of it over the
+    network in Spark's own way, all of them together.
+    """
+
+    example: str
+    way: str
+    pair: int
+    executors: int
+    seconds: float
+    iterations: tuple[Iteration, ...]
+    broadcast_bytes: int
+    remote_bytes: int
+    uplink_bytes: int
+    core_bytes: int
+    light_bytes: int
+    idle: float
+    digest: str
+
+    @property
+    def settled(self) -> Sequence[Iteration]:
+        """Without the first, in which everything begins."""
+        return self.iterations[1:]
+
+    @property
+    def iteration_seconds(self) -> float | None:
+        """The median of those; None where there is none."""
+        return statistics.median(one.seconds for one in self.settled) if self.settled else None
+
+    @property
+    def iteration_bytes(self) -> int | None:
+        """Bytes broadcast in the one with the fewest; None where there is none."""
+        return min((one.broadcast_bytes for one in self.settled), default=None)
+
+    @property
+    def uplink_copies(self) -> float:
+        """What left the driver's host, over what it had to broadcast: everything else it sends is in it, too."""
+        return self.uplink_bytes / max(1, self.broadcast_bytes)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What is to be run: examples of a size, `pairs` times in each way; `plugin` is its jar (None: Spark alone)."""
+
+    spark: SparkInstallation
+    examples: Sequence[Example]
+    size: Size
+    pairs: int
+    plugin: Path | None
+
+    @property
+    def count(self) -> int:
+        """How many runs that is."""
+        return len(self.examples) * self.pairs * len(self._ways(0))
+
+    def run(self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]) -> Iterator[Trial]:
+        """Do it, and give each trial when it is over; `begun` hears of example and way before. Raises ProcessFault."""
+        for example in self.examples:
+            folder = room.cluster.folder / "data" / example.name
+            folder.mkdir(parents=True)
+            begun(example.name, "data")
+            example.prepare(folder, self.size)
+            for pair in range(self.pairs):
+                for way in self._ways(pair):
+                    begun(example.name, way)
+                    yield self._trial(room, example, way, pair, folder, meanwhile)
+            shutil.rmtree(folder)
+
+    def _ways(self, pair: int) -> Sequence[str]:
+        """In which order: the other way round every other time."""
+        if self.plugin is None:
+            return [ALONE]
+        return [ALONE, PLUGIN] if pair % 2 == 0 else [PLUGIN, ALONE]
+
+    def _trial(  # noqa: PLR0913, PLR0917 - each is a thing of its own
+        self, room: SparkRoom, example: Example, way: str, pair: int, folder: Path, meanwhile: Callable[[], None]
+    ) -> Trial:
+        conf = example.conf_of(self.size)
+        if way == PLUGIN and self.plugin is not None:
+            conf |= room.plugin_conf(self.plugin)
+        script, arguments = example.path(self.spark), example.arguments(self.size)
+        run = room.cluster.submit(script, arguments, conf, folder=folder, meanwhile=meanwhile)
+        turns = iterations(run.log, example.job, example.jobs)
+        if not example.fixed and len(turns) != self.size.iterations:
+            raise ProcessFault(
+                f"{example.name} has {len(turns)} iterations in its event log, not {self.size.iterations}: "
+                "this Spark names its jobs in another way, or the example ended early"
+            )
+        trial = _trial_of(run, turns, example.name, way, pair, self.size.executors)
+        shutil.rmtree(run.output.parent)
+        return trial
+
+
+def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
+    run: Run, turns: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
+) -> Trial:
+    with run.output.open("rb") as output:
+        digest = hashlib.file_digest(output, "sha256").hexdigest()
+    return Trial(
+        example=example,
+        way=way,
+        pair=pair,
+        executors=executors,
+        seconds=run.seconds,
+        iterations=turns,
+        broadcast_bytes=sum(one.bytes for one in run.log.broadcasts),
+        remote_bytes=run.remote_reads.bytes_of(run.log),
+        uplink_bytes=run.uplinks.access,
+        core_bytes=run.uplinks.core,
+        light_bytes=run.uplinks.light,
+        idle=run.idle,
+        digest=digest,
+    )

@@ -1,0 +1,127 @@
+"""A Spark cluster in the racks of a lab: who is where, what a small job comes to, and what Ctrl-C leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mininet_topos import registry
+from mininet_topos.cleanup import marked_processes
+from mininet_topos.errors import ProcessFault
+from mininet_topos.spark.examples import Size, examples_of
+from mininet_topos.spark.installation import find_spark
+from mininet_topos.spark.plan import spark_plan
+from mininet_topos.spark.trials import Trials
+from tests.support.waiting import HANGING, eventually
+
+if TYPE_CHECKING:
+    from mininet_topos.spark.room import SparkRoom
+
+pytestmark = [pytest.mark.lab, pytest.mark.spark]
+
+BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
+SIZE = 1_000_000
+WHO_IS_WHERE = """
+import json, os, socket, sys
+from pyspark.sql import SparkSession
+
+
+def reached(address):
+    host, port = address.split(":")
+    socket.create_connection((host, int(port)), 30).close()
+
+
+def seen(_partition):
+    reached(os.environ["BLAST_AGENT"])
+    interfaces = sorted(name for _, name in socket.if_nameindex())
+    yield {name: os.environ[name] for name in ("BLAST_HOST", "BLAST_FOLDER", "SPARK_LOCAL_IP")} | {"on": interfaces}
+
+
+reached(sys.argv[1])
+sc = SparkSession.builder.getOrCreate().sparkContext
+told = sc.parallelize(range(2), 2).mapPartitions(seen).collect()
+print(json.dumps({"driver": os.environ["BLAST_HOST"], "executors": told}))
+"""
+
+
+@pytest.fixture(scope="module")
+def room() -> Iterator[SparkRoom]:
+    # Mininet is not everywhere where tests are collected.
+    from mininet_topos.spark.room import spark_room
+
+    with spark_room(spark_plan(3, 40.0), find_spark()) as room:
+        yield room
+        lab = room.lab.id
+    assert not registry.memory(lab).exists()
+    assert marked_processes(lab) == set()
+
+
+def test_a_job_that_fails_says_why_and_the_cluster_goes_on(room: SparkRoom, tmp_path: Path) -> None:
+    script = tmp_path / "failing.py"
+    script.write_text("raise SystemExit('there is nothing to do')")
+    with pytest.raises(ProcessFault, match=r"failing.py ended with status 1: .*there is nothing to do"):
+        room.cluster.submit(script)
+
+
+def test_every_executor_has_a_host_and_an_agent_and_the_driver_a_way_to_the_controller(
+    room: SparkRoom, tmp_path: Path
+) -> None:
+    script = tmp_path / "who.py"
+    script.write_text(WHO_IS_WHERE)
+    run = room.cluster.submit(script, [room.plugin_conf(Path("none"))["spark.blast.controller"]])
+    told = json.loads(run.output.read_text())
+    assert told["driver"] == "r1h1"
+    executors = {one["BLAST_HOST"]: one for one in told["executors"]}
+    assert sorted(executors) == ["r2h1", "r3h1"]
+    for host, one in executors.items():
+        assert one["SPARK_LOCAL_IP"] == room.cluster.address(host)
+        assert Path(one["BLAST_FOLDER"]) == room.agents.folder(host)
+        assert len(one["on"]) == 2, "a loopback and one cable"
+    assert executors["r2h1"]["on"] != executors["r3h1"]["on"]
+    assert "ERROR" not in run.errors.read_text()
+
+
+def test_als_as_it_is_broadcasts_what_it_was_made_to(room: SparkRoom) -> None:
+    trials = Trials(find_spark(), examples_of("als"), Size(SIZE, 2, 2), 1, None)
+    (trial,) = trials.run(room, lambda _example, _what: None, lambda: None)
+    first, second = trial.iterations
+    assert SIZE < second.largest_bytes <= second.broadcast_bytes < 1.1 * SIZE
+    assert 0 < first.seconds + second.seconds < trial.seconds
+    # Two executors fetch the factors twice each; those of the last iteration are not looked at any more.
+    assert 4 * SIZE < trial.remote_bytes < 2 * trial.broadcast_bytes
+    # Each byte of it leaves the driver at least once, and nothing went by light.
+    assert trial.uplink_bytes > 2 * SIZE
+    assert trial.core_bytes > 2 * SIZE
+    assert trial.light_bytes < 0.01 * SIZE
+    assert 0 <= trial.idle < 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_it_in_the_middle_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    options = ["--without-plugin", "--racks", "3", "--mb", "1", "--iterations", "1000"]
+    command = [BLAST, "lab", "spark", *options, "--picture", str(tmp_path / "p.svg")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        (lab,) = eventually(lambda: registry.labs_built_by(running.pid), "the lab")
+        runs = registry.memory(lab) / "spark" / "runs"
+        eventually(lambda: list(runs.glob("*/events/*")) or running.poll(), "a job to run", within=4 * HANGING)
+        processes = marked_processes(lab)
+        running.send_signal(number)
+        output, _ = running.communicate(timeout=4 * HANGING)
+    finally:
+        running.kill()
+        running.wait()
+    assert len(processes) > 10
+    assert running.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number], output
+    assert "Traceback" not in output
+    assert marked_processes(lab) == set()
+    assert not registry.memory(lab).exists() and not registry.directory(lab).exists()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,444 @@
+"""`blast lab spark` without a lab: what it reads out of Spark's logs, what it would run, and what it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import zlib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_client.command import main
+from mininet_topos.errors import HostError, PlanError, ProcessFault
+from mininet_topos.spark import data, installation
+from mininet_topos.spark.cluster import Run, Uplinks
+from mininet_topos.spark.event_log import Iteration, iterations, read_event_log
+from mininet_topos.spark.examples import EXAMPLES, Example, Size, examples_of
+from mininet_topos.spark.installation import SparkInstallation, find_plugin, find_spark
+from mininet_topos.spark.picture import draw
+from mininet_topos.spark.plan import spark_plan
+from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
+from mininet_topos.spark.report import as_json, as_text
+from mininet_topos.spark.trials import ALONE, PLUGIN, Trial, Trials
+
+MB = 1_000_000
+LOOP = re.compile("^collect at als")
+
+# ------------------------------------------------------------------------------------------------ what Spark has logged
+
+
+class Log:
+    """An event log as Spark 4 writes it, of an application that starts at second 1000."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._jobs = 0
+        self._add("ApplicationStart", **{"App Name": "x", "App ID": "app-1", "Timestamp": 1_000_000, "User": "u"})
+
+    def job(self, name: str, started: float, ended: float) -> Log:
+        stages = [{"Stage ID": 7, "Stage Name": name}, {"Stage ID": 6, "Stage Name": "map at before"}]
+        number, self._jobs = self._jobs, self._jobs + 1
+        times = {"Submission Time": round(started * 1000)}
+        self._add("JobStart", **{"Job ID": number, **times, "Stage Infos": stages, "Stage IDs": [6, 7]})
+        end = {"Completion Time": round(ended * 1000), "Job Result": {"Result": "JobSucceeded"}}
+        return self._add("JobEnd", **{"Job ID": number, **end})
+
+    def block(self, name: str, memory: int, disk: int = 0, executor: str = "driver") -> Log:
+        manager = {"Executor ID": executor, "Host": "10.0.1.1", "Port": 7079}
+        info = {"Block Manager ID": manager, "Block ID": name, "Memory Size": memory, "Disk Size": disk}
+        return self._add("BlockUpdated", **{"Block Updated Info": info})
+
+    def end(self, second: float) -> Log:
+        return self._add("ApplicationEnd", Timestamp=round(second * 1000))
+
+    def write(self, folder: Path) -> Path:
+        file = folder / "app-1"
+        others = ['{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}', '{"Event":"SparkListenerTaskEnd"}']
+        lines = [*others, *(json.dumps(event, separators=(",", ":")) for event in self.events)]
+        file.write_text("\n".join(lines) + "\n")
+        return file
+
+    def _add(self, event: str, **fields: Any) -> Log:
+        self.events.append({"Event": f"SparkListener{event}", **fields})
+        return self
+
+
+def als_log() -> Log:
+    """Two turns of two jobs each after a job of another kind, with what each broadcasts."""
+    log = Log().block("broadcast_0_piece0", 100).job("count at before", 1001, 1002)
+    log.block("broadcast_1_piece0", 40).block("broadcast_1_piece1", 4, disk=6)
+    log.job("collect at als.py:90", 1003, 1004).block("broadcast_2_piece0", 7)
+    log.job("collect at als.py:98", 1005, 1006).block("broadcast_3_piece0", 300)
+    log.job("collect at als.py:90", 1007, 1008).job("collect at als.py:98", 1009, 1010)
+    return log.block("broadcast_4_piece0", 1).job("count at behind", 1011, 1012)
+
+
+def test_jobs_have_the_name_of_their_result_and_the_application_its_times(tmp_path: Path) -> None:
+    log = read_event_log(als_log().end(1020).write(tmp_path))
+    assert (log.application, log.started, log.ended, log.seconds) == ("app-1", 1000.0, 1020.0, 20.0)
+    assert [(job.name, job.started, job.ended) for job in log.jobs][:2] == [
+        ("count at before", 1001.0, 1002.0),
+        ("collect at als.py:90", 1003.0, 1004.0),
+    ]
+
+
+def test_broadcasts_are_what_the_driver_has_stored_of_them(tmp_path: Path) -> None:
+    log = als_log()
+    log.block("broadcast_3_piece0", 300, executor="2").block("broadcast_3_piece0", 0)  # fetched, and removed
+    log.block("broadcast_3", 999).block("rdd_3_1", 999).block("taskresult_5", 999)  # the value itself, and others
+    broadcasts = read_event_log(log.end(1020).write(tmp_path)).broadcasts
+    assert [(one.id, one.bytes) for one in broadcasts] == [(0, 100), (1, 50), (2, 7), (3, 300), (4, 1)]
+    assert broadcasts[1].pieces == {0: 40, 1: 10}
+    assert [one.after_jobs for one in broadcasts] == [0, 1, 2, 3, 5]
+
+
+def test_an_iteration_is_from_the_end_of_the_one_before_to_its_own(tmp_path: Path) -> None:
+    log = read_event_log(als_log().end(1020).write(tmp_path))
+    assert iterations(log, LOOP, 2) == (Iteration(1, 4.0, 57, 50), Iteration(2, 4.0, 300, 300))
+    assert iterations(log, re.compile("nothing")) == ()
+
+
+def test_a_loop_that_is_all_there_is_begins_with_the_application(tmp_path: Path) -> None:
+    log = Log().block("broadcast_0_piece0", 5).job("collect at als.py", 1003, 1004).end(1005)
+    assert iterations(read_event_log(log.write(tmp_path)), LOOP) == (Iteration(1, 4.0, 5, 5),)
+
+
+def test_half_a_turn_is_none(tmp_path: Path) -> None:
+    log = Log().job("collect at als.py", 1003, 1004).end(1005)
+    assert iterations(read_event_log(log.write(tmp_path)), LOOP, 2) == ()
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=1, max_size=30), st.integers(1, 3))
+def test_turns_follow_each_other_without_a_gap_and_count_every_broadcast_once(
+    tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[bool, int]], every: int
+) -> None:
+    log = Log()
+    for number, (in_loop, size) in enumerate(jobs):
+        log.block(f"broadcast_{number}_piece0", size + 1)
+        log.job("collect at als.py" if in_loop else "other", 1001 + number, 1001.5 + number)
+    read = read_event_log(log.end(2000).write(tmp_path_factory.mktemp("log")))
+    turns = iterations(read, LOOP, every)
+    inside = [place for place, (in_loop, _) in enumerate(jobs) if in_loop]
+    assert len(turns) == len(inside) // every
+    if turns:
+        first, last = inside[0], inside[len(turns) * every - 1]
+        before = read.jobs[first - 1].ended if first else read.started
+        assert sum(turn.seconds for turn in turns) == pytest.approx(read.jobs[last].ended - before)
+        assert sum(turn.broadcast_bytes for turn in turns) == sum(size + 1 for _, size in jobs[first : last + 1])
+
+
+@pytest.mark.parametrize("cut", [lambda text: text, lambda text: text[:-9], lambda _text: ""])
+def test_a_log_that_is_not_whole_is_refused(tmp_path: Path, cut: Any) -> None:
+    file = als_log().write(tmp_path)
+    file.write_text(cut(file.read_text()))
+    with pytest.raises(ProcessFault, match="is no event log of an application that has ended"):
+        read_event_log(file)
+
+
+def test_a_piece_counts_once_for_each_executor_that_fetched_it(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text(
+        "12:00:00.001 DEBUG BlockManager: Getting remote block broadcast_1_piece0\n"
+        "12:00:00.002 DEBUG BlockManager: Getting remote block broadcast_1_piece0 from BlockManagerId(driver, x, 1)\n"
+        "12:00:00.003 DEBUG BlockManager: Getting remote block broadcast_1_piece1\n"
+        "12:00:00.004 DEBUG BlockManager: Getting local block broadcast_3_piece0\n"
+        "12:00:00.005 DEBUG BlockManager: Getting remote block taskresult_3\n"
+    )
+    (tmp_path / "2").write_text("12:00:00.001 DEBUG BlockManager: Getting remote block broadcast_1_piece1\n")
+    reads = read_remote_reads([tmp_path / "1", tmp_path / "2"])
+    assert reads.pieces == {(1, 0): 1, (1, 1): 2}
+    assert reads.bytes_of(read_event_log(als_log().end(1020).write(tmp_path))) == 40 + 2 * 10
+
+
+# ------------------------------------------------------------------------------------------------------ what would run
+
+
+@pytest.mark.parametrize("racks", range(2, 33))
+def test_one_splitter_reaches_all_executors_and_everything_has_one_rate(racks: int) -> None:
+    plan = spark_plan(racks, 40.0)
+    assert (plan.racks, plan.hosts_per_rack) == (racks, 1)
+    assert {plan.light_rate_mbps, plan.access_rate_mbps, plan.uplink_rate_mbps} == {40.0}
+    assert racks == 2 or max(plan.splitters) >= racks - 1 > max(plan.splitters) // 2
+
+
+def test_a_rate_that_no_lab_has_is_refused() -> None:
+    with pytest.raises(PlanError, match="rate_mbps is 20000"):
+        spark_plan(4, 20_000.0)
+
+
+def test_examples_are_named_once_each() -> None:
+    assert [one.name for one in examples_of("join,als,join")] == ["join", "als"]
+    assert [one.name for one in examples_of("all")] == list(EXAMPLES)
+    with pytest.raises(PlanError, match=r"there is no example 'pi': choose from als, kmeans, .* or all"):
+        examples_of("als,pi")
+
+
+def test_the_factors_of_als_have_the_size_asked_for() -> None:
+    rows, users, factors, turns, partitions = map(int, EXAMPLES["als"].arguments(Size(50 * MB, 4, 3)))
+    assert 50 * MB <= users * factors * 8 < 50 * MB + 8 * factors
+    assert (rows, turns, partitions) == (3, 4, 3)
+
+
+def test_heaps_grow_with_what_is_broadcast() -> None:
+    small, large = (EXAMPLES["lda"].conf_of(Size(mb * MB, 1, 3)) for mb in (1, 100))
+    assert small["spark.driver.memory"] == "534m"
+    assert int(large["spark.driver.memory"][:-1]) > 2000
+
+
+def numbers(line: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """As the examples read a line."""
+    return np.array([float(word) for word in line.rstrip("\n").split(" ")])
+
+
+def test_points_are_one_file_for_each_executor_and_no_compression_makes_centres_small(tmp_path: Path) -> None:
+    EXAMPLES["kmeans"].prepare(tmp_path, Size(MB, 1, 3))
+    files = sorted((tmp_path / "points").iterdir())
+    points = [numbers(line) for file in files for line in file.read_text().splitlines()]
+    assert len(files) == 3 and len(points) >= 32
+    assert all(8 * len(point) * 8 >= MB for point in points)
+    centre = np.mean(points[:3], axis=0)
+    # Spark's LZ4 has no entropy coding, which is what zlib makes exponents smaller by.
+    assert len(zlib.compress(centre.tobytes())) > 0.85 * centre.nbytes
+
+
+def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> None:
+    """The first two rows contradict each other, and do not cancel out all there is."""
+    EXAMPLES["logistic_regression"].prepare(tmp_path, Size(80_000, 1, 2))
+    rows = [numbers(file.read_text()) for file in sorted((tmp_path / "labelled").iterdir())]
+    assert [row[0] for row in rows] == [-1, 1, -1]
+    assert all(len(row) == 10_001 for row in rows)
+    assert (rows[0][1:] == rows[1][1:]).all() and (rows[1][1:] != rows[2][1:]).any()
+
+
+def test_documents_lie_where_the_example_looks_and_have_the_vocabulary_asked_for(tmp_path: Path) -> None:
+    EXAMPLES["lda"].prepare(tmp_path, Size(800_000, 1, 3))
+    files = sorted((tmp_path / "data" / "mllib" / "sample_lda_libsvm_data.txt").iterdir())
+    assert len(files) == 3
+    for file in files:
+        lines = [line.split() for line in file.read_text().splitlines()]
+        words = [[int(pair.partition(":")[0]) for pair in pairs] for _, *pairs in lines]
+        assert max(word for line in words for word in line) == 10_000
+        assert all(line == sorted(set(line)) and line[0] >= 1 for line in words)
+
+
+def test_the_same_size_gives_the_same_data(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        data.write_points(tmp_path / name / "points", 2, 1, 100)
+    first, second = ((tmp_path / name / "points" / "part-1").read_bytes() for name in "ab")
+    assert first == second
+
+
+# ---------------------------------------------------------------------------------------------------------- how it runs
+
+TURNING = Example("turning", "everything", "x.py", lambda size: [str(size.bytes)], re.compile("^turn"))
+
+
+class ScriptedCluster:
+    """Runs nothing; each job has `turns` turns. Keeps what it was asked for."""
+
+    def __init__(self, folder: Path, turns: int) -> None:
+        self.folder, self._turns = folder, turns
+        self.asked: list[tuple[Path, list[str], dict[str, str]]] = []
+
+    def submit(self, script: Path, arguments: list[str], conf: dict[str, str], *, folder: Path, meanwhile: Any) -> Run:
+        assert folder.is_dir()
+        self.asked.append((script, arguments, conf))
+        place = self.folder / "runs" / str(len(self.asked))
+        place.mkdir(parents=True)
+        log = Log()
+        for number in range(self._turns):
+            log.block(f"broadcast_{number}_piece0", 100 + number).job("turn", 1001 + number, 1001.5 + number)
+        (place / "output").write_text("result")
+        read = read_event_log(log.end(1100).write(place))
+        return Run(9.0, place / "output", place / "errors", read, RemoteReads(Counter({(0, 0): 2})), UPLINKS, 0.5)
+
+
+UPLINKS = Uplinks(606, 500, 100)
+
+
+def trials_of(examples: list[Example], pairs: int, plugin: Path | None) -> Trials:
+    spark = SparkInstallation(Path("spark"), Path("python"))
+    return Trials(spark, examples, Size(MB, 3, 2), pairs, plugin)
+
+
+def played(folder: Path, trials: Trials, turns: int = 3) -> tuple[ScriptedCluster, list[Trial], list[tuple[str, str]]]:
+    cluster = ScriptedCluster(folder, turns)
+    room: Any = SimpleNamespace(cluster=cluster, plugin_conf=lambda jar: {"spark.plugins": str(jar)})
+    begun: list[tuple[str, str]] = []
+    seen = list(trials.run(room, lambda *what: begun.append(what), lambda: None))
+    return cluster, seen, begun
+
+
+def test_ways_alternate_and_differ_in_nothing_but_the_plugin(tmp_path: Path) -> None:
+    trials = trials_of([TURNING, replace(TURNING, name="other")], 2, Path("p.jar"))
+    cluster, seen, begun = played(tmp_path, trials)
+    one = [("turning", "data"), *(("turning", way) for way in (ALONE, PLUGIN, PLUGIN, ALONE))]
+    assert begun == [*one, *(("other", way) for _, way in one)]
+    assert trials.count == len(seen) == 8
+    assert [trial.pair for trial in seen] == [0, 0, 1, 1] * 2
+    with_plugin = [conf for (_, _, conf), trial in zip(cluster.asked, seen, strict=True) if trial.way == PLUGIN]
+    alone = [conf for (_, _, conf), trial in zip(cluster.asked, seen, strict=True) if trial.way == ALONE]
+    assert all(conf == {**alone[0], "spark.plugins": "p.jar"} for conf in with_plugin)
+    assert all(conf == alone[0] for conf in alone)
+    assert {(str(script), *arguments) for script, arguments, _ in cluster.asked} == {
+        ("spark/examples/src/main/python/x.py", str(MB))
+    }
+
+
+def test_without_a_plugin_there_is_one_way(tmp_path: Path) -> None:
+    trials = trials_of([TURNING], 2, None)
+    _, seen, _ = played(tmp_path, trials)
+    assert [trial.way for trial in seen] == [ALONE, ALONE]
+    assert trials.count == 2
+
+
+def test_a_trial_is_what_its_run_was_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    _, (trial,), _ = played(tmp_path, trials_of([TURNING], 1, None))
+    assert [turn.seconds for turn in trial.iterations] == [1.5, 1.0, 1.0]
+    assert (trial.iteration_seconds, trial.iteration_bytes) == (1.0, 101)
+    assert (trial.broadcast_bytes, trial.remote_bytes) == (303, 200)
+    assert (trial.uplink_bytes, trial.core_bytes, trial.light_bytes) == (606, 500, 100)
+    assert trial.uplink_copies == 2.0
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_an_example_whose_loop_is_not_found_is_no_measurement(tmp_path: Path) -> None:
+    with pytest.raises(ProcessFault, match="turning has 2 iterations in its event log, not 3"):
+        played(tmp_path, trials_of([TURNING], 1, None), turns=2)
+    _, (trial,), _ = played(tmp_path / "fixed", trials_of([replace(TURNING, fixed=True)], 1, None), turns=2)
+    assert len(trial.iterations) == 2
+
+
+@pytest.fixture
+def trials(tmp_path: Path) -> list[Trial]:
+    return played(tmp_path, trials_of([TURNING, replace(TURNING, name="other")], 2, Path("p.jar")))[1]
+
+
+def test_the_table_has_a_line_for_each_example_and_way(trials: list[Trial]) -> None:
+    lines = as_text(spark_plan(4, 40.0), trials).splitlines()
+    cells = [line.split() for line in lines if line.startswith(("turning", "other"))]
+    assert [(row[0], row[1]) for row in cells] == [(e, w) for e in ("turning", "other") for w in (ALONE, PLUGIN)]
+    assert all(row[2:] == ["2", "3", "1.0", "0.0", "9.0", "2.00", "33%", "50%"] for row in cells)
+
+
+def test_json_has_everything(trials: list[Trial]) -> None:
+    told = json.loads(json.dumps(as_json(spark_plan(4, 40.0), trials)))
+    assert (told["format"], told["lab"]["racks"], len(told["runs"])) == (1, 4, 8)
+    run = told["runs"][1]
+    assert (run["example"], run["way"], run["pair"], run["idle"]) == ("turning", PLUGIN, 0, 0.5)
+    assert run["iterations"][1] == {"number": 2, "seconds": 1.0, "broadcast_bytes": 101, "largest_bytes": 101}
+    assert (run["iteration_seconds"], run["uplink_copies"]) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_the_picture_shows_every_example_and_way(trials: list[Trial], tmp_path: Path, kind: str) -> None:
+    picture, figures = draw(tmp_path / f"p.{kind}", trials)
+    assert len(figures.read_text().splitlines()) == 1 + 8 * 3
+    if kind == "svg":
+        text = picture.read_text()
+        assert all(text.count(f">{word}<") == 1 for word in ("turning", "other", "Spark alone", "with the plugin"))
+
+
+def test_a_picture_of_one_way_names_no_other(trials: list[Trial], tmp_path: Path) -> None:
+    picture, _ = draw(tmp_path / "p.svg", [one for one in trials if one.way == ALONE])
+    assert "with the plugin" not in picture.read_text()
+
+
+# ------------------------------------------------------------------------------------------------------ what it refuses
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--examples", "pi"], "there is no example 'pi'"),
+        (["--rate-mbps", "20000"], "light_rate_mbps is 20000"),
+        (["--picture", "x.jpg"], "x.jpg is no file ending in .svg or .png"),
+        (["--picture", "nowhere/x.svg"], "in a folder that exists"),
+    ],
+)
+def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+    assert main(["lab", "spark", *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("options", [["--racks", "1"], ["--mb", "0"], ["--iterations", "none"], ["--pairs", "-1"]])
+def test_numbers_out_of_bounds_are_wrong_use(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    assert main(["lab", "spark", *options]) == 2
+    assert options[0] in capsys.readouterr().err
+
+
+def test_what_is_not_installed_is_named_with_how_to_get_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["lab", "spark", "--spark", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.endswith(": install it with scripts/setup spark\n")
+    made(tmp_path)
+    assert main(["lab", "spark", "--spark", str(tmp_path), "--plugin", str(tmp_path / "no.jar")]) == 1
+    assert "build it with `mvn -q -f clients/java/pom.xml package -pl spark -am`" in capsys.readouterr().err
+    monkeypatch.setattr(installation.shutil, "which", lambda _name: None)
+    with pytest.raises(HostError, match="there is no Java"):
+        find_spark(tmp_path)
+
+
+def made(environment: Path) -> Path:
+    """An environment with pyspark in it, as far as anybody looks."""
+    home = environment / "lib" / "python3.11" / "site-packages" / "pyspark"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "spark-class").touch()
+    return home
+
+
+def test_what_is_installed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation.shutil, "which", lambda name: name)
+    home = made(tmp_path)
+    spark = find_spark(tmp_path)
+    assert (spark.home, spark.python) == (home, tmp_path / "bin" / "python")
+    assert EXAMPLES["als"].path(spark) == home / "examples" / "src" / "main" / "python" / "als.py"
+    assert EXAMPLES["join"].path(spark).is_file()
+    jar = tmp_path / "p.jar"
+    jar.touch()
+    assert find_plugin(jar) == jar
+
+
+def test_the_plugin_s_configuration_is_this_and_nothing_else() -> None:
+    from mininet_topos.spark.room import SparkRoom
+
+    agents: Any = SimpleNamespace(places=SimpleNamespace(secret=Path("a.secret")))
+    unused: Any = None
+    conf = SparkRoom(unused, agents, unused).plugin_conf(Path("p.jar"))
+    assert Path(conf.pop("spark.blast.command")).name == "blast"
+    assert conf == {
+        "spark.plugins": "org.blast.spark.BlastPlugin",
+        "spark.driver.extraClassPath": "p.jar",
+        "spark.executor.extraClassPath": "p.jar",
+        "spark.blast.controller": "127.0.0.1:9090",
+        "spark.blast.secretFile": "a.secret",
+        "spark.blast.folder": "spark",
+    }
+
+
+def test_the_help_says_which_examples_can_and_cannot(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "spark", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert all(f"\n  {name} " in told for name in EXAMPLES)
+    assert "Other examples cannot be made to" in told and "examples:\n  blast lab spark" in told
+
+
+def test_options_have_defaults() -> None:
+    from mininet_topos.spark.options import register
+
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    options = parser.parse_args(["spark"])
+    assert (options.examples, options.mb, options.racks, options.rate_mbps) == ("als", 50.0, 4, 40.0)
+    assert examples_of(options.examples)
