@@ -8,15 +8,18 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.security.SecureRandom;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,36 +32,40 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private static final int THREADS = 4;
   private static final double TYPICAL_LINK_RATE = 1e9;
 
+  /** Writes the pieces of a broadcast, one behind the other. */
+  interface Pieces {
+    /** IOException where they are not all there, or cannot be written. */
+    void copy(long broadcast, SparkInternals.Cut cut, FileChannel to) throws IOException;
+  }
+
   private final PluginSettings settings;
-  private final SparkInternals spark;
+  private final Pieces pieces;
   private final String ourHost;
   private final Consumer<SparkListenerEvent> publish;
   private final Figures figures;
   private final SecureRandom random = new SecureRandom();
   private final Map<Long, Course> courses = new HashMap<>();
-  private final ScheduledExecutorService worker = Executors.newScheduledThreadPool(THREADS, work -> {
-    Thread thread = new Thread(work, "blast-broadcasts");
-    thread.setDaemon(true);
-    return thread;
-  });
-  private volatile Door door;
-  private volatile SenderProcess sender;
+  private final ScheduledExecutorService worker = threads("blast-broadcasts", THREADS);
+  /** One, so that the sender hears first what to send and then to stop; none of Spark's threads ever waits for it. */
+  private final ScheduledExecutorService asking = threads("blast-asking", 1);
+  private volatile Supplier<Collection<Door.Guest>> present;
+  private volatile Sender sender;
   private volatile String application;
 
   Broadcasts(
-      PluginSettings settings, SparkInternals spark, String ourHost, Consumer<SparkListenerEvent> publish,
+      PluginSettings settings, Pieces pieces, String ourHost, Consumer<SparkListenerEvent> publish,
       Figures figures) {
     this.settings = settings;
-    this.spark = spark;
+    this.pieces = pieces;
     this.ourHost = ourHost;
     this.publish = publish;
     this.figures = figures;
   }
 
-  /** Begin to work, for whoever comes to this door, with this sender. */
-  void begin(Door executors, SenderProcess process) {
-    door = executors;
-    sender = process;
+  /** Begin to work, for the executors that are there, with this sender. */
+  void begin(Supplier<Collection<Door.Guest>> executors, Sender files) {
+    present = executors;
+    sender = files;
   }
 
   /** What Spark calls the application. */
@@ -74,7 +81,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     if (cut.pieces() < 2 || bytes - cut.pieceBytes() < settings.threshold()) {
       return;
     }
-    List<Door.Guest> guests = new ArrayList<>(door.guests());
+    List<Door.Guest> guests = new ArrayList<>(present.get());
     guests.removeIf(guest -> guest.hello.host().equals(ourHost));
     Path spool = sender.spool();
     if (guests.isEmpty() || spool == null || application == null) {
@@ -85,18 +92,21 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     double rate = settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
     long hold = settings.hold() ? HoldTime.millis(bytes, hosts, rate) : 0;
     Announcement coming = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), hold);
+    Course course = new Course(coming, guests, System.nanoTime());
     synchronized (courses) {
       if (courses.values().stream().filter(Course::isSending).count() >= MOST_AT_ONCE) {
         figures.refused("too_many");
         return;
       }
-      courses.put(broadcast, new Course(coming, guests, System.nanoTime()));
+      courses.put(broadcast, course);
     }
     guests.forEach(guest -> guest.tell(Message.of(coming)));
-    worker.execute(() -> send(coming, cut, guests, spool));
-    if (hold > 0) {
-      worker.schedule(() -> expire(broadcast, "it was not there in time"), hold, TimeUnit.MILLISECONDS);
-    }
+    worker.execute(() -> copy(course, cut, spool));
+    worker.schedule(
+        () -> expire(broadcast, "it was not there in time"), coming.patienceMillis(), TimeUnit.MILLISECONDS);
+    // Who left before the course was there to be left.
+    guests.removeAll(present.get());
+    guests.forEach(guest -> waitsNoLonger(guest, broadcast));
   }
 
   @Override
@@ -107,6 +117,8 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     }
     if (course != null) {
       giveUp(course, "nobody wants it any more");
+      // Also where it has been sent: some may have it in their folder, and have not said so yet.
+      over(course.told(), broadcast);
     }
   }
 
@@ -152,7 +164,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       }
       forgetWhatIsOver();
     }
-    tell.forEach(one -> one.tell(Message.over(broadcast)));
+    over(tell, broadcast);
   }
 
   // ---------------------------------------------------------------------------------------------- what the sender says
@@ -164,7 +176,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     synchronized (courses) {
       course = courses.get(broadcast);
     }
-    if (course != null && settings.hold() && !course.isInTime(bytes, System.nanoTime())) {
+    if (course != null && !course.isInTime(bytes, System.nanoTime())) {
       expire(broadcast, "it would not have been there in time");
     }
   }
@@ -180,11 +192,9 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       forgetWhatIsOver();
     }
     tell(course, end);
-    end.failed().keySet().forEach(host -> {
-      for (Door.Guest guest : host.isEmpty() ? List.copyOf(course.told()) : course.on(host)) {
-        guest.tell(Message.over(course.announcement.broadcast()));
-      }
-    });
+    for (String host : end.failed().keySet()) {
+      over(host.isEmpty() ? course.told() : course.on(host), course.announcement.broadcast());
+    }
   }
 
   @Override
@@ -202,6 +212,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   @Override
   public void close() {
     worker.shutdownNow();
+    asking.shutdownNow();
   }
 
   // ---------------------------------------------------------------------------------------------- our own work
@@ -212,20 +223,60 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     return application + "/" + broadcast + "-" + HexFormat.of().formatHex(nonce);
   }
 
-  private void send(Announcement coming, SparkInternals.Cut cut, List<Door.Guest> guests, Path spool) {
+  private void copy(Course course, SparkInternals.Cut cut, Path spool) {
+    Announcement coming = course.announcement;
     Path file = spool.resolve(Long.toString(coming.broadcast()));
-    Map<String, String> agents = new LinkedHashMap<>();
-    guests.forEach(guest -> agents.put(guest.hello.host(), guest.hello.host() + "=" + guest.hello.agent()));
     try {
+      refuseWithoutRoom(spool, coming.mostBytes());
       try (FileChannel to = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-        spark.copy(coming.broadcast(), cut, to);
+        pieces.copy(coming.broadcast(), cut, to);
       }
-      sender.send(Long.toString(coming.broadcast()), file, coming.name(), settings.folder(),
-          List.copyOf(agents.values()));
+      asking.execute(() -> send(course, file));
     } catch (IOException | RuntimeException error) {
-      expire(coming.broadcast(), error.toString());
       remove(file);
+      giveUp(course, error.toString());
     }
+  }
+
+  /** The spool is in memory, and others of this host need some, too. */
+  private static void refuseWithoutRoom(Path spool, long bytes) throws IOException {
+    long room = Files.getFileStore(spool).getUsableSpace();
+    if (room / 2 < bytes) {
+      throw new IOException("there is no room for it in " + spool + " (" + room + " bytes are free)");
+    }
+  }
+
+  private void send(Course course, Path file) {
+    Announcement coming = course.announcement;
+    Map<String, String> agents = new LinkedHashMap<>();
+    course.told().forEach(guest -> agents.put(guest.hello.host(), guest.hello.host() + "=" + guest.hello.agent()));
+    try {
+      if (isSending(course)) {
+        sender.send(
+            Long.toString(coming.broadcast()), file, coming.name(), settings.folder(), List.copyOf(agents.values()));
+      } else {
+        remove(file);
+      }
+    } catch (IOException error) {
+      remove(file);
+      giveUp(course, error.toString());
+    }
+  }
+
+  private boolean isSending(Course course) {
+    synchronized (courses) {
+      return course.isSending();
+    }
+  }
+
+  private static void over(Collection<Door.Guest> guests, long broadcast) {
+    guests.forEach(guest -> guest.tell(Message.over(broadcast)));
+  }
+
+  /** Daemons; what comes after the end is not done. */
+  private static ScheduledExecutorService threads(String name, int most) {
+    return new ScheduledThreadPoolExecutor(
+        most, work -> Daemon.of(name, work), new ThreadPoolExecutor.DiscardPolicy());
   }
 
   private static void remove(Path file) {
@@ -255,9 +306,9 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       forgetWhatIsOver();
     }
     if (sending) {
-      sender.stop(Long.toString(broadcast));
+      asking.execute(() -> sender.stop(Long.toString(broadcast)));
       tell(course, new SenderProcess.End(List.of(), Map.of("", reason), List.of(), 0, null));
-      course.told().forEach(guest -> guest.tell(Message.over(broadcast)));
+      over(course.told(), broadcast);
     }
   }
 

@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * One broadcast that goes by Blast, as the driver sees it: who was told, who still waits, and whether it is worth going on.
- * Decides, and does nothing; whoever has it guards it.
+ * One broadcast that goes by Blast, as the driver sees it: who was told, who still waits, and whether it is worth going
+ * on. Decides, and does nothing; whoever has it guards it.
  */
 final class Course {
   final Announcement announcement;
@@ -64,12 +64,12 @@ final class Course {
   }
 
   /**
-   * Whether it will be there before readers go their own way, with so many bytes there at this time. Judged from half of
-   * that time on: before that a transfer that begins says little of how it will go.
+   * Whether it will be there before readers go their own way, with so many bytes there at this time. Judged from half
+   * of that time on: before that a transfer that begins says little of how it will go.
    */
   boolean isInTime(long bytes, long now) {
     double passed = secondsSince(now) * 1000;
-    if (passed < announcement.holdMillis() / 2.0) {
+    if (!announcement.holds() || passed < announcement.holdMillis() / 2.0) {
       return true;
     }
     return bytes > 0 && passed * announcement.mostBytes() / bytes <= announcement.holdMillis() * 1.05;

@@ -14,7 +14,10 @@ import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,8 +25,10 @@ import org.slf4j.LoggerFactory;
 final class Door implements Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(Door.class);
   private static final int MOST_EXECUTORS = 4096;
-  private static final int MOST_STRANGERS = 64;
-  private static final int STRANGER_MILLIS = 5_000;
+  static final int MOST_STRANGERS = 64;
+  private static final int MOST_IN_THE_QUEUE = 1024;
+  private static final int PAUSE_MILLIS = 1_000;
+  static final int STRANGER_MILLIS = 5_000;
   private static final int MOST_UNTOLD = 1024;
 
   /** Hears what executors say. */
@@ -42,7 +47,7 @@ final class Door implements Closeable {
   static final class Guest {
     final Message.Hello hello;
     private final Socket socket;
-    private final BlockingQueue<Message> untold = new ArrayBlockingQueue<>(MOST_UNTOLD);
+    final BlockingQueue<Message> untold = new ArrayBlockingQueue<>(MOST_UNTOLD);
 
     Guest(Message.Hello hello, Socket socket) {
       this.hello = hello;
@@ -75,6 +80,8 @@ final class Door implements Closeable {
   private final Listener listener;
   private final ServerSocket server = new ServerSocket();
   private final Semaphore strangers = new Semaphore(MOST_STRANGERS);
+  private final ScheduledThreadPoolExecutor clock =
+      new ScheduledThreadPoolExecutor(1, work -> Daemon.of("blast-door-clock", work));
   private final Map<Guest, Boolean> guests = new ConcurrentHashMap<>();
   private final Map<Socket, Boolean> sockets = new ConcurrentHashMap<>();
 
@@ -86,8 +93,9 @@ final class Door implements Closeable {
   Door(InetAddress address, byte[] key, Listener listener) throws IOException {
     this.key = key.clone();
     this.listener = listener;
-    server.bind(new InetSocketAddress(address, 0));
-    start("blast-door", this::accept);
+    clock.setRemoveOnCancelPolicy(true);
+    server.bind(new InetSocketAddress(address, 0), MOST_IN_THE_QUEUE);
+    Daemon.start("blast-door", this::accept);
   }
 
   int port() {
@@ -101,74 +109,93 @@ final class Door implements Closeable {
   @Override
   public void close() throws IOException {
     server.close();
+    clock.shutdownNow();
     sockets.keySet().forEach(Door::close);
   }
 
   private void accept() {
-    while (!server.isClosed()) {
-      try {
-        Socket socket = server.accept();
-        if (sockets.size() < MOST_EXECUTORS + MOST_STRANGERS && strangers.tryAcquire()) {
-          sockets.put(socket, true);
-          start("blast-executor", () -> serve(socket));
+    try {
+      while (!server.isClosed()) {
+        // Of many executors that begin together some wait for a place, in the system's queue.
+        strangers.acquire();
+        Socket socket = accepted();
+        if (socket == null) {
+          strangers.release();
         } else {
-          close(socket);
-        }
-      } catch (IOException error) {
-        if (!server.isClosed()) {
-          LOG.warn("no executor can connect: {}", error.toString());
+          Daemon.start("blast-executor", () -> serve(socket));
         }
       }
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private Socket accepted() throws InterruptedException {
+    try {
+      Socket socket = server.accept();
+      sockets.put(socket, true);
+      if (server.isClosed() || sockets.size() > MOST_EXECUTORS + MOST_STRANGERS) {
+        sockets.remove(socket);
+        close(socket);
+        return null;
+      }
+      return socket;
+    } catch (IOException error) {
+      if (!server.isClosed()) {
+        LOG.warn("no executor can connect: {}", error.toString());
+        Thread.sleep(PAUSE_MILLIS);
+      }
+      return null;
     }
   }
 
   private void serve(Socket socket) {
-    Guest guest = null;
-    Thread writer = null;
-    boolean strange = true;
     try (socket) {
-      socket.setSoTimeout(STRANGER_MILLIS);
       socket.setTcpNoDelay(true);
       socket.setKeepAlive(true);
-      Sealed lines = new Sealed(
-          key,
-          new BufferedInputStream(socket.getInputStream()),
-          new BufferedOutputStream(socket.getOutputStream()),
-          nonce(),
-          true);
-      String first = lines.read();
-      strangers.release();
-      strange = false;
-      Message hello = first == null ? null : Message.read(first);
-      if (hello == null || hello.hello() == null) {
-        return;
+      Sealed lines;
+      Message first;
+      // Altogether, and not for each byte: a stranger could say one now and then.
+      ScheduledFuture<?> patience =
+          clock.schedule(() -> close(socket), STRANGER_MILLIS, TimeUnit.MILLISECONDS);
+      try {
+        lines = new Sealed(
+            key,
+            new BufferedInputStream(socket.getInputStream()),
+            new BufferedOutputStream(socket.getOutputStream()),
+            nonce(),
+            true);
+        String text = lines.read();
+        first = text == null ? null : Message.read(text);
+      } finally {
+        patience.cancel(false);
+        strangers.release();
       }
-      socket.setSoTimeout(0);
-      Guest joined = new Guest(hello.hello(), socket);
-      guest = joined;
-      writer = start("blast-executor-" + joined.hello.executor(), () -> joined.write(lines));
-      guests.put(joined, true);
-      listener.joined(joined);
-      for (String text = lines.read(); text != null; text = lines.read()) {
-        Message message = Message.read(text);
-        if (message.taken() != null) {
-          listener.taken(joined, message.taken());
-        }
+      if (first != null && first.hello() != null) {
+        attend(new Guest(first.hello(), socket), lines);
       }
     } catch (IOException error) {
       LOG.debug("a connection has ended", error);
     } finally {
       sockets.remove(socket);
-      if (strange) {
-        strangers.release();
+    }
+  }
+
+  private void attend(Guest guest, Sealed lines) throws IOException {
+    Thread writer = Daemon.start("blast-executor-" + guest.hello.executor(), () -> guest.write(lines));
+    guests.put(guest, true);
+    try {
+      listener.joined(guest);
+      for (String text = lines.read(); text != null; text = lines.read()) {
+        Message message = Message.read(text);
+        if (message.taken() != null) {
+          listener.taken(guest, message.taken());
+        }
       }
-      if (writer != null) {
-        writer.interrupt();
-      }
-      if (guest != null) {
-        guests.remove(guest);
-        listener.left(guest);
-      }
+    } finally {
+      writer.interrupt();
+      guests.remove(guest);
+      listener.left(guest);
     }
   }
 
@@ -184,12 +211,5 @@ final class Door implements Closeable {
     } catch (IOException error) {
       LOG.debug("closing", error);
     }
-  }
-
-  private static Thread start(String name, Runnable work) {
-    Thread thread = new Thread(work, name);
-    thread.setDaemon(true);
-    thread.start();
-    return thread;
   }
 }

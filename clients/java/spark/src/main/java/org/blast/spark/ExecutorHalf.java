@@ -28,7 +28,6 @@ final class ExecutorHalf implements ExecutorPlugin {
   private final Semaphore places = new Semaphore(MOST_ARRIVALS);
   private volatile boolean ended;
   private volatile Socket socket;
-  private volatile HostFolder folder;
 
   private record Coming(Announcement announcement, Arrival arrival) {}
 
@@ -38,26 +37,28 @@ final class ExecutorHalf implements ExecutorPlugin {
       return;
     }
     // An executor must not start later because of us.
-    start("blast", () -> listen(context, extra));
+    Daemon.start("blast", () -> listen(context, extra));
   }
 
   @Override
   public void shutdown() {
     ended = true;
-    coming.values().forEach(one -> one.arrival().over());
-    try (Socket closed = socket; HostFolder left = folder) {
-      LOG.debug("Blast ends: {} {}", closed, left);
+    try (Socket closed = socket) {
+      LOG.debug("Blast ends: {}", closed);
     } catch (IOException error) {
       LOG.debug("Blast ends", error);
     }
+    waitNoLonger();
   }
 
   private void listen(PluginContext context, Map<String, String> extra) {
     try {
       SparkInternals spark = SparkInternals.find();
-      folder = new HostFolder(
-          Path.of(setting(context, "executorFolder", "BLAST_FOLDER", FOLDER)), context.conf().get("spark.app.id"));
-      converse(context, extra, spark);
+      Path base = Path.of(setting(context, "executorFolder", "BLAST_FOLDER", FOLDER));
+      // Let go of at the end, however that comes: when no executor claims it any more, the agent removes it.
+      try (HostFolder folder = new HostFolder(base, context.conf().get("spark.app.id"))) {
+        converse(context, extra, spark, folder);
+      }
     } catch (SwitchedOff off) {
       LOG.warn("Blast is off in this executor, and Spark fetches broadcasts as always: {}", off.getMessage());
     } catch (IOException | RuntimeException error) {
@@ -65,14 +66,22 @@ final class ExecutorHalf implements ExecutorPlugin {
         LOG.warn("Blast has ended in this executor, and Spark fetches broadcasts as always: {}", error.toString());
       }
     } finally {
-      coming.values().forEach(one -> one.arrival().over());
+      waitNoLonger();
     }
   }
 
-  private void converse(PluginContext context, Map<String, String> extra, SparkInternals spark)
-      throws IOException, SwitchedOff {
+  private void waitNoLonger() {
+    coming.values().forEach(one -> one.arrival().over());
+    coming.clear();
+  }
+
+  private void converse(PluginContext context, Map<String, String> extra, SparkInternals spark, HostFolder folder)
+      throws IOException {
     try (Socket connection = new Socket()) {
       socket = connection;
+      if (ended) {
+        return;
+      }
       int port = Integer.parseInt(extra.get(DriverHalf.PORT));
       connection.connect(new InetSocketAddress(extra.get(DriverHalf.ADDRESS), port), CONNECT_MILLIS);
       connection.setTcpNoDelay(true);
@@ -87,7 +96,7 @@ final class ExecutorHalf implements ExecutorPlugin {
           false);
       say(lines, Message.of(hello(context, spark, connection.getLocalAddress().getHostAddress())));
       for (String text = lines.read(); text != null; text = lines.read()) {
-        hear(Message.read(text), spark, lines);
+        hear(Message.read(text), spark, folder, lines);
       }
     }
   }
@@ -99,9 +108,9 @@ final class ExecutorHalf implements ExecutorPlugin {
     return new Message.Hello(context.executorID(), host, agent);
   }
 
-  private void hear(Message message, SparkInternals spark, Sealed lines) {
+  private void hear(Message message, SparkInternals spark, HostFolder folder, Sealed lines) throws IOException {
     if (message.coming() != null) {
-      begin(message.coming(), spark, lines);
+      begin(message.coming(), spark, folder, lines);
     } else if (message.over() != null) {
       Coming over = coming.remove(message.over());
       if (over != null) {
@@ -112,13 +121,17 @@ final class ExecutorHalf implements ExecutorPlugin {
     folder.removeUnwanted();
   }
 
-  private void begin(Announcement announced, SparkInternals spark, Sealed lines) {
-    if (!places.tryAcquire()) {
-      return;
+  private void begin(Announcement announced, SparkInternals spark, HostFolder folder, Sealed lines) throws IOException {
+    if (!folder.owns(announced.name())) {
+      throw new IOException(announced.name() + " is not of this application");
     }
     Arrival arrival = new Arrival(spark, folder, announced);
     coming.put(announced.broadcast(), new Coming(announced, arrival));
-    start("blast-broadcast-" + announced.broadcast(), () -> {
+    if (!places.tryAcquire()) {
+      say(lines, Message.of(arrival.refused(MOST_ARRIVALS + " are on their way here")));
+      return;
+    }
+    Daemon.start("blast-broadcast-" + announced.broadcast(), () -> {
       try {
         say(lines, Message.of(arrival.take()));
       } catch (IOException error) {
@@ -137,11 +150,5 @@ final class ExecutorHalf implements ExecutorPlugin {
 
   private static String setting(PluginContext context, String name, String variable, String otherwise) {
     return context.conf().get("spark.blast." + name, System.getenv().getOrDefault(variable, otherwise));
-  }
-
-  private static void start(String name, Runnable work) {
-    Thread thread = new Thread(work, name);
-    thread.setDaemon(true);
-    thread.start();
   }
 }

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.channels.FileLock;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -17,15 +18,16 @@ import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.EnumSet;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The application's folder in that of this host's agent. It is ours alone; we hold a lock on its claim as long as we live,
- * and when nobody does any more, the agent removes it.
+ * The application's folder in that of this host's agent. It is ours alone; we hold a lock on its claim as long as we
+ * live, and when nobody does any more, the agent removes it.
  */
 final class HostFolder implements Closeable {
   static final String CLAIM = ".claim";
@@ -33,13 +35,15 @@ final class HostFolder implements Closeable {
   private static final String BLOCKS = ".blocks";
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   private static final int TRIES = 10;
+  static final int MOST_UNWANTED = 64;
   private static final Set<PosixFilePermission> OTHERS = EnumSet.complementOf(EnumSet.of(
       PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE));
 
   private final Path base;
   private final Path folder;
   private final FileLock claim;
-  private final Set<String> unwanted = ConcurrentHashMap.newKeySet();
+  /** Files that may still come, the oldest first; what comes later still goes with the claim. */
+  private final Set<String> unwanted = new LinkedHashSet<>();
 
   /**
    * Make it, or join the other executors of this host in it.
@@ -50,21 +54,15 @@ final class HostFolder implements Closeable {
     if (!APPLICATION.matcher(application).matches()) {
       throw new SwitchedOff("the application's id " + application + " is no name for a folder");
     }
-    this.base = base;
-    folder = base.resolve(application);
+    this.base = base.normalize();
+    folder = this.base.resolve(application);
     claim = claimed();
   }
 
   private FileLock claimed() throws SwitchedOff {
-    var ours = PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
     try {
       for (int tries = 0; tries < TRIES; tries++) {
-        try {
-          Files.createDirectory(folder, ours);
-        } catch (FileAlreadyExistsException error) {
-          refuseOthers(folder);
-        }
-        FileLock lock = lock();
+        FileLock lock = made() ? lock() : null;
         if (lock != null) {
           return lock;
         }
@@ -74,6 +72,21 @@ final class HostFolder implements Closeable {
           + " (BLAST_FOLDER or spark.blast.executorFolder names it; the agent should run as this user)", error);
     }
     throw new SwitchedOff("the folder " + folder + " is removed again and again");
+  }
+
+  /** Whether it is there, ours alone; not where the agent removes it in this very moment. */
+  private boolean made() throws IOException {
+    try {
+      Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+      return true;
+    } catch (FileAlreadyExistsException error) {
+      try {
+        refuseOthers(folder);
+        return true;
+      } catch (NoSuchFileException gone) {
+        return false;
+      }
+    }
   }
 
   /** A lock that counts: the agent may have removed the folder between our making and our locking. */
@@ -86,12 +99,28 @@ final class HostFolder implements Closeable {
     } catch (NoSuchFileException error) {
       return null;
     }
-    FileLock lock = channel.lock(0, Long.MAX_VALUE, true);
-    if (Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+    FileLock lock = null;
+    try {
+      lock = channel.lock(0, Long.MAX_VALUE, true);
+      if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+        lock = null;
+      }
       return lock;
+    } finally {
+      if (lock == null) {
+        channel.close();
+      }
     }
-    channel.close();
-    return null;
+  }
+
+  /** Whether something of this name would be in our folder, and no other. */
+  boolean owns(String name) {
+    try {
+      path(name);
+      return true;
+    } catch (IllegalArgumentException error) {
+      return false;
+    }
   }
 
   /** Whether what has this name is here, whole and verified. */
@@ -123,29 +152,39 @@ final class HostFolder implements Closeable {
 
   /** Nobody wants this any more, also should it still come. The space is free when the last who mapped it lets go. */
   void remove(String name) {
-    unwanted.add(name);
+    String file = path(name).getFileName().toString();
+    synchronized (unwanted) {
+      unwanted.remove(file);
+      unwanted.add(file);
+      if (unwanted.size() > MOST_UNWANTED) {
+        unwanted.remove(unwanted.iterator().next());
+      }
+    }
     removeUnwanted();
   }
 
   /** What came after it was given up, and what the agent keeps of it for a sender that goes on; ours never does. */
   void removeUnwanted() {
-    unwanted.removeIf(name -> removed(path(name)));
-  }
-
-  private boolean removed(Path path) {
-    String ending = "-" + path.getFileName();
-    boolean some = false;
+    List<String> names;
+    synchronized (unwanted) {
+      names = List.copyOf(unwanted);
+    }
+    if (names.isEmpty()) {
+      return;
+    }
     try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
       for (Path one : all) {
-        String called = one.getFileName().toString();
-        if (one.equals(path) || called.endsWith(ending) || called.endsWith(ending + BLOCKS)) {
-          some |= Files.deleteIfExists(one);
+        if (names.stream().anyMatch(name -> isOf(name, one.getFileName().toString()))) {
+          Files.deleteIfExists(one);
         }
       }
-    } catch (IOException error) {
+    } catch (IOException | DirectoryIteratorException error) {
       LOG.debug("the next time", error);
     }
-    return some;
+  }
+
+  private static boolean isOf(String name, String called) {
+    return called.equals(name) || called.endsWith("-" + name) || called.endsWith("-" + name + BLOCKS);
   }
 
   @Override
@@ -155,8 +194,8 @@ final class HostFolder implements Closeable {
   }
 
   private Path path(String name) {
-    Path path = base.resolve(name).normalize();
-    if (!path.startsWith(folder) || path.equals(folder)) {
+    Path path = base.resolve(name);
+    if (!folder.equals(path.getParent()) || !path.equals(path.normalize()) || path.equals(folder.resolve(CLAIM))) {
       throw new IllegalArgumentException(name + " is not of this application");
     }
     return path;

@@ -1,8 +1,10 @@
 package org.blast.spark;
 
 import com.google.gson.Gson;
-import com.google.gson.JsonParseException;
 import java.io.IOException;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * What driver and executors tell each other. One of the fields is set.
@@ -15,6 +17,13 @@ import java.io.IOException;
 record Message(Hello hello, Announcement coming, Long over, Taken taken) {
   private static final Gson GSON = new Gson();
 
+  /** IllegalArgumentException where not one of them is set. */
+  Message {
+    if (Stream.of(hello, coming, over, taken).filter(Objects::nonNull).count() != 1) {
+      throw new IllegalArgumentException("it says not one thing");
+    }
+  }
+
   /**
    * An executor.
    *
@@ -22,7 +31,24 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken) {
    * @param host its host as the controller knows it
    * @param agent HOST:PORT of that host's agent
    */
-  record Hello(String executor, String host, String agent) {}
+  record Hello(String executor, String host, String agent) {
+    private static final Pattern EXECUTOR = Pattern.compile("[!-~]{1,128}");
+    private static final Pattern HOST = Pattern.compile("[A-Za-z0-9\\[][A-Za-z0-9._:\\]-]{0,254}");
+    private static final Pattern AGENT = Pattern.compile("[A-Za-z0-9\\[][A-Za-z0-9._:%\\]-]{0,254}:[0-9]{1,5}");
+
+    /** IllegalArgumentException for names that would mean something else where the sender, or people, read them. */
+    Hello {
+      refuseUnless(EXECUTOR, executor, "executor");
+      refuseUnless(HOST, host, "host");
+      refuseUnless(AGENT, agent, "agent");
+    }
+
+    private static void refuseUnless(Pattern pattern, String text, String what) {
+      if (text == null || !pattern.matcher(text).matches()) {
+        throw new IllegalArgumentException("that is no name of an " + what + ": " + text);
+      }
+    }
+  }
 
   /**
    * What became of a broadcast in an executor.
@@ -34,7 +60,17 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken) {
    * @param heldMillis how long readers were held back
    * @param reason why it was not taken; empty where it was
    */
-  record Taken(long broadcast, int pieces, int late, long bytes, long heldMillis, String reason) {}
+  record Taken(long broadcast, int pieces, int late, long bytes, long heldMillis, String reason) {
+    private static final int LONGEST_REASON = 500;
+
+    /** IllegalArgumentException where that cannot be; a long reason is cut. */
+    Taken {
+      if (pieces < 0 || late < 0 || bytes < 0 || heldMillis < 0 || reason == null) {
+        throw new IllegalArgumentException("no executor can have taken that");
+      }
+      reason = reason.substring(0, Math.min(reason.length(), LONGEST_REASON));
+    }
+  }
 
   static Message of(Hello hello) {
     return new Message(hello, null, null, null);
@@ -67,7 +103,8 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken) {
       if (message != null) {
         return message;
       }
-    } catch (JsonParseException error) {
+    } catch (RuntimeException error) {
+      // Gson's own, or that of a record that could not be like this.
       throw new IOException("what came is no message: " + error.getMessage(), error);
     }
     throw new IOException("what came is no message");

@@ -5,7 +5,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.SparkConf;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * What the job's configuration says of Blast.
@@ -21,6 +23,8 @@ record PluginSettings(
     String command, List<String> options, String folder, long threshold, double linkRate, boolean hold) {
 
   private static final String PREFIX = "spark.blast.";
+  private static final Pattern RATE = Pattern.compile("[0-9]{1,15}([.][0-9]{1,15})?[kmg]?");
+  private static final Pattern SIZE = Pattern.compile("([0-9]{1,15})([kmgt]?)b?");
   private static final String THRESHOLD = "8m";
   private static final Map<String, String> PASSED_ON = Map.ofEntries(
       Map.entry("controller", "--controller"),
@@ -45,21 +49,22 @@ record PluginSettings(
   /**
    * Read and check them.
    *
+   * @param conf all of the job's configuration
    * @param host ours as the controller knows it, unless the configuration says otherwise
    * @throws SwitchedOff where one is wrong, or what Spark protects would go unprotected
    */
-  static PluginSettings of(SparkConf conf, String host) throws SwitchedOff {
+  static PluginSettings of(Map<String, String> conf, String host) throws SwitchedOff {
     if (!flag(conf, "enabled", true)) {
       throw new SwitchedOff("spark.blast.enabled is false");
     }
     refuseUnknown(conf);
     List<String> options = new ArrayList<>();
     PASSED_ON.forEach((name, option) -> {
-      if (conf.contains(PREFIX + name)) {
+      if (conf.containsKey(PREFIX + name)) {
         options.addAll(List.of(option, conf.get(PREFIX + name)));
       }
     });
-    if (!conf.contains(PREFIX + "host")) {
+    if (!conf.containsKey(PREFIX + "host")) {
       options.addAll(List.of("--from", host));
     }
     boolean sealed = flag(conf, "sealed", false);
@@ -68,62 +73,60 @@ record PluginSettings(
     }
     refuseOpen(conf, sealed);
     return new PluginSettings(
-        conf.get(PREFIX + "command", "blast"),
+        conf.getOrDefault(PREFIX + "command", "blast"),
         List.copyOf(options),
-        conf.get(PREFIX + "folder", "spark"),
+        conf.getOrDefault(PREFIX + "folder", "spark"),
         bytes(conf),
         rate(conf),
         flag(conf, "hold", true));
   }
 
-  private static void refuseUnknown(SparkConf conf) throws SwitchedOff {
-    for (var entry : conf.getAllWithPrefix(PREFIX)) {
-      String name = entry._1();
+  private static void refuseUnknown(Map<String, String> conf) throws SwitchedOff {
+    for (String setting : new TreeSet<>(conf.keySet())) {
+      String name = setting.startsWith(PREFIX) ? setting.substring(PREFIX.length()) : "enabled";
       if (!PASSED_ON.containsKey(name) && !OTHERS.contains(name)) {
-        throw new SwitchedOff("there is no setting " + PREFIX + name + ": see docs/spark.md for those that there are");
+        throw new SwitchedOff("there is no setting " + setting + ": see docs/spark.md for those that there are");
       }
     }
   }
 
   /** What Spark encrypts or authenticates must not travel in the open beside it. */
-  private static void refuseOpen(SparkConf conf, boolean sealed) throws SwitchedOff {
-    boolean tls = conf.contains(PREFIX + "agentCert");
-    boolean light = conf.get(PREFIX + "via", "auto").equals("optical");
+  private static void refuseOpen(Map<String, String> conf, boolean sealed) throws SwitchedOff {
+    boolean tls = conf.containsKey(PREFIX + "agentCert");
+    boolean light = conf.getOrDefault(PREFIX + "via", "auto").equals("optical");
     for (String setting : SECURE) {
-      if (conf.getBoolean(setting, false) && !(sealed && (tls || light))) {
-        throw new SwitchedOff(setting + " is on, and what Blast sends would not be as safe: set spark.blast.sealed=true,"
-            + " and either spark.blast.agentCert, agentKey and agentCa or spark.blast.via=optical");
+      boolean on = conf.getOrDefault(setting, "false").trim().equalsIgnoreCase("true");
+      if (on && !(sealed && (tls || light))) {
+        throw new SwitchedOff(setting + " is on, and what Blast sends would not be as safe:"
+            + " set spark.blast.sealed=true, and either spark.blast.agentCert, agentKey and agentCa or spark.blast.via=optical");
       }
     }
   }
 
-  private static boolean flag(SparkConf conf, String name, boolean otherwise) throws SwitchedOff {
-    String value = conf.get(PREFIX + name, String.valueOf(otherwise)).toLowerCase(Locale.ROOT);
+  private static boolean flag(Map<String, String> conf, String name, boolean otherwise) throws SwitchedOff {
+    String value = conf.getOrDefault(PREFIX + name, String.valueOf(otherwise)).toLowerCase(Locale.ROOT);
     if (!value.equals("true") && !value.equals("false")) {
       throw new SwitchedOff(PREFIX + name + " must be true or false, and not " + value);
     }
     return value.equals("true");
   }
 
-  private static long bytes(SparkConf conf) throws SwitchedOff {
-    try {
-      return conf.getSizeAsBytes(PREFIX + "threshold", THRESHOLD);
-    } catch (IllegalArgumentException error) {
-      throw new SwitchedOff(PREFIX + "threshold must be a size, for example 16m", error);
+  private static long bytes(Map<String, String> conf) throws SwitchedOff {
+    String text = conf.getOrDefault(PREFIX + "threshold", THRESHOLD).trim().toLowerCase(Locale.ROOT);
+    Matcher size = SIZE.matcher(text);
+    if (!size.matches()) {
+      throw new SwitchedOff(PREFIX + "threshold must be a size, for example 16m, and not " + text);
     }
+    int unit = size.group(2).isEmpty() ? 0 : 1 + "kmgt".indexOf(size.group(2));
+    return (long) Math.min(Long.parseLong(size.group(1)) * Math.pow(1024, unit), Long.MAX_VALUE);
   }
 
-  private static double rate(SparkConf conf) throws SwitchedOff {
-    String text = conf.get(PREFIX + "linkRate", "0").toLowerCase(Locale.ROOT);
-    int unit = text.isEmpty() ? -1 : "kmg".indexOf(text.charAt(text.length() - 1));
-    try {
-      double number = Double.parseDouble(unit < 0 ? text : text.substring(0, text.length() - 1));
-      if (number >= 0 && number < 1e15) {
-        return number * Math.pow(1000, unit + 1.0);
-      }
-    } catch (NumberFormatException error) {
-      throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text, error);
+  private static double rate(Map<String, String> conf) throws SwitchedOff {
+    String text = conf.getOrDefault(PREFIX + "linkRate", "0").trim().toLowerCase(Locale.ROOT);
+    if (!RATE.matcher(text).matches()) {
+      throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text);
     }
-    throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text);
+    int unit = "kmg".indexOf(text.charAt(text.length() - 1));
+    return Double.parseDouble(unit < 0 ? text : text.substring(0, text.length() - 1)) * Math.pow(1000, unit + 1.0);
   }
 }

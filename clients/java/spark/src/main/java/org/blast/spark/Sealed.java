@@ -1,8 +1,10 @@
 package org.blast.spark;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
@@ -13,13 +15,13 @@ import javax.crypto.spec.SecretKeySpec;
 /**
  * Lines over a connection, each with a proof that whoever sent it knows the application's key, in this place and order.
  *
- * <p>A line is PROOF SPACE TEXT LF; the proof is HMAC-SHA256 over the two ends' nonces, the sender's side, the number of the
- * line, and the text. Both ends begin with a nonce of their own, so that nothing said on one connection is worth anything on
- * another. Not thread-safe, but for one that reads beside one that writes.
+ * <p>A line is PROOF SPACE TEXT LF; the proof is HMAC-SHA256 over the two ends' nonces, the sender's side, the number
+ * of the line, and the text. Both ends begin with a nonce of their own, so that nothing said on one connection is worth
+ * anything on another. Not thread-safe, but for one that reads beside one that writes.
  */
 final class Sealed {
   static final int NONCE_BYTES = 16;
-  private static final int MOST_BYTES = 1 << 16;
+  static final int MOST_BYTES = 1 << 16;
   private static final String HMAC = "HmacSHA256";
 
   private final SecretKeySpec key;
@@ -51,10 +53,22 @@ final class Sealed {
     }
   }
 
-  /** Say something. */
+  /**
+   * Say something, in one line.
+   *
+   * @throws IOException where the connection ends, or the other side would not read so long a line
+   */
   void write(String text) throws IOException {
-    String proof = Base64.getEncoder().encodeToString(proof(driver, written++, text));
-    out.write((proof + " " + text + "\n").getBytes(StandardCharsets.UTF_8));
+    if (text.indexOf('\n') >= 0) {
+      throw new IllegalArgumentException("that is more than one line");
+    }
+    String proof = Base64.getEncoder().encodeToString(proof(driver, written, text));
+    byte[] line = (proof + " " + text + "\n").getBytes(StandardCharsets.UTF_8);
+    if (line.length > MOST_BYTES) {
+      throw new IOException("a line of more than " + MOST_BYTES + " bytes");
+    }
+    written++;
+    out.write(line);
     out.flush();
   }
 
@@ -77,12 +91,12 @@ final class Sealed {
   }
 
   private String line() throws IOException {
-    java.io.ByteArrayOutputStream line = new java.io.ByteArrayOutputStream();
+    ByteArrayOutputStream line = new ByteArrayOutputStream();
     for (int next = in.read(); next != '\n'; next = in.read()) {
       if (next < 0) {
         return null;
       }
-      if (line.size() == MOST_BYTES) {
+      if (line.size() == MOST_BYTES - 1) {
         throw new IOException("a line of more than " + MOST_BYTES + " bytes");
       }
       line.write(next);
@@ -105,7 +119,7 @@ final class Sealed {
       mac.update(driver ? ours : theirs);
       mac.update(driver ? theirs : ours);
       mac.update((byte) (byDriver ? 1 : 0));
-      mac.update(java.nio.ByteBuffer.allocate(Long.BYTES).putLong(number).array());
+      mac.update(ByteBuffer.allocate(Long.BYTES).putLong(number).array());
       return mac.doFinal(text.getBytes(StandardCharsets.UTF_8));
     } catch (GeneralSecurityException error) {
       throw new IllegalStateException("every Java has HMAC-SHA256", error);

@@ -2,7 +2,6 @@ package org.blast.spark;
 
 import com.google.gson.Gson;
 import com.google.gson.JsonElement;
-import com.google.gson.JsonParseException;
 import com.google.gson.annotations.SerializedName;
 import java.io.BufferedReader;
 import java.io.Closeable;
@@ -10,18 +9,26 @@ import java.io.IOException;
 import java.io.Writer;
 import java.lang.ProcessBuilder.Redirect;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** {@code blast sender}: asks for light, sends, and gives the light back, however we end. */
-final class SenderProcess implements Closeable {
+final class SenderProcess implements Sender, Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(SenderProcess.class);
   private static final Gson GSON = new Gson();
+  private static final int END_MILLIS = 5_000;
+  private static final int KILL_MILLIS = 1_000;
+  private static final int MOST_SHOWN = 200;
 
   /** Hears how it goes. */
   interface Listener {
@@ -44,16 +51,31 @@ final class SenderProcess implements Closeable {
    * @param seconds the whole round, the request for light included
    * @param noLight why there was none; null where there was
    */
-  record End(List<String> delivered, Map<String, String> failed, List<String> carriers, double seconds, String noLight) {}
+  record End(
+      List<String> delivered, Map<String, String> failed, List<String> carriers, double seconds, String noLight) {}
 
   private record Told(
       String event, String spool, String send, long median, List<String> delivered, JsonElement failed,
-      List<String> carriers, double seconds, @SerializedName("no_light") String noLight, String reason) {}
+      List<String> carriers, double seconds, @SerializedName("no_light") String noLight, String reason) {
+
+    /** What it says of an end; NullPointerException where it says less than it should. */
+    End end() {
+      // In a line of progress `failed` is a number.
+      Map<String, String> reasons = new TreeMap<>();
+      failed.getAsJsonObject().entrySet().forEach(one -> reasons.put(one.getKey(), one.getValue().getAsString()));
+      return new End(List.copyOf(delivered), reasons, List.copyOf(carriers), seconds, noLight);
+    }
+
+    End refusal() {
+      return new End(List.of(), Map.of("", reason), List.of(), 0, null);
+    }
+  }
 
   private final Process process;
   private final Writer in;
   private final Listener listener;
   private volatile Path spool;
+  private volatile boolean ended;
 
   /**
    * Start it; it is ready a moment later.
@@ -66,28 +88,21 @@ final class SenderProcess implements Closeable {
     command.addAll(settings.options());
     process = new ProcessBuilder(command).redirectError(Redirect.INHERIT).start();
     in = process.outputWriter(StandardCharsets.UTF_8);
-    Thread reader = new Thread(this::read, "blast-sender");
-    reader.setDaemon(true);
-    reader.start();
+    Daemon.start("blast-sender", this::read);
   }
 
-  /** Where what is to be sent may lie; null until it is ready. */
-  Path spool() {
+  @Override
+  public Path spool() {
     return spool;
   }
 
-  /**
-   * Send a file of the spool, which is removed then.
-   *
-   * @param to HOST=ADDRESS:PORT of each agent
-   * @throws IOException where the sender has gone
-   */
-  void send(String send, Path file, String name, String folder, List<String> to) throws IOException {
+  @Override
+  public void send(String send, Path file, String name, String folder, List<String> to) throws IOException {
     write(Map.of("send", send, "file", file.toString(), "name", name, "folder", folder, "to", to));
   }
 
-  /** Give up what is being sent. */
-  void stop(String send) {
+  @Override
+  public void stop(String send) {
     try {
       write(Map.of("stop", send));
     } catch (IOException error) {
@@ -95,16 +110,37 @@ final class SenderProcess implements Closeable {
     }
   }
 
+  /** It gives up what it sends and gives the light back, for which it has a moment. */
   @Override
   public void close() {
+    ended = true;
+    // By a thread of its own: whoever writes to one that does not read would keep us.
+    Daemon.start("blast-sender-end", this::letGo);
     try {
-      in.close();
+      if (!process.waitFor(END_MILLIS, TimeUnit.MILLISECONDS)) {
+        process.destroy();
+        if (!process.waitFor(KILL_MILLIS, TimeUnit.MILLISECONDS)) {
+          process.destroyForcibly();
+        }
+      }
+    } catch (InterruptedException error) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void letGo() {
+    try {
+      process.getOutputStream().close();
     } catch (IOException error) {
       LOG.debug("the sender has gone", error);
     }
   }
 
   private synchronized void write(Map<String, Object> line) throws IOException {
+    if (ended) {
+      throw new IOException("the sender has gone");
+    }
     in.write(GSON.toJson(line));
     in.write('\n');
     in.flush();
@@ -114,30 +150,57 @@ final class SenderProcess implements Closeable {
     String reason = "it has ended";
     try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        hear(GSON.fromJson(line, Told.class));
+        hear(line);
       }
-    } catch (IOException | JsonParseException | IllegalStateException error) {
+    } catch (IOException error) {
       reason = error.toString();
     }
+    Path left = spool;
     spool = null;
+    ended = true;
     listener.gone(reason);
+    // Also one that is there still: nobody hears it any more.
+    close();
+    remove(left);
   }
 
-  /** In a line of progress it is a number. */
-  private static Map<String, String> reasons(JsonElement failed) {
-    Map<String, String> reasons = new TreeMap<>();
-    failed.getAsJsonObject().entrySet().forEach(entry -> reasons.put(entry.getKey(), entry.getValue().getAsString()));
-    return reasons;
+  private void hear(String line) throws IOException {
+    try {
+      hear(GSON.fromJson(line, Told.class));
+    } catch (RuntimeException error) {
+      LOG.debug("not understood", error);
+      throw new IOException("it says " + line.substring(0, Math.min(line.length(), MOST_SHOWN)), error);
+    }
   }
 
   private void hear(Told told) {
     switch (told.event()) {
       case "ready" -> spool = Path.of(told.spool());
       case "progress" -> listener.progress(told.send(), told.median());
-      case "end" -> listener.ended(told.send(),
-          new End(told.delivered(), reasons(told.failed()), told.carriers(), told.seconds(), told.noLight()));
-      case "refused" -> listener.ended(told.send(), new End(List.of(), Map.of("", told.reason()), List.of(), 0, null));
+      case "end" -> listener.ended(told.send(), told.end());
+      case "refused" -> {
+        if (told.send() == null) {
+          LOG.warn("blast sender refuses what we ask: {}", told.reason());
+        } else {
+          listener.ended(told.send(), told.refusal());
+        }
+      }
       default -> LOG.debug("the sender says {}", told);
+    }
+  }
+
+  /** One that was killed has left its spool behind, in memory. */
+  private static void remove(Path spool) {
+    if (spool == null || !Files.isDirectory(spool, LinkOption.NOFOLLOW_LINKS)) {
+      return;
+    }
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(spool)) {
+      for (Path file : files) {
+        Files.deleteIfExists(file);
+      }
+      Files.deleteIfExists(spool);
+    } catch (IOException | DirectoryIteratorException error) {
+      LOG.warn("{} stays behind: {}", spool, error.toString());
     }
   }
 }

@@ -6,8 +6,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodHandles.Lookup;
 import java.lang.invoke.MethodType;
 import java.lang.reflect.Field;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -19,10 +18,10 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 /**
  * What the plugin needs of Spark's inside, found by name when it starts: the shim between it and each version of Spark.
  *
- * <p>All of it is the same from 3.5 on, but {@code putBytes}, which takes two more arguments since 4.3. Where anything is
- * missing or of another type, {@link #find} says what, and the plugin switches itself off.
+ * <p>All of it is the same from 3.5 on, but {@code putBytes}, which takes two more arguments since 4.3. Where anything
+ * is missing or of another type, {@link #find} says what, and the plugin switches itself off.
  */
-final class SparkInternals {
+final class SparkInternals implements PieceStore {
   private static final Lookup LOOKUP = MethodHandles.publicLookup();
   private static final boolean TELL_MASTER = true;
 
@@ -149,29 +148,19 @@ final class SparkInternals {
     factory = field(broadcasts, "broadcastFactory");
   }
 
-  /** Have all broadcasts that are made from now on told to somebody. What he throws is his own affair. */
+  /** Have all broadcasts that are made from now on told to somebody. */
   void watch(Watcher watcher) {
     try {
       Object manager = call(broadcastManager, call(environment));
-      Object original = factory.get(manager);
-      factory.set(manager, Proxy.newProxyInstance(loader, new Class<?>[] {factoryType}, (proxy, method, arguments) -> {
-        Object result = original(original, method, arguments);
-        switch (method.getName()) {
-          case "newBroadcast" -> {
-            if (torrent.isInstance(result)) {
-              watcher.made((Long) arguments[2], new Cut(pieces.getInt(result), pieceBytes.getInt(result)));
-            }
-          }
-          case "unbroadcast" -> watcher.unwanted((Long) arguments[0]);
-          default -> {
-            // Nothing that concerns us.
-          }
-        }
-        return result;
-      }));
+      InvocationHandler watched = new WatchedFactory(factory.get(manager), this::cut, watcher);
+      factory.set(manager, Proxy.newProxyInstance(loader, new Class<?>[] {factoryType}, watched));
     } catch (IllegalAccessException error) {
       throw new IllegalStateException(error);
     }
+  }
+
+  private Cut cut(Object broadcast) throws IllegalAccessException {
+    return torrent.isInstance(broadcast) ? new Cut(pieces.getInt(broadcast), pieceBytes.getInt(broadcast)) : null;
   }
 
   /**
@@ -206,13 +195,13 @@ final class SparkInternals {
     return (String) call(ownHost, call(ownId, call(blockManager, call(environment))));
   }
 
-  /** Whether a piece is here. */
-  boolean has(long broadcast, int piece) {
+  @Override
+  public boolean has(long broadcast, int piece) {
     return (boolean) call(isDefined, call(status, call(blockManager, call(environment)), piece(broadcast, piece)));
   }
 
-  /** Put a piece where Spark looks first; false where it had no room for it. */
-  boolean put(long broadcast, int piece, ByteBuffer data) {
+  @Override
+  public boolean put(long broadcast, int piece, ByteBuffer data) {
     List<Object> arguments = new ArrayList<>();
     arguments.add(call(blockManager, call(environment)));
     arguments.addAll(List.of(piece(broadcast, piece), call(chunked, data), level));
@@ -220,8 +209,8 @@ final class SparkInternals {
     return (boolean) call(put, arguments.toArray());
   }
 
-  /** Do something while whoever reads this broadcast for the first time in this process waits. */
-  void holding(long broadcast, Runnable action) {
+  @Override
+  public void holding(long broadcast, Runnable action) {
     Object body = Proxy.newProxyInstance(loader, new Class<?>[] {function}, (proxy, method, arguments) -> {
       if (method.getName().equals("apply")) {
         action.run();
@@ -238,14 +227,6 @@ final class SparkInternals {
 
   private Object piece(long broadcast, int piece) {
     return call(blockId, broadcast, "piece" + piece);
-  }
-
-  private static Object original(Object original, Method method, Object[] arguments) throws Throwable {
-    try {
-      return method.invoke(original, arguments);
-    } catch (InvocationTargetException error) {
-      throw error.getCause();
-    }
   }
 
   private static Object call(MethodHandle handle, Object... arguments) {
