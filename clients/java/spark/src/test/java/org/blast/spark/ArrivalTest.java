@@ -1,0 +1,180 @@
+package org.blast.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What comes is put where Spark looks; readers wait for it, or do not, and never longer than said. */
+@Timeout(60)
+class ArrivalTest {
+  /** Spark's, in memory. */
+  private static class Store implements PieceStore {
+    final Map<Integer, Integer> pieces = new ConcurrentHashMap<>();
+    final CountDownLatch held = new CountDownLatch(1);
+    volatile Runnable onPut = () -> {};
+    volatile boolean room = true;
+
+    @Override
+    public void holding(long broadcast, Runnable action) {
+      held.countDown();
+      action.run();
+    }
+
+    @Override
+    public boolean has(long broadcast, int piece) {
+      return pieces.containsKey(piece);
+    }
+
+    @Override
+    public boolean put(long broadcast, int piece, ByteBuffer data) {
+      onPut.run();
+      return room && pieces.put(piece, data.remaining()) == null;
+    }
+
+    boolean isHeld() {
+      return held.getCount() == 0;
+    }
+  }
+
+  @TempDir Path base;
+  private final Store store = new Store();
+  private HostFolder folder;
+
+  @BeforeEach
+  void make() throws SwitchedOff {
+    folder = new HostFolder(base, "app");
+  }
+
+  @AfterEach
+  void close() throws IOException {
+    folder.close();
+  }
+
+  @Test
+  void readersWaitUntilItIsThere() throws Exception {
+    CompletableFuture<Message.Taken> taken = take(arrival(60_000));
+    assertTrue(store.held.await(50, TimeUnit.SECONDS));
+    arrive(250);
+    check(taken.get(), 3, 0, 250, "");
+    assertEquals(Map.of(0, 100, 1, 100, 2, 50), store.pieces);
+  }
+
+  @Test
+  void whatSparkHasIsLeftToIt() throws Exception {
+    store.pieces.put(1, 100);
+    arrive(250);
+    check(arrival(60_000).take(), 2, 1, 150, "");
+  }
+
+  @Test
+  void whereThereIsNoRoomNothingIsCounted() throws Exception {
+    store.room = false;
+    arrive(250);
+    check(arrival(60_000).take(), 0, 0, 0, "");
+  }
+
+  @Test
+  void whenItIsOverReadersGoTheirWay() throws Exception {
+    Arrival arrival = arrival(60_000);
+    CompletableFuture<Message.Taken> taken = take(arrival);
+    assertTrue(store.held.await(50, TimeUnit.SECONDS));
+    arrival.over();
+    check(taken.get(), 0, 3, 0, "it did not come in time");
+  }
+
+  @Test
+  void whatDoesNotComeInTimeIsLeftToSpark() {
+    check(arrival(1).take(), 0, 3, 0, "it did not come in time");
+    assertTrue(store.isHeld());
+  }
+
+  @Test
+  void withoutHoldNobodyWaitsAndWhatComesLaterIsTaken() throws Exception {
+    store.pieces.put(0, 100);
+    CompletableFuture<Message.Taken> taken = take(arrival(0));
+    assertFalse(taken.isDone());
+    arrive(250);
+    check(taken.get(), 2, 1, 150, "");
+    assertFalse(store.isHeld());
+    assertEquals(0, taken.get().heldMillis());
+  }
+
+  @Test
+  void withoutHoldItEndsWhenItIsOver() throws Exception {
+    Arrival arrival = arrival(0);
+    CompletableFuture<Message.Taken> taken = take(arrival);
+    arrival.over();
+    check(taken.get(), 0, 3, 0, "it did not come in time");
+    assertFalse(store.isHeld());
+  }
+
+  @Test
+  void nothingIsPutAfterItIsOver() throws Exception {
+    arrive(250);
+    Arrival arrival = arrival(60_000);
+    store.onPut = arrival::over;
+    check(arrival.take(), 1, 0, 100, "it was over meanwhile");
+  }
+
+  @Test
+  void aWrongFileIsLeftToSparkWithAReason() throws Exception {
+    arrive(251 + 100);
+    check(arrival(60_000).take(), 0, 3, 0, "java.io.IOException: 351 bytes came, where 300 were announced");
+  }
+
+  @Test
+  void anErrorOfSparkIsAReasonToo() throws Exception {
+    store.onPut = () -> {
+      throw new IllegalStateException("stopped");
+    };
+    arrive(250);
+    check(arrival(60_000).take(), 0, 3, 0, "java.lang.IllegalStateException: stopped");
+    PieceStore ended = new Store() {
+      @Override
+      public void holding(long broadcast, Runnable action) {
+        throw new NullPointerException("no SparkEnv");
+      }
+    };
+    check(new Arrival(ended, folder, coming(60_000)).take(), 0, 3, 0, "java.lang.NullPointerException: no SparkEnv");
+  }
+
+  private static void check(Message.Taken taken, int put, int late, long bytes, String reason) {
+    assertEquals(new Message.Taken(7, put, late, bytes, taken.heldMillis(), reason), taken);
+  }
+
+  private Arrival arrival(long holdMillis) {
+    return new Arrival(store, folder, coming(holdMillis));
+  }
+
+  private static Announcement coming(long holdMillis) {
+    return new Announcement(7, "app/7-x", 3, 100, holdMillis);
+  }
+
+  private static CompletableFuture<Message.Taken> take(Arrival arrival) {
+    return CompletableFuture.supplyAsync(arrival::take);
+  }
+
+  /** Whole from the first moment, as by an agent. */
+  private void arrive(int bytes) throws IOException {
+    Path part = Files.write(base.resolve("app/part"), new byte[bytes]);
+    Files.setPosixFilePermissions(part, PosixFilePermissions.fromString("rw-------"));
+    Files.move(part, base.resolve("app/7-x"), StandardCopyOption.ATOMIC_MOVE);
+  }
+}

@@ -1,0 +1,157 @@
+package org.blast.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What a sender says is heard; however it fails, that is heard too, once, and nothing of it stays behind. */
+@Timeout(60)
+class SenderProcessTest implements SenderProcess.Listener {
+  @TempDir Path folder;
+  private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+
+  @Override
+  public void progress(String send, long bytes) {
+    heard.add("progress " + send + " " + bytes);
+  }
+
+  @Override
+  public void ended(String send, SenderProcess.End end) {
+    heard.add("ended " + send + " " + end.delivered() + end.failed() + end.carriers() + end.noLight());
+  }
+
+  @Override
+  public void gone(String reason) {
+    heard.add("gone " + reason);
+  }
+
+  @Test
+  void whatItSaysIsHeard() throws Exception {
+    try (SenderProcess sender = script("""
+        printf '{"event": "ready", "spool": "%s"}\\n' "$0.spool"
+        read -r asked
+        printf '%s' "$asked" > "$0.asked"
+        echo '{"event": "new kind", "anything": [1]}'
+        echo '{"event": "progress", "send": "1", "median": 5, "failed": 0, "complete": 1, "demoted": []}'
+        echo '{"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "no"}, "carriers": ["optical"], \
+        "seconds": 1.5, "bytes": 10, "no_light": null}'
+        echo '{"event": "refused", "send": "2", "reason": "why"}'
+        echo '{"event": "refused", "send": null, "reason": "a line of nobody"}'
+        """)) {
+      while (sender.spool() == null) {
+        Thread.onSpinWait();
+      }
+      sender.send("1", Path.of("/f"), "a/1-x", "spark", List.of("h2=192.0.2.1:9095"));
+      assertEquals("progress 1 5", heard.take());
+      assertEquals("ended 1 [h2]{h3=no}[optical]null", heard.take());
+      assertEquals("ended 2 []{=why}[]null", heard.take());
+      assertEquals("gone it has ended", heard.take());
+      assertNull(sender.spool());
+      var asked = new com.google.gson.Gson().fromJson(Files.readString(folder.resolve("blast.asked")), Map.class);
+      assertEquals(
+          Map.of("send", "1", "file", "/f", "name", "a/1-x", "folder", "spark", "to", List.of("h2=192.0.2.1:9095")),
+          asked);
+      assertThrows(IOException.class, () -> sender.send("2", Path.of("/f"), "n", "f", List.of()));
+      sender.stop("1");
+    }
+    assertTrue(heard.isEmpty());
+  }
+
+  @Test
+  void itIsStartedAsTheSettingsSay() throws Exception {
+    try (SenderProcess sender = script("printf '%s,' \"$@\" > \"$0.words\"")) {
+      assertEquals("gone it has ended", heard.take());
+      assertEquals("sender,--via,a b;$(c),", Files.readString(folder.resolve("blast.words")));
+      assertNull(sender.spool());
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {
+    "", "null", "1", "nonsense", "[]", "{}", "{\"event\": null}", "{\"event\": \"ready\"}", "{\"event\": \"end\"}",
+    "{\"event\": \"ready\", \"spool\": \"\\u0000\"}", "{\"event\": \"progress\", \"median\": {}}",
+    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": null, \"failed\": {}, \"carriers\": []}",
+    "{\"event\": \"end\", \"send\": \"1\", \"delivered\": [], \"failed\": {\"h\": {}}, \"carriers\": []}",
+    "{\"event\": \"refused\", \"send\": \"1\"}",
+  })
+  void nonsenseEndsIt(String line) throws Exception {
+    Files.writeString(folder.resolve("blast.line"), line + "\n");
+    // It would go on for long: nobody would hear it.
+    try (SenderProcess sender = script("cat \"$0.line\"; read -r more; touch \"$0.closed\"")) {
+      String gone = heard.take();
+      assertTrue(gone.startsWith("gone java.io.IOException: it says " + line), gone);
+      assertNull(sender.spool());
+      assertThrows(IOException.class, () -> sender.send("1", Path.of("/f"), "n", "f", List.of()));
+    }
+    assertTrue(Files.exists(folder.resolve("blast.closed")));
+    assertTrue(heard.isEmpty());
+  }
+
+  @Test
+  void whereItIsKilledItsSpoolGoes() throws Exception {
+    Path spool = Files.createDirectory(folder.resolve("blast.spool"));
+    Files.writeString(spool.resolve("7"), "data");
+    try (SenderProcess sender = script("""
+        printf '{"event": "ready", "spool": "%s"}\\n' "$0.spool"
+        read -r asked
+        kill -9 $$
+        """)) {
+      while (sender.spool() == null) {
+        Thread.onSpinWait();
+      }
+      sender.stop("nothing");
+      assertEquals("gone it has ended", heard.take());
+    }
+    while (Files.exists(spool)) {
+      Thread.onSpinWait();
+    }
+    assertFalse(Files.exists(spool));
+  }
+
+  @Test
+  void oneThatDoesNotReadKeepsNobody() throws Exception {
+    // It hears no end of its input; SIGTERM it hears.
+    SenderProcess sender = script("exec sleep 600");
+    Thread writer = Daemon.start("test-writer", () -> {
+      for (int send = 0; send < 100; send++) {
+        sender.stop("x".repeat(10_000));
+      }
+    });
+    sender.close();
+    writer.join();
+    assertEquals("gone it has ended", heard.take());
+  }
+
+  @Test
+  void withoutSuchACommandThereIsNone() {
+    assertThrows(IOException.class, () -> new SenderProcess(settings(folder.resolve("none").toString()), this));
+    assertThrows(IOException.class, () -> new SenderProcess(settings(folder.toString()), this));
+    assertTrue(heard.isEmpty());
+  }
+
+  private SenderProcess script(String lines) throws IOException {
+    Path script = Files.writeString(folder.resolve("blast"), "#!/bin/sh\n" + lines);
+    Files.setPosixFilePermissions(script, PosixFilePermissions.fromString("rwx------"));
+    return new SenderProcess(settings(script.toString()), this);
+  }
+
+  private static PluginSettings settings(String command) {
+    return new PluginSettings(command, List.of("--via", "a b;$(c)"), "spark", 0, 0, true);
+  }
+}
