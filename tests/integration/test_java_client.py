@@ -34,6 +34,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 SOURCES = PROJECT / "clients" / "java"
 JAR = SOURCES / "interop" / "target" / "blast-interop-0.1.0.jar"
 LIBRARY = SOURCES / "client" / "target" / "blast-client-0.1.0.jar"
+PLUGIN = SOURCES / "spark" / "target" / "blast-spark-0.1.0.jar"
 
 
 class Target(NamedTuple):
@@ -142,20 +143,28 @@ def test_wrong_use_in_java(jar):
 
 
 def test_the_librarys_own_tests(jar):
-    # Only that: everything is built.
-    maven("surefire:test", "-pl", "client")
-    reports = list((LIBRARY.parent / "surefire-reports").glob("TEST-*.xml"))
-    counts = [ElementTree.parse(report).getroot().attrib for report in reports]
-    assert sum(int(count["tests"]) for count in counts) > 80
-    assert all(count["skipped"] == "0" for count in counts)
+    check_own_tests(LIBRARY, 80)
 
 
 def test_the_library_brings_no_class_that_others_bring_too(jar):
-    with zipfile.ZipFile(LIBRARY) as archive:
-        classes = [name for name in archive.namelist() if name.endswith(".class")]
+    classes = packed_classes(LIBRARY)
     assert "org/blast/client/BlastClient.class" in classes
     assert [name for name in classes if not name.startswith("org/blast/")] == []
     assert LIBRARY.stat().st_size < 2_000_000
+
+
+def check_own_tests(packed: Path, at_least: int) -> None:
+    # Only that: everything is built.
+    maven("surefire:test", "-pl", packed.parents[1].name)
+    reports = list((packed.parent / "surefire-reports").glob("TEST-*.xml"))
+    counts = [ElementTree.parse(report).getroot().attrib for report in reports]
+    assert sum(int(count["tests"]) for count in counts) > at_least
+    assert all(count["skipped"] == "0" for count in counts)
+
+
+def packed_classes(packed: Path) -> list[str]:
+    with zipfile.ZipFile(packed) as archive:
+        return [name for name in archive.namelist() if name.endswith(".class")]
 
 
 def test_the_packed_library_works_and_waits_without_threads(jar):
@@ -172,3 +181,17 @@ def test_the_packed_library_works_and_waits_without_threads(jar):
     figures = json.loads(run.stdout)
     assert figures["waits"] == 500
     assert figures["threads_with_waits"] < figures["threads_before"] + 20
+
+
+# ------------------------------------------------------------------------------------------------- Spark's plugin
+
+
+def test_the_plugins_own_tests(jar):
+    check_own_tests(PLUGIN, 280)
+
+
+def test_the_plugin_brings_no_class_that_spark_brings_too(jar):
+    classes = packed_classes(PLUGIN)
+    assert "org/blast/spark/BlastPlugin.class" in classes
+    assert [name for name in classes if not name.startswith("org/blast/")] == []
+    assert PLUGIN.stat().st_size < 1_000_000

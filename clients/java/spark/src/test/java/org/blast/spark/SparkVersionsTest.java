@@ -45,9 +45,11 @@ class SparkVersionsTest {
 
     private static URL[] jars(String version) throws IOException {
       List<URL> jars = new ArrayList<>();
-      try (DirectoryStream<Path> files = Files.newDirectoryStream(VERSIONS.resolve(version), "*.jar")) {
-        for (Path file : files) {
-          jars.add(file.toUri().toURL());
+      for (String folder : List.of(version, "others")) {
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(VERSIONS.resolve(folder), "*.jar")) {
+          for (Path file : files) {
+            jars.add(file.toUri().toURL());
+          }
         }
       }
       jars.add(Logger.class.getProtectionDomain().getCodeSource().getLocation());
@@ -71,7 +73,7 @@ class SparkVersionsTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"3.5.9", "4.0.1", "4.1.3", NEWEST})
+  @ValueSource(strings = {"3.3.4", "3.5.9", "4.0.1", "4.1.3", NEWEST})
   void itLinks(String version) throws Exception {
     try (Version spark = new Version(version, null, null, null)) {
       assertNotSame(SparkContext.class, spark.loadClass(SparkContext.class.getName()));
@@ -82,13 +84,13 @@ class SparkVersionsTest {
   @Test
   void anOldSparkIsRefused() throws Exception {
     try (Version spark = new Version("2.4.8", null, null, null)) {
-      checkSentence(refused(spark), "torrentBroadcastLock");
+      checkSentence(refused(spark), "org.apache.spark.util.KeyLock");
     }
   }
 
   @ParameterizedTest
   @CsvSource({
-    "storage.BlockManager, putBytes", "storage.BlockManager, getLocalBytes", "storage.BlockManager, releaseLock",
+    "storage.BlockManager, putBytes", "storage.BlockManager, getLocalBytes", "storage.BlockManager, getStatus",
     "broadcast.TorrentBroadcast, numBlocks", "broadcast.TorrentBroadcast, blockSize",
     "broadcast.TorrentBroadcast$, torrentBroadcastLock", "broadcast.BroadcastManager, broadcastFactory",
     "util.KeyLock, withLock", "SparkEnv, blockManager", "SparkContext, listenerBus", "scheduler.LiveListenerBus, post",
