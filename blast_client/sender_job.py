@@ -108,6 +108,7 @@ class SenderJob:
         if wanted.send in self._running:
             raise WrongArgument(f"{wanted.send!r} is being sent")
         if len(self._running) >= MOST_SENDS:
+            self._forget(wanted.file)
             raise WrongArgument(f"{MOST_SENDS} are being sent: wait for one to end")
         task = self._running[wanted.send] = asyncio.create_task(self._send(wanted))
         task.add_done_callback(lambda _: self._running.pop(wanted.send))
@@ -134,10 +135,15 @@ class SenderJob:
             told = _refusal(wanted.send, "stopped")
         except (BlastError, TransportError, OSError) as error:
             told = _refusal(wanted.send, str(error))
+        except Exception as error:  # noqa: BLE001 - whoever asked waits for an end, whatever it is
+            told = _refusal(wanted.send, f"an error of the program: {error!r}")
         # First, so that whoever has heard the end finds the space free.
-        if wanted.file.parent == self._spool:
-            wanted.file.unlink(missing_ok=True)
+        self._forget(wanted.file)
         _print(told)
+
+    def _forget(self, file: Path) -> None:
+        if file.parent == self._spool:
+            file.unlink(missing_ok=True)
 
     async def _give_up(self) -> None:
         tasks = list(self._running.values())

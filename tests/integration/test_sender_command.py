@@ -121,6 +121,8 @@ def test_wrong_lines_are_refused_and_the_next_is_served(agents: list[Agent], to:
             {"file": str(tmp_path / "nothing")},
             {"name": "../out"},
             {"file": None},
+            {"file": "no\0path"},
+            {"name": "no\0name"},
         ):
             sender.ask(**(good | change))
             told = sender.next()
@@ -155,10 +157,13 @@ def test_no_more_than_so_many_at_once(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"x")
     with socket.create_server((LOOPBACK, 0)) as mute, Asking("--controller", "", "--via", "pipeline") as sender:
         to = [f"mute={LOOPBACK}:{mute.getsockname()[1]}"]
-        for number in range(MOST_SENDS + 1):
+        for number in range(MOST_SENDS):
             sender.ask(send=str(number), file=str(tmp_path / "x"), name="x", folder="", to=to)
+        (sender.spool / "x").write_bytes(b"x")
+        sender.ask(send="one more", file=str(sender.spool / "x"), name="x", folder="", to=to)
         told = sender.next()
-        assert (told["event"], told["send"]) == ("refused", str(MOST_SENDS))
+        assert (told["event"], told["send"]) == ("refused", "one more")
+        assert not (sender.spool / "x").exists()
 
 
 def test_what_a_killed_sender_has_left_goes_with_the_next_and_that_of_others_stays() -> None:
