@@ -187,7 +187,7 @@ def test_the_packed_library_works_and_waits_without_threads(jar):
 
 
 def test_the_plugins_own_tests(jar):
-    check_own_tests(PLUGIN, 280)
+    check_own_tests(PLUGIN, 250)
 
 
 def test_the_plugin_brings_no_class_that_spark_brings_too(jar):

@@ -17,6 +17,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -81,7 +82,8 @@ final class Door implements Closeable {
   private final ServerSocket server = new ServerSocket();
   private final Semaphore strangers = new Semaphore(MOST_STRANGERS);
   private final ScheduledThreadPoolExecutor clock =
-      new ScheduledThreadPoolExecutor(1, work -> Daemon.of("blast-door-clock", work));
+      new ScheduledThreadPoolExecutor(
+          1, work -> Daemon.of("blast-door-clock", work), new ThreadPoolExecutor.DiscardPolicy());
   private final Map<Guest, Boolean> guests = new ConcurrentHashMap<>();
   private final Map<Socket, Boolean> sockets = new ConcurrentHashMap<>();
 

@@ -9,8 +9,6 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Semaphore;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.slf4j.Logger;
@@ -20,16 +18,11 @@ import org.slf4j.LoggerFactory;
 final class ExecutorHalf implements ExecutorPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(ExecutorHalf.class);
   private static final int CONNECT_MILLIS = 5_000;
-  private static final int MOST_ARRIVALS = 32;
   private static final String AGENT_PORT = "9095";
   private static final String FOLDER = "/var/lib/blast-agent/incoming";
 
-  private final Map<Long, Coming> coming = new ConcurrentHashMap<>();
-  private final Semaphore places = new Semaphore(MOST_ARRIVALS);
   private volatile boolean ended;
   private volatile Socket socket;
-
-  private record Coming(Announcement announcement, Arrival arrival) {}
 
   @Override
   public void init(PluginContext context, Map<String, String> extra) {
@@ -48,7 +41,6 @@ final class ExecutorHalf implements ExecutorPlugin {
     } catch (IOException error) {
       LOG.debug("Blast ends", error);
     }
-    waitNoLonger();
   }
 
   private void listen(PluginContext context, Map<String, String> extra) {
@@ -65,14 +57,7 @@ final class ExecutorHalf implements ExecutorPlugin {
       if (!ended) {
         LOG.warn("Blast has ended in this executor, and Spark fetches broadcasts as always: {}", error.toString());
       }
-    } finally {
-      waitNoLonger();
     }
-  }
-
-  private void waitNoLonger() {
-    coming.values().forEach(one -> one.arrival().over());
-    coming.clear();
   }
 
   private void converse(PluginContext context, Map<String, String> extra, SparkInternals spark, HostFolder folder)
@@ -95,8 +80,10 @@ final class ExecutorHalf implements ExecutorPlugin {
           nonce,
           false);
       say(lines, Message.of(hello(context, spark, connection.getLocalAddress().getHostAddress())));
-      for (String text = lines.read(); text != null; text = lines.read()) {
-        hear(Message.read(text), spark, folder, lines);
+      try (Arrivals arrivals = new Arrivals(spark, folder, message -> say(lines, message))) {
+        for (String text = lines.read(); text != null; text = lines.read()) {
+          arrivals.hear(Message.read(text));
+        }
       }
     }
   }
@@ -106,40 +93,6 @@ final class ExecutorHalf implements ExecutorPlugin {
     String host = named == null ? spark.host() : named;
     String agent = System.getenv().getOrDefault("BLAST_AGENT", address + ":" + AGENT_PORT);
     return new Message.Hello(context.executorID(), host, agent);
-  }
-
-  private void hear(Message message, SparkInternals spark, HostFolder folder, Sealed lines) throws IOException {
-    if (message.coming() != null) {
-      begin(message.coming(), spark, folder, lines);
-    } else if (message.over() != null) {
-      Coming over = coming.remove(message.over());
-      if (over != null) {
-        over.arrival().over();
-        folder.remove(over.announcement().name());
-      }
-    }
-    folder.removeUnwanted();
-  }
-
-  private void begin(Announcement announced, SparkInternals spark, HostFolder folder, Sealed lines) throws IOException {
-    if (!folder.owns(announced.name())) {
-      throw new IOException(announced.name() + " is not of this application");
-    }
-    Arrival arrival = new Arrival(spark, folder, announced);
-    coming.put(announced.broadcast(), new Coming(announced, arrival));
-    if (!places.tryAcquire()) {
-      say(lines, Message.of(arrival.refused(MOST_ARRIVALS + " are on their way here")));
-      return;
-    }
-    Daemon.start("blast-broadcast-" + announced.broadcast(), () -> {
-      try {
-        say(lines, Message.of(arrival.take()));
-      } catch (IOException error) {
-        LOG.debug("the driver has gone", error);
-      } finally {
-        places.release();
-      }
-    });
   }
 
   private static void say(Sealed lines, Message message) throws IOException {

@@ -98,7 +98,8 @@ record PluginSettings(
       boolean on = conf.getOrDefault(setting, "false").trim().equalsIgnoreCase("true");
       if (on && !(sealed && (tls || light))) {
         throw new SwitchedOff(setting + " is on, and what Blast sends would not be as safe:"
-            + " set spark.blast.sealed=true, and either spark.blast.agentCert, agentKey and agentCa or spark.blast.via=optical");
+            + " set spark.blast.sealed=true, and either spark.blast.agentCert, agentKey and agentCa"
+            + " or spark.blast.via=optical");
       }
     }
   }

@@ -101,8 +101,9 @@ class HostFolderTest {
 
   @ParameterizedTest
   @ValueSource(strings = {
-    "x", "", APPLICATION, APPLICATION + "/", APPLICATION + "/..", APPLICATION + "/../x", APPLICATION + "/a/b", "other/x",
-    APPLICATION + "/.", APPLICATION + "/.claim", "/etc/passwd", "../" + APPLICATION + "/x", APPLICATION + "/a\u0000",
+    "x", "", APPLICATION, APPLICATION + "/", APPLICATION + "/..", APPLICATION + "/../x", APPLICATION + "/a/b",
+    "other/x", APPLICATION + "/.", APPLICATION + "/.claim",
+    "/etc/passwd", "../" + APPLICATION + "/x", APPLICATION + "/a\u0000",
     APPLICATION + "x/y",
   })
   void whatIsOutsideOfTheApplicationIsRefused(String name) {

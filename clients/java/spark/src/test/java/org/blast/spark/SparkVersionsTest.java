@@ -30,7 +30,7 @@ class SparkVersionsTest {
   private static final Path VERSIONS = Path.of("target", "spark-versions");
   private static final String NEWEST = "4.2.0";
 
-  /** One version of Spark, and none of what we are compiled with. In one class a name may be another, of equal length. */
+  /** One version of Spark, and none of what we are compiled with; one name in one class may be another, as long. */
   private static final class Version extends URLClassLoader {
     private final String type;
     private final String name;

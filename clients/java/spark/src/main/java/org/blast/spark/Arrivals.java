@@ -1,0 +1,86 @@
+package org.blast.spark;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** The broadcasts on their way to this executor: does what the driver says, and tells it what became of each. */
+final class Arrivals implements Closeable {
+  static final int MOST_AT_ONCE = 32;
+  private static final Logger LOG = LoggerFactory.getLogger(Arrivals.class);
+
+  /** Takes what we have to say; several threads say it. */
+  interface Driver {
+    /** IOException where it has gone. */
+    void tell(Message message) throws IOException;
+  }
+
+  private record Coming(String name, Arrival arrival) {}
+
+  private final PieceStore spark;
+  private final HostFolder folder;
+  private final Driver driver;
+  private final Map<Long, Coming> coming = new ConcurrentHashMap<>();
+  private final Semaphore places = new Semaphore(MOST_AT_ONCE);
+
+  Arrivals(PieceStore spark, HostFolder folder, Driver driver) {
+    this.spark = spark;
+    this.folder = folder;
+    this.driver = driver;
+  }
+
+  /**
+   * What the driver says.
+   *
+   * @throws IOException where it has gone, or says what no driver of ours would
+   */
+  void hear(Message message) throws IOException {
+    if (message.coming() != null) {
+      begin(message.coming());
+    } else if (message.over() != null) {
+      Coming over = coming.remove(message.over());
+      if (over != null) {
+        over.arrival().over();
+        folder.remove(over.name());
+      }
+    }
+    folder.removeUnwanted();
+  }
+
+  /** How many the driver has announced, and has not said to be over. */
+  int size() {
+    return coming.size();
+  }
+
+  /** Readers wait for none of them any longer. */
+  @Override
+  public void close() {
+    coming.values().forEach(one -> one.arrival().over());
+    coming.clear();
+  }
+
+  private void begin(Announcement announced) throws IOException {
+    if (!folder.owns(announced.name())) {
+      throw new IOException(announced.name() + " is not of this application");
+    }
+    Arrival arrival = new Arrival(spark, folder, announced);
+    coming.put(announced.broadcast(), new Coming(announced.name(), arrival));
+    if (!places.tryAcquire()) {
+      driver.tell(Message.of(arrival.refused(MOST_AT_ONCE + " are on their way here")));
+      return;
+    }
+    Daemon.start("blast-broadcast-" + announced.broadcast(), () -> {
+      try {
+        driver.tell(Message.of(arrival.take()));
+      } catch (IOException error) {
+        LOG.debug("the driver has gone", error);
+      } finally {
+        places.release();
+      }
+    });
+  }
+}
