@@ -153,14 +153,14 @@ final class Door implements Closeable {
 
   private void serve(Socket socket) {
     try (socket) {
-      socket.setTcpNoDelay(true);
-      socket.setKeepAlive(true);
       Sealed lines;
       Message first;
       // Altogether, and not for each byte: a stranger could say one now and then.
       ScheduledFuture<?> patience =
           clock.schedule(() -> close(socket), STRANGER_MILLIS, TimeUnit.MILLISECONDS);
       try {
+        socket.setTcpNoDelay(true);
+        socket.setKeepAlive(true);
         lines = new Sealed(
             key,
             new BufferedInputStream(socket.getInputStream()),

@@ -3,6 +3,7 @@ package org.blast.spark;
 import com.google.gson.Gson;
 import java.io.IOException;
 import java.util.Objects;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -29,24 +30,31 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken) {
    *
    * @param executor Spark's name of it
    * @param host its host as the controller knows it
-   * @param agent HOST:PORT of that host's agent
+   * @param agent HOST or HOST:PORT of that host's agent
    */
   record Hello(String executor, String host, String agent) {
     private static final Pattern EXECUTOR = Pattern.compile("[!-~]{1,128}");
     private static final Pattern HOST = Pattern.compile("[A-Za-z0-9\\[][A-Za-z0-9._:\\]-]{0,254}");
-    private static final Pattern AGENT = Pattern.compile("[A-Za-z0-9\\[][A-Za-z0-9._:%\\]-]{0,254}:[0-9]{1,5}");
+    private static final Pattern AGENT = Pattern.compile(
+        "[A-Za-z0-9][A-Za-z0-9._-]{0,254}|[A-Za-z0-9\\[][A-Za-z0-9._:%\\]-]{0,254}:(?<port>[0-9]{1,5})");
+    private static final int PORTS = 1 << 16;
 
     /** IllegalArgumentException for names that would mean something else where the sender, or people, read them. */
     Hello {
-      refuseUnless(EXECUTOR, executor, "executor");
+      refuseUnless(EXECUTOR, executor, "name");
       refuseUnless(HOST, host, "host");
-      refuseUnless(AGENT, agent, "agent");
+      String port = refuseUnless(AGENT, agent, "agent").group("port");
+      if (port != null && (Integer.parseInt(port) < 1 || Integer.parseInt(port) >= PORTS)) {
+        throw new IllegalArgumentException("the agent " + agent + " has no such port");
+      }
     }
 
-    private static void refuseUnless(Pattern pattern, String text, String what) {
-      if (text == null || !pattern.matcher(text).matches()) {
-        throw new IllegalArgumentException("that is no name of an " + what + ": " + text);
+    private static Matcher refuseUnless(Pattern pattern, String text, String what) {
+      Matcher found = pattern.matcher(text == null ? "" : text);
+      if (!found.matches()) {
+        throw new IllegalArgumentException("as " + what + " an executor cannot have " + text);
       }
+      return found;
     }
   }
 

@@ -15,6 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class MessageTest {
   private static final List<Message> ALL = List.of(
       Message.of(new Message.Hello("0", "h2", "192.0.2.1:9095")),
+      Message.of(new Message.Hello("2", "r1h1", "agent-2.example")),
       Message.of(new Message.Hello("driver-1_x", "[2001:db8::1]", "fe80::1%eth0:9095")),
       Message.of(new Announcement(7, "app-1/7-00ff", 3, 4 << 20, 0)),
       Message.of(new Announcement(Long.MAX_VALUE, "a/b", Integer.MAX_VALUE, Integer.MAX_VALUE, HoldTime.MOST_MILLIS)),
@@ -61,7 +62,8 @@ class MessageTest {
 
   @ParameterizedTest
   @CsvSource({
-    "0, h=evil, h:1", "0, -h, h:1", "0, 'h,h3', h:1", "0, 'h h', h:1", "0, h, h", "0, h, h:", "0, h, h:1=2",
+    "0, h=evil, h:1", "0, -h, h:1", "0, 'h,h3', h:1", "0, 'h h', h:1", "0, h, ''", "0, h, h:",
+    "0, h, h:0", "0, h, h:65536", "0, h, h:x", "0, h, h:1=2",
     "0, h, --secret-file:1", "0, h, h:123456", "'0\n', h, h:1", "'', h, h:1", "0, '', h:1", "0, 'h\n', h:1",
   })
   void aNameThatMeansSomethingElseToTheSenderIsRefused(String executor, String host, String agent) {
