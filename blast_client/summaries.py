@@ -21,6 +21,7 @@ SUMMARIES = {
     "request": "ask for a multicast and wait for its grant",
     "resume": "let a controller that is holding decide again",
     "send": "bring a file or a stream to many hosts",
+    "sender": "send for another program, which asks by JSON lines",
     "sim": "simulate multicasts at full size",
     "status": "show one request, or all that the controller knows",
     "tl1": "read what optical switches say",

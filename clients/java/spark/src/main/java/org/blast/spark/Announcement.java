@@ -23,6 +23,11 @@ record Announcement(long broadcast, String name, int pieces, int pieceBytes, lon
     }
   }
 
+  /** The same, with readers that wait for so long. */
+  Announcement held(long millis) {
+    return new Announcement(broadcast, name, pieces, pieceBytes, millis);
+  }
+
   /** Bytes at most. */
   long mostBytes() {
     return (long) pieces * pieceBytes;

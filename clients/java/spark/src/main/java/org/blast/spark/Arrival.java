@@ -2,6 +2,8 @@ package org.blast.spark;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 /**
  * One broadcast on its way to this executor. Whoever reads it first waits until it is here, or is over; where nobody is
@@ -14,6 +16,7 @@ final class Arrival {
   private final PieceStore spark;
   private final HostFolder folder;
   private final Announcement coming;
+  private final CountDownLatch begun = new CountDownLatch(1);
   private boolean over;
 
   Arrival(PieceStore spark, HostFolder folder, Announcement coming) {
@@ -26,6 +29,11 @@ final class Arrival {
   synchronized void over() {
     over = true;
     notifyAll();
+  }
+
+  /** Wait until readers are held back, for so long at most: where one is reading already, none is. */
+  void awaitBegin(long millis) throws InterruptedException {
+    begun.await(millis, TimeUnit.MILLISECONDS);
   }
 
   /** Hold readers back, wait, and hand over what has come. Never throws: what is wrong is told as the reason. */
@@ -50,6 +58,7 @@ final class Arrival {
   }
 
   private Message.Taken arrived(long began) {
+    begun.countDown();
     try {
       return arrives() ? handedOver(began) : nothing(began, "it did not come in time");
     } catch (InterruptedException error) {

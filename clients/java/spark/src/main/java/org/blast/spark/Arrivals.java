@@ -4,6 +4,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -11,6 +12,7 @@ import org.slf4j.LoggerFactory;
 /** The broadcasts on their way to this executor: does what the driver says, and tells it what became of each. */
 final class Arrivals implements Closeable {
   static final int MOST_AT_ONCE = 32;
+  private static final long BEGIN_MILLIS = 200;
   private static final Logger LOG = LoggerFactory.getLogger(Arrivals.class);
 
   /** Takes what we have to say; several threads say it. */
@@ -26,8 +28,11 @@ final class Arrivals implements Closeable {
   private final Driver driver;
   private final Map<Long, Coming> coming = new ConcurrentHashMap<>();
   private final Semaphore places = new Semaphore(MOST_AT_ONCE);
+  private final CountDownLatch welcomed;
 
-  Arrivals(PieceStore spark, HostFolder folder, Driver driver) {
+  /** `welcomed` is counted down when we have heard of all that was on its way when we came. */
+  Arrivals(PieceStore spark, HostFolder folder, Driver driver, CountDownLatch welcomed) {
+    this.welcomed = welcomed;
     this.spark = spark;
     this.folder = folder;
     this.driver = driver;
@@ -41,6 +46,8 @@ final class Arrivals implements Closeable {
   void hear(Message message) throws IOException {
     if (message.coming() != null) {
       begin(message.coming());
+    } else if (message.welcome() != null) {
+      begun();
     } else if (message.over() != null) {
       Coming over = coming.remove(message.over());
       if (over != null) {
@@ -49,6 +56,18 @@ final class Arrivals implements Closeable {
       }
     }
     folder.removeUnwanted();
+  }
+
+  /** Readers of all that is on its way are held back, or soon will be. */
+  private void begun() {
+    try {
+      for (Coming one : coming.values()) {
+        one.arrival().awaitBegin(BEGIN_MILLIS);
+      }
+      welcomed.countDown();
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /** How many the driver has announced, and has not said to be over. */

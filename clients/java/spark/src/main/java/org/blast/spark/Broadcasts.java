@@ -28,6 +28,7 @@ import org.slf4j.LoggerFactory;
 final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderProcess.Listener, Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(Broadcasts.class);
   private static final int MOST_AT_ONCE = 16;
+  private static final int MOST_GATHERED = 64;
   private static final int NONCE_BYTES = 16;
   private static final int THREADS = 4;
   private static final double TYPICAL_LINK_RATE = 1e9;
@@ -44,7 +45,9 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   private final Consumer<SparkListenerEvent> publish;
   private final Figures figures;
   private final SecureRandom random = new SecureRandom();
+  /** Of broadcasts that are being sent, or were and are waited for; guards what is below, too. */
   private final Map<Long, Course> courses = new HashMap<>();
+  private final Map<Long, Gathering> gatherings = new LinkedHashMap<>();
   private final ScheduledExecutorService worker = threads("blast-broadcasts", THREADS);
   /** One, so that the sender hears first what to send and then to stop; none of Spark's threads ever waits for it. */
   private final ScheduledExecutorService asking = threads("blast-asking", 1);
@@ -81,32 +84,113 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     if (cut.pieces() < 2 || bytes - cut.pieceBytes() < settings.threshold()) {
       return;
     }
-    List<Door.Guest> guests = new ArrayList<>(present.get());
-    guests.removeIf(guest -> guest.hello.host().equals(ourHost));
-    Path spool = sender.spool();
-    if (guests.isEmpty() || spool == null || application == null) {
-      figures.refused(spool == null ? "no_sender" : "no_executor");
+    if (application == null) {
+      figures.refused("too_early");
       return;
     }
-    int hosts = (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
-    double rate = settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
-    long hold = settings.hold() ? HoldTime.millis(bytes, hosts, rate) : 0;
-    Announcement coming = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), hold);
-    Course course = new Course(coming, guests, System.nanoTime());
+    Announcement made = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0);
+    List<Door.Guest> guests;
     synchronized (courses) {
-      if (courses.values().stream().filter(Course::isSending).count() >= MOST_AT_ONCE) {
-        figures.refused("too_many");
+      guests = new ArrayList<>(present.get());
+      guests.removeIf(this::isHere);
+      if (guests.isEmpty()) {
+        gather(made);
         return;
+      }
+    }
+    Course course = course(made, guests);
+    begin(course, () -> guests.forEach(guest -> guest.tell(Message.of(course.announcement))));
+  }
+
+  /** With the time that readers wait, as all of them are known. */
+  private Course course(Announcement made, List<Door.Guest> guests) {
+    int hosts = (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
+    return new Course(held(made, hosts), guests, System.nanoTime());
+  }
+
+  private Announcement held(Announcement made, int hosts) {
+    double rate = settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
+    return made.held(settings.hold() ? HoldTime.millis(made.mostBytes(), hosts, rate) : 0);
+  }
+
+  /** Announce it, and then send it; false where neither can be. */
+  private boolean begin(Course course, Runnable announce) {
+    Path spool = sender.spool();
+    long broadcast = course.announcement.broadcast();
+    synchronized (courses) {
+      boolean full = courses.values().stream().filter(Course::isSending).count() >= MOST_AT_ONCE;
+      if (spool == null || full) {
+        figures.refused(full ? "too_many" : "no_sender");
+        return false;
       }
       courses.put(broadcast, course);
     }
-    guests.forEach(guest -> guest.tell(Message.of(coming)));
-    worker.execute(() -> copy(course, cut, spool));
+    announce.run();
+    worker.execute(() -> copy(course, spool));
     worker.schedule(
-        () -> expire(broadcast, "it was not there in time"), coming.patienceMillis(), TimeUnit.MILLISECONDS);
+        () -> giveUp(course, "it was not there in time"),
+        course.announcement.patienceMillis(), TimeUnit.MILLISECONDS);
     // Who left before the course was there to be left.
-    guests.removeAll(present.get());
-    guests.forEach(guest -> waitsNoLonger(guest, broadcast));
+    List<Door.Guest> gone = new ArrayList<>(course.told());
+    gone.removeAll(present.get());
+    gone.forEach(guest -> waitsNoLonger(guest, broadcast));
+    return true;
+  }
+
+  private boolean isHere(Door.Guest guest) {
+    return guest.hello.host().equals(ourHost);
+  }
+
+  // ---------------------------------------------------------------------------------------------- who comes later
+
+  private void gather(Announcement made) {
+    gatherings.put(made.broadcast(), new Gathering(made));
+    if (gatherings.size() > MOST_AT_ONCE) {
+      Gathering oldest = gatherings.remove(gatherings.keySet().iterator().next());
+      over(oldest.guests(), oldest.announcement.broadcast());
+    }
+  }
+
+  /** Tell somebody who has come of all that nobody has got, and of what others are getting. */
+  private void tellOfAll(Door.Guest guest) {
+    synchronized (courses) {
+      for (Course course : courses.values()) {
+        if (course.isSending() && !gatherings.containsKey(course.announcement.broadcast())) {
+          gather(course.announcement);
+        }
+      }
+      for (Gathering gathering : gatherings.values()) {
+        gathering.add(guest, System.nanoTime());
+        guest.tell(Message.of(held(gathering.announcement, MOST_GATHERED)));
+        launchSoon(gathering.announcement.broadcast());
+      }
+    }
+  }
+
+  private void launchSoon(long broadcast) {
+    worker.schedule(() -> launch(broadcast), Gathering.millis(), TimeUnit.MILLISECONDS);
+  }
+
+  private void launch(long broadcast) {
+    Course course;
+    synchronized (courses) {
+      Gathering gathering = gatherings.get(broadcast);
+      if (gathering == null || !gathering.isComplete(System.nanoTime())) {
+        return;
+      }
+      Course before = courses.get(broadcast);
+      if (before != null && before.isSending()) {
+        // The file in the spool has its name.
+        launchSoon(broadcast);
+        return;
+      }
+      gatherings.remove(broadcast);
+      course = course(gathering.announcement, gathering.guests());
+    }
+    Runnable announced = () -> LOG.debug("broadcast {} is sent to those who came for it", broadcast);
+    if (!begin(course, announced)) {
+      over(course.told(), broadcast);
+    }
   }
 
   @Override
@@ -114,6 +198,10 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     Course course;
     synchronized (courses) {
       course = courses.remove(broadcast);
+      Gathering gathering = gatherings.remove(broadcast);
+      if (gathering != null) {
+        over(gathering.guests(), broadcast);
+      }
     }
     if (course != null) {
       giveUp(course, "nobody wants it any more");
@@ -128,6 +216,10 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   public void joined(Door.Guest guest) {
     LOG.info("executor {} on {} takes broadcasts by Blast, from the agent at {}", guest.hello.executor(),
         guest.hello.host(), guest.hello.agent());
+    if (!isHere(guest)) {
+      tellOfAll(guest);
+    }
+    guest.tell(Message.ofWelcome());
     publish.accept(new ExecutorJoined(guest.hello.executor(), guest.hello.host(), guest.hello.agent()));
   }
 
@@ -150,6 +242,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     List<Long> all;
     synchronized (courses) {
       all = List.copyOf(courses.keySet());
+      gatherings.values().forEach(gathering -> gathering.remove(guest));
     }
     all.forEach(broadcast -> waitsNoLonger(guest, broadcast));
   }
@@ -177,7 +270,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       course = courses.get(broadcast);
     }
     if (course != null && !course.isInTime(bytes, System.nanoTime())) {
-      expire(broadcast, "it would not have been there in time");
+      giveUp(course, "it would not have been there in time");
     }
   }
 
@@ -223,8 +316,9 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     return application + "/" + broadcast + "-" + HexFormat.of().formatHex(nonce);
   }
 
-  private void copy(Course course, SparkInternals.Cut cut, Path spool) {
+  private void copy(Course course, Path spool) {
     Announcement coming = course.announcement;
+    SparkInternals.Cut cut = new SparkInternals.Cut(coming.pieces(), coming.pieceBytes());
     Path file = spool.resolve(Long.toString(coming.broadcast()));
     try {
       refuseWithoutRoom(spool, coming.mostBytes());
@@ -288,16 +382,6 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   }
 
   /** Readers go their own way, if they still wait, and have the link to themselves. */
-  private void expire(long broadcast, String reason) {
-    Course course;
-    synchronized (courses) {
-      course = courses.get(broadcast);
-    }
-    if (course != null) {
-      giveUp(course, reason);
-    }
-  }
-
   private void giveUp(Course course, String reason) {
     long broadcast = course.announcement.broadcast();
     boolean sending;

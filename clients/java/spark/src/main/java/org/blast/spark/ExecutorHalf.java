@@ -9,6 +9,8 @@ import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.slf4j.Logger;
@@ -18,9 +20,11 @@ import org.slf4j.LoggerFactory;
 final class ExecutorHalf implements ExecutorPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(ExecutorHalf.class);
   private static final int CONNECT_MILLIS = 5_000;
+  private static final int WELCOME_MILLIS = 1_000;
   private static final String AGENT_PORT = "9095";
   private static final String FOLDER = "/var/lib/blast-agent/incoming";
 
+  private final CountDownLatch welcomed = new CountDownLatch(1);
   private volatile boolean ended;
   private volatile Socket socket;
 
@@ -29,8 +33,13 @@ final class ExecutorHalf implements ExecutorPlugin {
     if (!extra.containsKey(DriverHalf.KEY) || context.executorID().equals("driver")) {
       return;
     }
-    // An executor must not start later because of us.
     Daemon.start("blast", () -> listen(context, extra));
+    // What was broadcast before there were executors must be announced before their first tasks read it.
+    try {
+      welcomed.await(WELCOME_MILLIS, TimeUnit.MILLISECONDS);
+    } catch (InterruptedException error) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   @Override
@@ -57,6 +66,8 @@ final class ExecutorHalf implements ExecutorPlugin {
       if (!ended) {
         LOG.warn("Blast has ended in this executor, and Spark fetches broadcasts as always: {}", error.toString());
       }
+    } finally {
+      welcomed.countDown();
     }
   }
 
@@ -80,7 +91,7 @@ final class ExecutorHalf implements ExecutorPlugin {
           nonce,
           false);
       say(lines, Message.of(hello(context, spark, connection.getLocalAddress().getHostAddress())));
-      try (Arrivals arrivals = new Arrivals(spark, folder, message -> say(lines, message))) {
+      try (Arrivals arrivals = new Arrivals(spark, folder, message -> say(lines, message), welcomed)) {
         for (String text = lines.read(); text != null; text = lines.read()) {
           arrivals.hear(Message.read(text));
         }

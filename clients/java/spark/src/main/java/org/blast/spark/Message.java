@@ -14,13 +14,14 @@ import java.util.stream.Stream;
  * @param coming a broadcast is on its way
  * @param over readers of this broadcast wait no longer, and nothing is kept of it
  * @param taken an executor has the pieces of a broadcast, or has them no more to wait for
+ * @param welcome an executor that has just come has heard of all that is on its way
  */
-record Message(Hello hello, Announcement coming, Long over, Taken taken) {
+record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean welcome) {
   private static final Gson GSON = new Gson();
 
   /** IllegalArgumentException where not one of them is set. */
   Message {
-    if (Stream.of(hello, coming, over, taken).filter(Objects::nonNull).count() != 1) {
+    if (Stream.of(hello, coming, over, taken, welcome).filter(Objects::nonNull).count() != 1) {
       throw new IllegalArgumentException("it says not one thing");
     }
   }
@@ -81,19 +82,23 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken) {
   }
 
   static Message of(Hello hello) {
-    return new Message(hello, null, null, null);
+    return new Message(hello, null, null, null, null);
   }
 
   static Message of(Announcement coming) {
-    return new Message(null, coming, null, null);
+    return new Message(null, coming, null, null, null);
   }
 
   static Message over(long broadcast) {
-    return new Message(null, null, broadcast, null);
+    return new Message(null, null, broadcast, null, null);
   }
 
   static Message of(Taken taken) {
-    return new Message(null, null, null, taken);
+    return new Message(null, null, null, taken, null);
+  }
+
+  static Message ofWelcome() {
+    return new Message(null, null, null, null, true);
   }
 
   String text() {

@@ -10,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ArrivalsTest implements PieceStore {
   @TempDir Path base;
   private final BlockingQueue<Message> told = new LinkedBlockingQueue<>();
+  private final CountDownLatch welcomed = new CountDownLatch(1);
   private HostFolder folder;
   private Arrivals arrivals;
 
@@ -43,13 +45,21 @@ class ArrivalsTest implements PieceStore {
   @BeforeEach
   void begin() throws SwitchedOff {
     folder = new HostFolder(base, "app");
-    arrivals = new Arrivals(this, folder, told::add);
+    arrivals = new Arrivals(this, folder, told::add, welcomed);
   }
 
   @AfterEach
   void end() throws IOException {
     arrivals.close();
     folder.close();
+  }
+
+  @Test
+  void whoHasComeIsWelcomeWhenReadersOfAllAreHeldBack() throws Exception {
+    arrivals.hear(announced(7));
+    assertEquals(1, welcomed.getCount());
+    arrivals.hear(Message.ofWelcome());
+    assertEquals(0, welcomed.getCount());
   }
 
   @Test

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.junit.jupiter.api.AfterEach;
@@ -138,6 +139,58 @@ class BroadcastsTest {
     checkNothing(one);
     broadcasts.made(6, new SparkInternals.Cut(Integer.MAX_VALUE, Integer.MAX_VALUE));
     checkNothing(one);
+  }
+
+  @Test
+  void whatWasMadeBeforeThereWereExecutorsIsSentToAllWhoComeTogether() throws Exception {
+    present.clear();
+    broadcasts.made(7, CUT);
+    broadcasts.made(8, CUT);
+    broadcasts.unwanted(8);
+    for (Door.Guest guest : List.of(one, three)) {
+      present.add(guest);
+      broadcasts.joined(guest);
+    }
+    Announcement coming = coming(one);
+    assertEquals(7, coming.broadcast());
+    assertTrue(coming.holds());
+    assertEquals(Message.ofWelcome(), one.untold.remove());
+    assertEquals(coming, coming(three));
+    assertEquals(Message.ofWelcome(), three.untold.remove());
+    assertSent(7);
+    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    events.removeIf(ExecutorJoined.class::isInstance);
+    assertEquals(2, ((BroadcastSent) events.take()).hosts());
+    // Who comes now finds it with the others.
+    present.add(two);
+    broadcasts.joined(two);
+    assertEquals(Message.ofWelcome(), two.untold.remove());
+  }
+
+  @Test
+  void whoComesWhileItIsSentGetsItAfterTheOthers() throws Exception {
+    present.remove(three);
+    broadcasts.made(7, CUT);
+    Announcement first = coming(one);
+    assertSent(7);
+    present.add(three);
+    broadcasts.joined(three);
+    assertEquals(first.name(), coming(three).name());
+    Files.delete(spool.resolve("7"));
+    broadcasts.ended("7", end(List.of("h2"), Map.of()));
+    assertEquals("send 7 250 spark [h3=127.0.0.1:9095]", sender.words.take());
+  }
+
+  @Test
+  void whoComesInVainWaitsForNothing() throws Exception {
+    present.clear();
+    broadcasts.made(7, CUT);
+    present.add(one);
+    sender.spool = null;
+    broadcasts.joined(one);
+    coming(one);
+    assertEquals(Message.ofWelcome(), one.untold.remove());
+    assertEquals(Message.over(7), one.untold.poll(30, TimeUnit.SECONDS));
   }
 
   @Test
