@@ -40,9 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
         sentence, status = str(error), SOME if seen else FAILED
     except (TException, ControllerUnreachable) as error:
         sentence, status = explain_failure(error)[1], FAILED
-    # What was measured before something failed took long.
-    if seen:
-        _tell(arguments, plan, seen)
+    finally:
+        # What was measured before something failed, or somebody ended it, took long.
+        if seen:
+            _tell(arguments, plan, seen)
     if sentence:
         sys.stderr.write(f"blast lab spark: {sentence}\n")
     return status

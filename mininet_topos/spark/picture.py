@@ -42,7 +42,7 @@ def _draw(figure: Figure, rows: Sequence[Row]) -> None:
                 )
         axes.set_title(example, loc="left")
         axes.set_xlabel("iteration")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * max(row["seconds"] for row in rows if row["example"] == example))
         axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("seconds")
