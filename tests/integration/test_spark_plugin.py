@@ -78,7 +78,6 @@ def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
             "spark.executorEnv.BLAST_FOLDER": received,
         }
         running = stack.enter_context(job(folder / "job", "local-cluster[2,1,1024]", settings | more))
-        running.until(JOINED, 2)
         yield World(running, received, agents, controllers)
 
 
@@ -86,6 +85,7 @@ def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
 def running(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, object]) -> Iterator[World]:
     """One application: for tests that leave it as it was, and then for those that break one thing after the other."""
     with world(tmp_path_factory.mktemp("world"), settings) as made:
+        made.job.until(JOINED, 2)
         yield made
 
 
@@ -134,9 +134,15 @@ def test_without_a_sender_spark_fetches(running: World, tmp_path: Path) -> None:
     assert running.job.end() == 0
 
 
-def test_killed_it_leaves_nothing(tmp_path: Path, settings: dict[str, object]) -> None:
-    with world(tmp_path, settings) as made:
-        made.broadcast()
+def test_broadcast_before_there_were_executors_and_killed_it_leaves_nothing(
+    tmp_path: Path, settings: dict[str, object]
+) -> None:
+    with world(tmp_path, settings | {"spark.scheduler.minRegisteredResourcesRatio": "1.0"}) as made:
+        assert made.job("broadcast", MEGABYTES)["equal"]
+        assert made.job.until(SENT, 1)[0]["way"] == "optical"
+        # Who comes after the others have it is not told of it.
+        taken = made.job.until(TAKEN, 1)
+        assert all((one["pieces"], one["late"]) == (PIECES, 0) for one in taken)
         folder = made.received / made.job.application
         assert (folder / ".claim").exists()
         [sender] = senders(made.job.process.pid)

@@ -111,7 +111,9 @@ def pins(file: str) -> list[str]:
 
 def test_the_constraints_are_the_versions_that_are_tested_and_nothing_else() -> None:
     text = (ROOT / CONSTRAINTS).read_text()
-    assert text.splitlines() == pins("dev.txt"), "scripts/pin-constraints writes it anew"
+    names = {pin.partition("==")[0] for pin in pins("dev.txt")}
+    of_spark = [pin for pin in pins("spark.txt") if pin.partition("==")[0] not in names]
+    assert text.splitlines() == pins("dev.txt") + of_spark, "scripts/pin-constraints writes it anew"
     assert "--hash" not in text and "://" not in text
 
 
