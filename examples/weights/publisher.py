@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from versions import SUFFIX, model_name, name_of, released
+from versions import SUFFIX, model_name, name_of, released, seconds
 
 from blast_client import BlastError, RoundSettings, async_broadcast, settings_of_environment
 
@@ -122,13 +122,18 @@ class Publisher:
 
     async def stay(self, pause: float) -> None:
         """Look again and again; cancelled, it gives up what is under way, and light goes back."""
+        told = ""
         try:
             while True:
+                problem = ""
                 try:
                     self._hosts = read_hosts(self._file)
                     await self.look()
                 except (OSError, ValueError) as error:
-                    tell(problem=str(error))
+                    problem = str(error)
+                if problem and problem != told:
+                    tell(problem=problem)
+                told = problem
                 await asyncio.sleep(pause)
         finally:
             running = [*self._pushes, *(ask.answer for ask in self._asked.values())]
@@ -251,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--hosts", required=True, type=Path, metavar="FILE", help="a line AGENT WORKER for each host")
     parser.add_argument("--sender", metavar="HOST", help="this host, as the controller knows it (default: its name)")
     parser.add_argument("--once", action="store_true", help="push the newest, and end")
-    parser.add_argument("--look", type=float, default=2.0, metavar="SECONDS", help="between two looks (default: 2)")
+    parser.add_argument("--look", type=seconds, default=2.0, metavar="SECONDS", help="between two looks (default: 2)")
     return parser
 
 

@@ -20,6 +20,17 @@ def model_name(text: str) -> str:
     return text
 
 
+def seconds(text: str) -> float:
+    """Between two looks, for an option."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.01 <= value <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.01 to 3600")
+    return value
+
+
 def name_of(model: str, version: int) -> str:
     """What a version is sent and received as."""
     return f"{model}-v{version}"

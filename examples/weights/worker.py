@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from versions import arrived, model_name, name_of
+from versions import arrived, model_name, name_of, seconds
 
 from blast_client import BlastError, NotHere, receive
 
@@ -223,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--folder", required=True, type=Path, help="that of this host's agent; old versions go from it")
     parser.add_argument("--listen", type=_address, default=("127.0.0.1", 8080), metavar="ADDRESS:PORT")
     parser.add_argument("--keep", type=_count, default=2, help="versions that stay on disk (default: 2)")
-    parser.add_argument("--look", type=float, default=0.5, metavar="SECONDS", help="between two looks (default: 0.5)")
+    parser.add_argument("--look", type=seconds, default=0.5, metavar="SECONDS", help="between two looks (default: 0.5)")
     return parser
 
 

@@ -357,6 +357,13 @@ def test_late_restarted_and_emptied_hosts_catch_up(fleet: Fleet) -> None:
     other.start_worker()
     fleet.await_version(2, other)
     assert {"silent": []} in publisher.lines
+    # A file that is wrong for a while changes nothing, and is told once.
+    fleet.hosts_file.write_text("h1\n")
+    eventually(lambda: "problem" in publisher.lines[-1], "the wrong file to be named")
+    fleet.name_hosts()
+    fleet.release(3)
+    fleet.await_version(3, first, other, late)
+    assert len([line for line in publisher.lines if "problem" in line]) == 1
 
 
 def test_what_is_no_model_is_not_served_and_the_next_version_is(fleet: Fleet) -> None:
@@ -417,6 +424,7 @@ def test_before_the_first_version_and_after_nonsense(fleet: Fleet) -> None:
         ("publisher.py", ["--releases", ".", "--hosts", "hosts.txt", "--model", "../x"], "is no name of letters"),
         ("worker.py", ["--folder", "none"], "cannot serve from none"),
         ("worker.py", ["--folder", ".", "--listen", "8080"], "is not ADDRESS:PORT"),
+        ("worker.py", ["--folder", ".", "--look", "nan"], "no number of seconds"),
         ("worker.py", ["--folder", ".", "--keep", "0"], "whole number from 1 on"),
     ],
 )
