@@ -8,7 +8,9 @@ added up its CRC-32, which must be the sender's. By light the request to the con
 decision, TL1, OpenFlow, and the switch's 14 ms are inside the clock. Ways take turns, every second round backwards, and
 a first round does not count; ratios are of the pairs of a round, with an interval of 90 % by ranks. All hosts share
 this machine's processors: the share that stayed idle is told, and where it is small, a ratio is one of processor time.
-As root, with nothing else running (a quarter of an hour; for 1000 MB 30 GB of memory are plenty):
+Of gloo both forms are shown: one call, as Blast and Ray have, and a call for each layer of 16 MB, which its tree can
+overlap. Ray's time-out of pulls is raised: with its own ten seconds it sends everything twice on these links.
+As root, with nothing else running (half an hour each; 1000 MB want 16 GB of memory):
 
     apt-get install -y --no-install-recommends mininet python3-torch        # gloo, for Debian's own python3
     python3 -m venv ray && ray/bin/pip install ray numpy
@@ -32,7 +34,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
-from transport_bed import script
+from transport_bed import contents, script
 from transport_bed.bed import Plan
 from transport_bed.shape import Shape
 from weights_bed.granting import Granting
@@ -44,6 +46,7 @@ MEGABYTES, REPEATS, WORKERS, RATE_MBPS = 256, 5, 7, 200
 OURS, PEERS = ("light", "pipeline"), ("gloo", "gloo-layers", "ray")
 BAR = 1 / 3
 _START_SECONDS = 60.0
+_COPIES_OF_SENDER = 3
 
 
 def main() -> bool:
@@ -66,6 +69,8 @@ def _measured(args: argparse.Namespace) -> dict[str, list[Pushed]]:
     size, rate = args.megabytes * 1_000_000, args.rate_mbps
     # Half as much again as one copy after another.
     limit = _START_SECONDS + 1.5 * args.workers * size * 8 / (rate * 1e6)
+    # The file, the sender's arrays, and what an object store keeps of them.
+    contents.require_room(size, args.workers + _COPIES_OF_SENDER)
     with script.bed_and_file(Plan(args.workers, Shape(rate)), size) as (bed, source), Granting(bed) as controller:
         setting = Setting(controller.thrift, args.torch, args.ray / "bin" / "python")
         ways = {name: WAYS[name](setting) for name in args.ways}

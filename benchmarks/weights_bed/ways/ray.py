@@ -19,9 +19,16 @@ from weights_bed.ways.way import PROGRAMS, Push, Way, await_word
 _APART = ("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc")
 _OWN_TEMPORARY_FILES = ("sh", "-c", 'mount -t tmpfs tmpfs /tmp && exec "$@"', "sh")
 _SPARE_BYTES = 200_000_000
-_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_memory_monitor_refresh_ms": "0"}
-"""Nothing is told to anybody; nobody else is in these namespaces, so no token is made in the user's home; and how much
-memory the machine has left is known from `require_room`."""
+_ENVIRONMENT = {
+    # Nothing is told to anybody.
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Nobody else is in these namespaces; and no token is left in the user's home.
+    "RAY_AUTH_MODE": "disabled",
+    # How much memory the machine has left was looked at before.
+    "RAY_memory_monitor_refresh_ms": "0",
+    # Else whatever has not come within ten seconds is sent a second time: on these links all of it.
+    "RAY_object_manager_pull_timeout_ms": "3600000",
+}
 
 
 class Ray(Way):
