@@ -93,10 +93,10 @@ class _Ask:
     answer: asyncio.Task[int | None]
     sending: int
 
-    def version(self) -> int | None:
-        """The answer is here: the push may have ended since, so it is no reason to send that version again."""
+    def lacks(self, newest: int) -> bool:
+        """Whether it wants that version, and is not just being sent another one, or was when it was asked."""
         has = self.answer.result()
-        return None if has is None else max(has, self.sending)
+        return has is not None and has < newest and self.sending <= has
 
 
 class Publisher:
@@ -147,10 +147,10 @@ class Publisher:
         if not versions:
             return
         newest = max(versions)
-        has = await self._answers()
-        self._tell_silent({host for host, version in has.items() if version is None})
+        answered = await self._answers()
+        self._tell_silent({host for host in self._hosts if host not in answered})
         self._forget({host.name for host in self._hosts})
-        lacking = [host for host, version in has.items() if version is not None and version < newest]
+        lacking = [host for host, ask in answered.items() if ask.lacks(newest)]
         good = [host for host in lacking if host.name not in self._failing]
         again = [[host] for host in lacking if host.name in self._failing and self._is_due(host)]
         for group in [good, *again] if good else again:
@@ -159,11 +159,8 @@ class Publisher:
             self._pushes.add(push)
             push.add_done_callback(self._pushes.discard)
 
-    async def _answers(self) -> dict[Host, int | None]:
-        """What each has, or was being sent when it was asked.
-
-        Who was silent is asked again and not waited for: an answer that comes counts next time.
-        """
+    async def _answers(self) -> dict[Host, _Ask]:
+        """Of those that answer. Who was silent is asked again, and not waited for: what it says counts next time."""
         came = {host: ask for host, ask in self._asked.items() if host in self._silent and ask.answer.done()}
         running = {host: ask for host, ask in self._asked.items() if not ask.answer.done()}
         self._asked = {host: running.get(host) or self._ask(host) for host in self._hosts}
@@ -171,7 +168,7 @@ class Publisher:
             if host not in self._silent:
                 came[host] = self._asked[host]
                 await came[host].answer
-        return {host: came[host].version() if host in came else None for host in self._hosts}
+        return {host: ask for host, ask in came.items() if host in self._asked and ask.answer.result() is not None}
 
     def _ask(self, host: Host) -> _Ask:
         return _Ask(asyncio.create_task(version_at(host)), self._under_way.get(host.name, 0))
