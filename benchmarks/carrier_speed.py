@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import resource
 import statistics
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import machine
+from median_interval import median_interval
 from transport_bed import script
 from transport_bed.bed import Bed, Plan
 from transport_bed.failures import CannotRun
@@ -43,7 +43,6 @@ CELLS = ("optical:1", "optical:7", "pipeline:1", "pipeline:7", "loss:7")
 MEGABYTES, REPEATS = 1000, 15
 LOST = 1e-3
 _LIMIT_SECONDS = 180.0
-_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def _row(cell: str, pairs: Sequence[tuple[Cost, Cost]], megabytes: int) -> dict[
     row: dict[str, Any] = {"cell": cell, "kept": True}
     for what in ("seconds", "sender_cpu", "receivers_cpu"):
         values = [(getattr(before, what), getattr(now, what)) for before, now in pairs]
-        low, ratio, high = _interval([now / before for before, now in values])
+        low, ratio, high = median_interval([now / before for before, now in values])
         unit = 1.0 if what == "seconds" else megabytes / 1000
         row[what] = {
             "before": statistics.median(before for before, _ in values) / unit,
@@ -123,15 +122,6 @@ def _row(cell: str, pairs: Sequence[tuple[Cost, Cost]], megabytes: int) -> dict[
         }
         row["kept"] = row["kept"] and low <= BAR
     return row
-
-
-def _interval(ratios: Sequence[float]) -> tuple[float, float, float]:
-    """(low, median, high): the ranks between which the median lies, from the binomial distribution."""
-    ranked, count = sorted(ratios), len(ratios)
-    rank, outside = 0, 0.0
-    while rank < (count - 1) // 2 and (outside := outside + 2 * math.comb(count, rank) / 2**count) < 1 - _CONFIDENCE:
-        rank += 1
-    return ranked[max(0, rank - 1)], statistics.median(ranked), ranked[min(count - 1, count - rank)]
 
 
 def _line(row: dict[str, Any]) -> str:

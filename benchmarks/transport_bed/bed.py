@@ -58,6 +58,15 @@ class Plan:
         return range(self.receivers + 1)
 
 
+@dataclass(frozen=True)
+class Switch:
+    """Its ports 1..`ports` are netdevs in the network namespace of the process `namespace`; host h is at port h + 1."""
+
+    namespace: int
+    ports: int
+    splitter: Splitter
+
+
 class Bed:
     """A plan, built; everything is removed on exit, whatever happened. Raises HostError."""
 
@@ -117,11 +126,18 @@ class Bed:
 
     def grant_light(self) -> None:
         """Connect host 0 to the splitter."""
-        self._fabric.apply([], [(1, self._feed)])
+        self._fabric.apply([], [(1, self.switch.splitter.input)])
 
     def withdraw_light(self) -> None:
         """Disconnect it: what host 0 sends by light is lost from now on."""
-        self._fabric.apply([(1, self._feed)], [])
+        self._fabric.apply([(1, self.switch.splitter.input)], [])
+
+    @property
+    def switch(self) -> Switch:
+        """The optical switch, for who will rule it in place of `grant_light`."""
+        feed = len(self.plan.hosts) + 1
+        legs = tuple(range(feed + 1, feed + 1 + self.plan.receivers))
+        return Switch(self._middle.pid, legs[-1], Splitter("s1", feed, legs))
 
     def received_bytes(self, host: int) -> int:
         """What has arrived at a host's interfaces, with all headers, since the bed was built."""
@@ -130,6 +146,10 @@ class Bed:
     def packet_bytes(self, host: int) -> int:
         """What has left a host for the packet network, with all headers, since the bed was built."""
         return self._counted(host, (PACKETS,), _SENT)
+
+    def sent_bytes(self, host: int) -> int:
+        """What has left a host, by light and packets, with all headers, since the bed was built."""
+        return self._counted(host, (PACKETS, LIGHT), _SENT)
 
     def _counted(self, host: int, interfaces: Sequence[str], column: int) -> int:
         # A process's view of its namespace, which can be had without going there (proc(5)).
@@ -181,22 +201,19 @@ class Bed:
 
     def _lay_light(self) -> None:
         """The switch's ports: host h at h + 1, the splitter's feed behind them, then its legs."""
-        hosts, receivers = len(self.plan.hosts), self.plan.receivers
-        self._feed = hosts + 1
-        legs = tuple(range(self._feed + 1, self._feed + 1 + receivers))
+        splitter = self.switch.splitter
+        feed, legs = splitter.input, splitter.outputs
         middle, names = f"netns {self._middle.pid}", self._names
         fibres = [
             veth_pair(LIGHT, names.ocs_port(host + 1), MTU, f"netns {self.pid(host)}", middle)
             for host in self.plan.hosts
         ]
-        glass = [veth_pair(names.ocs_port(n), names.splitter_side(n), MTU, middle, middle) for n in (self._feed, *legs)]
+        glass = [veth_pair(names.ocs_port(n), names.splitter_side(n), MTU, middle, middle) for n in (feed, *legs)]
         batch("ip", [*fibres, *glass])
         ends = [names.ocs_port(n) for n in range(1, legs[-1] + 1)]
-        ends += [names.splitter_side(n) for n in (self._feed, *legs)]
+        ends += [names.splitter_side(n) for n in (feed, *legs)]
         batch("ip", [f"link set {end} up" for end in ends], self._middle.pid)
-        self._fabric = OpticalFabric(
-            names, legs[-1], [Splitter("s1", self._feed, legs)], lambda lines: batch("tc", lines, self._middle.pid)
-        )
+        self._fabric = OpticalFabric(names, legs[-1], [splitter], lambda lines: batch("tc", lines, self._middle.pid))
         self._fabric.prepare()
         self._fabric.apply([], [(leg, host + 1) for leg, host in zip(legs, self.plan.hosts[1:], strict=True)])
         to_receivers = [names.ocs_port(host + 1) for host in self.plan.hosts[1:]]

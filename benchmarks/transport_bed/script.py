@@ -62,20 +62,22 @@ def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
         yield bed, source
 
 
-def in_turn(measures: Mapping[str, Callable[[], Result]], repeats: int) -> dict[str, list[Result]]:
-    """Call all of them in turn, again and again; the results, without those of the first round.
+def in_turn(
+    measures: Mapping[str, Callable[[], Result]], repeats: int, discarded: int = _DISCARDED_ROUNDS
+) -> dict[str, list[Result]]:
+    """Call all of them in turn, again and again; the results, without those of the first `discarded` rounds.
 
     Every second round goes backwards: who comes after whom, and what that one left to be written back, is not always
     the same.
     """
     results: dict[str, list[Result]] = {name: [] for name in measures}
-    rounds = range(repeats + _DISCARDED_ROUNDS)
+    rounds = range(repeats + discarded)
     with tqdm(total=len(rounds) * len(measures), unit="run", disable=None, file=sys.stderr) as bar:
         for number in rounds:
             for name, measure in list(measures.items())[:: -1 if number % 2 else 1]:
                 bar.set_postfix_str(f"{name}, round {number}")
                 result = measure()
-                if number >= _DISCARDED_ROUNDS:
+                if number >= discarded:
                     results[name].append(result)
                 bar.update()
     return results

@@ -414,8 +414,9 @@ def test_the_plugin_s_configuration_is_this_and_nothing_else() -> None:
     from mininet_topos.spark.room import SparkRoom
 
     agents: Any = SimpleNamespace(places=SimpleNamespace(secret=Path("a.secret")))
+    lab: Any = SimpleNamespace(plan=SimpleNamespace(access_rate_mbps=40.0))
     unused: Any = None
-    conf = SparkRoom(unused, agents, unused).plugin_conf(Path("p.jar"))
+    conf = SparkRoom(lab, agents, unused).plugin_conf(Path("p.jar"))
     assert Path(conf.pop("spark.blast.command")).name == "blast"
     assert conf == {
         "spark.plugins": "org.blast.spark.BlastPlugin",
@@ -424,6 +425,7 @@ def test_the_plugin_s_configuration_is_this_and_nothing_else() -> None:
         "spark.blast.controller": "127.0.0.1:9090",
         "spark.blast.secretFile": "a.secret",
         "spark.blast.folder": "spark",
+        "spark.blast.linkRate": "40.0m",
     }
 
 

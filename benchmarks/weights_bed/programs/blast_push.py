@@ -1,0 +1,34 @@
+"""Pushes weights with `blast_client.broadcast` whenever it reads `small` or `weights`.
+
+blast_push.py FILE NAME=ADDRESS:PORT,… SECRET_FILE LIGHT_ADDRESS CONTROLLER|none
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from weights import layers, say
+
+from blast_client import RoundSettings, broadcast
+from blast_transport.credentials.material import SharedSecret, read_secret
+
+
+def main() -> None:
+    """Push until nobody wants more."""
+    source, to, secret_file, light_address, controller = sys.argv[1:]
+    secret = SharedSecret(read_secret(Path(secret_file)))
+    light = RoundSettings(controller=controller, sender="h0", light_address=light_address, credentials=secret)
+    settings = RoundSettings(controller=None, credentials=secret) if controller == "none" else light
+    models = {what: layers(source, what) for what in ("small", "weights")}
+    say("ready")
+    for line in sys.stdin:
+        what = line.strip()
+        began = time.monotonic()
+        outcome = broadcast(models[what], to.split(","), what, settings=settings).check()
+        say("sent", began=began, notes={"carriers": outcome.carriers, "no_light": outcome.no_light})
+
+
+if __name__ == "__main__":
+    main()

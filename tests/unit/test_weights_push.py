@@ -1,0 +1,76 @@
+"""The pure parts of the benchmark of pushed weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PROGRAMS = BENCHMARKS / "weights_bed" / "programs"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    places = [str(BENCHMARKS), str(PROGRAMS)]
+    sys.path[:0] = places
+    yield
+    for place in places:
+        sys.path.remove(place)
+
+
+def test_ratios_are_of_the_rounds_in_which_neither_failed():
+    from weights_bed.push import Pushed
+    from weights_push import _ratios, _text, _verdict
+
+    def runs(*seconds: float, broken: int = -1) -> list[Pushed]:
+        return [Pushed(s, 1.0, 0.5, "broken" if n == broken else "") for n, s in enumerate(seconds)]
+
+    results = {"light": runs(1.0, 9.0, 2.0, broken=1), "gloo": runs(4.0, 8.0, 4.0), "ray": runs(2.0, 2.0, 2.0)}
+    found = {(one["ours"], one["peer"]): one for one in _ratios(results)}
+    assert found["light", "gloo"]["pairs"] == [0.25, 0.5]
+    assert found["light", "gloo"]["ratio"] == 0.375
+    assert "MISSED" in _verdict(found["light", "gloo"])
+    assert "MISSED" not in _verdict({**found["light", "gloo"], "ratio": 0.33})
+    report = {"machine": "", "megabytes": 8, "workers": 2, "rate_mbps": 64, "rows": [], "ratios": []}
+    assert "one copy on a link takes 1.00 s" in _text(report)[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [
+        ([3.0], (3.0, 3.0, 3.0)),
+        ([1.0, 2.0, 3.0], (1.0, 2.0, 3.0)),
+        # 1/16 lies outside of the least and the greatest of five, less than a tenth; 3/8 outside of the next.
+        ([5.0, 1.0, 4.0, 2.0, 3.0], (1.0, 3.0, 5.0)),
+        ([float(n) for n in range(1, 16)], (4.0, 8.0, 12.0)),
+    ],
+)
+def test_an_interval_is_of_ranks(values: list[float], interval: tuple[float, float, float]):
+    from median_interval import median_interval
+
+    assert median_interval(values) == interval
+
+
+def test_layers_are_the_whole_file_and_their_checksum_is_that_of_its_bytes(tmp_path: Path):
+    import zlib
+
+    from weights import LAYER_BYTES, SMALL_BYTES, digest_of_layers, layers, spans
+
+    source = tmp_path / "source"
+    source.write_bytes(bytes(range(250)) * ((LAYER_BYTES + 1_000_000) // 250))
+    assert [length for _, _, length in spans(source.stat().st_size)] == [LAYER_BYTES, 1_000_000]
+    assert digest_of_layers(layers(str(source), "weights")) == zlib.crc32(source.read_bytes())
+    assert digest_of_layers(layers(str(source), "small")) == zlib.crc32(source.read_bytes()[:SMALL_BYTES])
+
+
+def test_what_is_missing_is_told_with_how_it_is_had(tmp_path: Path):
+    words = [sys.executable, str(BENCHMARKS / "weights_push.py"), "--ways", "gloo,gloo-layers,ray"]
+    words += ["--torch", str(tmp_path / "python"), "--ray", str(tmp_path / "ray")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    said = done.stderr.splitlines()[-1]
+    assert "apt-get install" in said and "pip install ray numpy" in said and said.count("has no PyTorch") == 1
