@@ -15,7 +15,7 @@ import pytest
 from tests.integration.test_java_client import jar  # noqa: F401 - the fixture
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.spark_application import JAR, Job, gone, job
-from tests.support.spark_cluster import BLAST, agent_process
+from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process
 from tests.support.waiting import look_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.timeout(900)]
@@ -66,7 +66,7 @@ def settings(jar: Path) -> dict[str, object]:  # noqa: F811
 
 
 @contextmanager
-def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
+def world(folder: Path, settings: dict[str, object], python: str = PYTHON) -> Iterator[World]:
     with ExitStack() as stack:
         agents, controllers = stack.enter_context(ExitStack()), stack.enter_context(ExitStack())
         received = folder / "received"
@@ -77,7 +77,7 @@ def world(folder: Path, settings: dict[str, object]) -> Iterator[World]:
             "spark.executorEnv.BLAST_AGENT": where,
             "spark.executorEnv.BLAST_FOLDER": received,
         }
-        running = stack.enter_context(job(folder / "job", "local-cluster[2,1,1024]", settings | more))
+        running = stack.enter_context(job(folder / "job", "local-cluster[2,1,1024]", settings | more, python))
         yield World(running, received, agents, controllers)
 
 
@@ -151,6 +151,17 @@ def test_broadcast_before_there_were_executors_and_killed_it_leaves_nothing(
         gone(folder)
         gone(Path(f"/proc/{sender}"))
         gone(spool)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["3.5", "4.0"])
+def test_older_versions_of_spark(tmp_path: Path, settings: dict[str, object], version: str) -> None:
+    with world(tmp_path, settings, str(ROOT / f".venv-spark-{version}" / "bin" / "python")) as made:
+        made.job.until(JOINED, 2)
+        sent, taken = made.broadcast()
+        assert (sent["way"], sent["hosts"], sent["reason"]) == ("optical", 1, "")
+        assert [(one["pieces"], one["late"], one["reason"]) for one in taken] == [(PIECES, 0, "")] * 2
+        assert made.job.end() == 0
 
 
 def senders(process: int) -> list[int]:

@@ -35,7 +35,7 @@ class Job:
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """What Spark's event log has of this kind by now."""
-        lines = [line for path in self._events.rglob("events_*") for line in path.read_text().splitlines()]
+        lines = [line for path in self._events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
         # The last one may be half written.
         return [json.loads(line) for line in lines if line.endswith("}") and f'"Event":"{kind}"' in line]
 
@@ -57,8 +57,8 @@ class Job:
 
 
 @contextmanager
-def job(folder: Path, master: str, settings: Mapping[str, object]) -> Iterator[Job]:
-    """An application on this master, with these settings; all its files lie in `folder`."""
+def job(folder: Path, master: str, settings: Mapping[str, object], python: str = PYTHON) -> Iterator[Job]:
+    """An application on this master, with these settings; all its files lie in `folder`. `python` has Spark."""
     events = folder / "events"
     events.mkdir(parents=True)
     fixed = {
@@ -72,7 +72,7 @@ def job(folder: Path, master: str, settings: Mapping[str, object]) -> Iterator[J
     for name, value in {**fixed, **settings}.items():
         words += ["--conf", f"{name}={value}"]
     submitted = shlex.join([*words, "pyspark-shell"])
-    with in_spark([PYTHON, str(JOB)], folder, "127.0.0.1", PYSPARK_SUBMIT_ARGS=submitted) as process:
+    with in_spark([python, str(JOB)], folder, "127.0.0.1", python, PYSPARK_SUBMIT_ARGS=submitted) as process:
         yield Job(process, events)
 
 

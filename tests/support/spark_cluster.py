@@ -44,16 +44,21 @@ def program(name: str, given: dict[str, str], folder: Path) -> Iterator[subproce
 
 
 @contextmanager
-def in_spark(command: list[str], folder: Path, address: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of Spark on the host with this address, in a session of its own; all that it starts is gone then."""
+def in_spark(
+    command: list[str], folder: Path, address: str, python: str = PYTHON, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A process of Spark on the host with this address, in a session of its own; all that it starts is gone then.
+
+    `python` is that of the environment in which Spark is.
+    """
     home = folder / "spark"
     if not home.exists():
-        make_spark_home(home)
+        make_spark_home(home, Path(python).parents[1])
     surroundings = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": PYTHON,
-        "PYSPARK_DRIVER_PYTHON": PYTHON,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
         "SPARK_LOCAL_IP": address,
         # These JVMs live for half a minute: compiling for the long run would take most of that.
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -85,10 +90,10 @@ def standalone(folder: Path, class_name: str, address: str, *more: str, **enviro
         yield
 
 
-def make_spark_home(folder: Path) -> None:
+def make_spark_home(folder: Path, environment: Path = Path(PYTHON).parents[1]) -> None:
     """Spark as it is installed, but that what executors write, its `work`, lies in this folder."""
     folder.mkdir()
-    (installed,) = (ROOT / ".venv-spark" / "lib").glob("python3*/site-packages/pyspark")
+    (installed,) = (environment / "lib").glob("python3*/site-packages/pyspark")
     for path in installed.iterdir():
         if path.name != "work":
             (folder / path.name).symlink_to(path)

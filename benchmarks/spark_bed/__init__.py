@@ -1,0 +1,1 @@
+"""What benchmarks/spark_broadcast.py has Spark do."""
