@@ -255,6 +255,11 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       if (course != null && course.isLast(guest)) {
         tell = course.on(guest.hello.host());
       }
+      // It came to its host with the others.
+      Gathering gathering = gatherings.get(broadcast);
+      if (gathering != null && gathering.remove(guest) && gathering.guests().isEmpty()) {
+        gatherings.remove(broadcast);
+      }
       forgetWhatIsOver();
     }
     over(tell, broadcast);

@@ -29,8 +29,9 @@ final class Gathering {
     last = now;
   }
 
-  void remove(Door.Guest guest) {
-    guests.remove(guest);
+  /** Whether it was among them. */
+  boolean remove(Door.Guest guest) {
+    return guests.remove(guest);
   }
 
   List<Door.Guest> guests() {

@@ -182,6 +182,22 @@ class BroadcastsTest {
   }
 
   @Test
+  void whoFindsItOnItsHostIsNotSentItAgain() throws Exception {
+    present.remove(two);
+    broadcasts.made(7, CUT);
+    coming(one);
+    assertSent(7);
+    present.add(two);
+    broadcasts.joined(two);
+    coming(two);
+    broadcasts.taken(two, taken(7));
+    broadcasts.ended("7", end(List.of("h2", "h3"), Map.of()));
+    assertEquals(null, sender.words.poll(2 * Gathering.millis(), TimeUnit.MILLISECONDS));
+    assertEquals(Message.ofWelcome(), two.untold.remove());
+    checkNothing(two);
+  }
+
+  @Test
   void whoComesInVainWaitsForNothing() throws Exception {
     present.clear();
     broadcasts.made(7, CUT);
