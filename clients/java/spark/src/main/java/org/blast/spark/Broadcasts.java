@@ -48,6 +48,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
   /** Of broadcasts that are being sent, or were and are waited for; guards what is below, too. */
   private final Map<Long, Course> courses = new HashMap<>();
   private final Map<Long, Gathering> gatherings = new LinkedHashMap<>();
+  private final Backoff backoff = new Backoff();
   private final ScheduledExecutorService worker = threads("blast-broadcasts", THREADS);
   /** One, so that the sender hears first what to send and then to stop; none of Spark's threads ever waits for it. */
   private final ScheduledExecutorService asking = threads("blast-asking", 1);
@@ -87,6 +88,12 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     if (application == null) {
       figures.refused("too_early");
       return;
+    }
+    synchronized (courses) {
+      if (!backoff.allows(System.nanoTime())) {
+        figures.refused("failed_before");
+        return;
+      }
     }
     Announcement made = new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0);
     List<Door.Guest> guests;
@@ -128,7 +135,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     announce.run();
     worker.execute(() -> copy(course, spool));
     worker.schedule(
-        () -> giveUp(course, "it was not there in time"),
+        () -> expire(course, "it was not there in time"),
         course.announcement.patienceMillis(), TimeUnit.MILLISECONDS);
     // Who left before the course was there to be left.
     List<Door.Guest> gone = new ArrayList<>(course.told());
@@ -275,7 +282,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       course = courses.get(broadcast);
     }
     if (course != null && !course.isInTime(bytes, System.nanoTime())) {
-      giveUp(course, "it would not have been there in time");
+      expire(course, "it would not have been there in time");
     }
   }
 
@@ -287,7 +294,13 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       if (course == null || !course.end()) {
         return;
       }
+      if (!end.delivered().isEmpty()) {
+        backoff.succeeded();
+      }
       forgetWhatIsOver();
+    }
+    if (end.delivered().isEmpty()) {
+      failed();
     }
     tell(course, end);
     for (String host : end.failed().keySet()) {
@@ -386,8 +399,24 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     }
   }
 
-  /** Readers go their own way, if they still wait, and have the link to themselves. */
-  private void giveUp(Course course, String reason) {
+  private void expire(Course course, String reason) {
+    if (giveUp(course, reason)) {
+      failed();
+    }
+  }
+
+  /** Readers have waited in vain. */
+  private void failed() {
+    double seconds;
+    synchronized (courses) {
+      backoff.failed(System.nanoTime());
+      seconds = backoff.seconds();
+    }
+    LOG.warn("no host has it by Blast: for {} s Spark fetches broadcasts as always", seconds);
+  }
+
+  /** Readers go their own way, if they still wait, and have the link to themselves; false where it was over before. */
+  private boolean giveUp(Course course, String reason) {
     long broadcast = course.announcement.broadcast();
     boolean sending;
     synchronized (courses) {
@@ -399,6 +428,7 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       tell(course, new SenderProcess.End(List.of(), Map.of("", reason), List.of(), 0, null));
       over(course.told(), broadcast);
     }
+    return sending;
   }
 
   private void forgetWhatIsOver() {

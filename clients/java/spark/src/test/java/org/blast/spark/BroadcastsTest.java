@@ -198,6 +198,28 @@ class BroadcastsTest {
   }
 
   @Test
+  void afterABroadcastThatReachedNobodySparkIsLeftAlone() throws Exception {
+    broadcasts.made(7, CUT);
+    assertSent(7);
+    broadcasts.ended("7", end(List.of(), Map.of("h2", "it does not answer", "h3", "it does not answer")));
+    for (Door.Guest guest : present) {
+      coming(guest);
+      assertEquals(Message.over(7), guest.untold.remove());
+    }
+    broadcasts.made(8, CUT);
+    checkNothing(one, two, three);
+  }
+
+  @Test
+  void oneThatReachedSomebodyIsNoFailure() throws Exception {
+    broadcasts.made(7, CUT);
+    assertSent(7);
+    broadcasts.ended("7", end(List.of("h2"), Map.of("h3", "it does not answer")));
+    broadcasts.made(8, CUT);
+    assertSent(8);
+  }
+
+  @Test
   void whoComesInVainWaitsForNothing() throws Exception {
     present.clear();
     broadcasts.made(7, CUT);
