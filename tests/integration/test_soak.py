@@ -25,8 +25,9 @@ if "BLAST_RUN_EVERY_TEST" not in os.environ:
 from tests.support.fabric_truth import tl1
 
 if TYPE_CHECKING:
-    from soak.agents import Agents
     from soak.room import Room
+
+    from mininet_topos.agents import Agents
 
 # Guards against hanging only; a lab of ten racks takes its time on a slow machine.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
@@ -59,12 +60,13 @@ def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def agents(room: Room) -> Iterator[Agents]:
-    from soak.agents import Agents
+    from soak.agents import agents_of
     from soak.places import TRANSFERS, hosts_of
-    from soak.relay import Relay
+
+    from mininet_topos.relay import Relay
 
     hosts = hosts_of(TRANSFERS)
-    with Agents(room, hosts) as agents, Relay(room.lab, hosts):
+    with agents_of(room, hosts) as agents, Relay(room.lab, hosts):
         yield agents
 
 
