@@ -144,7 +144,9 @@ final class Calls implements Connection.Owner, AutoCloseable {
       return;
     }
     try {
-      if (!connected().send(call)) {
+      Connection connection = connected();
+      if (!connection.send(call)) {
+        note(connection);
         again(call, route.broken(null));
       }
     } catch (RuntimeException failure) {
@@ -162,8 +164,7 @@ final class Calls implements Connection.Owner, AutoCloseable {
       if (failure == null) {
         return connection;
       }
-      // It may have ended just now, and nobody have said so yet.
-      route.leave(connection.address, failure);
+      note(connection);
     }
     Duration patience = timeout.dividedBy(route.size());
     for (int tries = 0; tries < route.size(); tries++) {
@@ -177,6 +178,14 @@ final class Calls implements Connection.Owner, AutoCloseable {
       }
     }
     throw route.unreachable(null);
+  }
+
+  /** Why it has ended: that may have been just now, and nobody have said so yet. */
+  private void note(Connection connection) {
+    Failure failure = connection.failure();
+    if (failure != null && failure != Failure.CLOSED_HERE) {
+      route.leave(connection.address, failure);
+    }
   }
 
   private Connection connect(Address address, Duration patience) throws IOException, InterruptedException {
