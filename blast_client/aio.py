@@ -260,7 +260,9 @@ class AsyncClient:
             left = max(end - asyncio.get_running_loop().time(), 0.0)
             arguments, seconds = (*arguments, milliseconds(left)), left + self._timeout
         try:
-            return with_states(await asyncio.wait_for(connection.call(name, arguments), seconds))
+            # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
+            async with asyncio.timeout(seconds):
+                return with_states(await connection.call(name, arguments))
         except TimeoutError as error:
             raise NoAnswerInTime(self.address, seconds) from error
         except _ClosedHere as error:
@@ -286,9 +288,11 @@ class AsyncClient:
 
     async def _open(self) -> _Pipelined:
         name = self._server_name if self._tls else None
-        opening = asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
         try:
-            return _Pipelined(*await asyncio.wait_for(opening, self._timeout))
+            async with asyncio.timeout(self._timeout):
+                return _Pipelined(
+                    *await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
+                )
         except TimeoutError as error:
             reason = f"no connection within {self._timeout:g} s"
             raise ControllerUnreachable(self.address, reason) from error

@@ -167,7 +167,8 @@ async def withdraw_soon_async(client: AsyncClient, name: str) -> None:
 
 async def _soon(withdrawal: Coroutine[Any, Any, None]) -> None:
     try:
-        await asyncio.wait_for(withdrawal, SECONDS)
+        async with asyncio.timeout(SECONDS):
+            await withdrawal
     except TimeoutError:
         raise BlastError(f"no answer within {SECONDS:g} s") from None
 

@@ -32,6 +32,7 @@ from blast_client import (
     Unsupported,
 )
 from blast_client.address import Address, parse_address
+from blast_client.aio import _Pipelined
 from blast_controller.rpc.framed_server import FramedServer
 from blast_controller.rpc.server_state import ServerLimits
 from tests.support.memory_controller import MemoryController, serving
@@ -310,6 +311,23 @@ async def test_a_call_given_up_does_not_confuse_the_next(controller):
             await asyncio.wait_for(client.await_event("k"), 0.05)
         await client.finish("first")
         assert (await client.status("k")).state == PartState.ACTIVE
+
+
+async def test_cancelled_in_the_moment_of_the_answer_it_is_cancelled(controller, monkeypatch):
+    deliver = _Pipelined._deliver
+
+    def cancelling(connection: _Pipelined, body: bytes) -> None:
+        deliver(connection, body)
+        calling.cancel()
+
+    async with AsyncClient(controller.address) as client:
+        await client.ping()
+        with monkeypatch.context() as patched:
+            patched.setattr(_Pipelined, "_deliver", cancelling)
+            calling = asyncio.create_task(client.submit(request("k")))
+            with pytest.raises(asyncio.CancelledError):
+                await calling
+        assert (await client.status("k")).state == PartState.ACTIVE, "the answer was there"
 
 
 async def test_outstanding_calls_end_when_the_connection_does(controller):
