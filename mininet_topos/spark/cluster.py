@@ -37,6 +37,7 @@ WORKER_MEMORY = "16g"
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.5
 _DAEMON_MEMORY = "256m"
+_EVENTS = "events"
 
 _OF_ANOTHER = ("SPARK_", "PYSPARK_", "HADOOP_", "BLAST_")
 
@@ -83,9 +84,9 @@ class Run:
 class SparkCluster:
     """Spark in the hosts of a running lab, up while the `with` block runs.
 
-    `driver` holds the master and, during `submit`, a job's driver; each of `executors` a worker of one core. With
-    `agents`, each worker's environment says where the host's agent and its folder are, as the plugin wants to know.
-    Raises `ProcessFault` when it does not come up.
+    `driver` holds the master and the drivers of jobs, of which so many as `jobs` may run at once; each of `executors` a
+    worker with a core for each job. With `agents`, each worker's environment says where the host's agent and its folder
+    are, as the plugin wants to know. Raises `ProcessFault` when it does not come up.
     """
 
     def __init__(
@@ -95,9 +96,10 @@ class SparkCluster:
         executors: Sequence[str],
         spark: SparkInstallation,
         agents: Agents | None = None,
+        jobs: int = 1,
     ) -> None:
         self.lab, self.driver, self.executors = lab, driver, list(executors)
-        self._spark, self._agents = spark, agents
+        self._spark, self._agents, self._jobs = spark, agents, jobs
         self._places = {host.name: (rack, host) for rack in lab.plan.rack_plans for host in rack.hosts}
         self._daemons: list[HostProcess] = []
         self._runs = 0
@@ -109,7 +111,8 @@ class SparkCluster:
             (self._conf / "log4j2.properties").write_text(_LOGGING)
             master = ["org.apache.spark.deploy.master.Master", "--host", self.address(self.driver)]
             self._daemons.append(self._daemon(self.driver, [*master, "--port", str(MASTER_PORT)]))
-            worker = ["org.apache.spark.deploy.worker.Worker", "--cores", "1", "--memory", WORKER_MEMORY]
+            room = ["--cores", str(self._jobs), "--memory", WORKER_MEMORY]
+            worker = ["org.apache.spark.deploy.worker.Worker", *room]
             for host in self.executors:
                 own = ["--host", self.address(host), "--work-dir", str(self._work(host))]
                 self._daemons.append(self._daemon(host, [*worker, *own, self.master]))
@@ -149,20 +152,11 @@ class SparkCluster:
     ) -> Run:
         """Run a job from its start to its end, `meanwhile` being called some times a second.
 
-        `script` is Python or a jar, run in `folder` (by default an empty one). `conf` is added to what every job here
-        has: one core for each executor, all of them there before the first task, an event log with all blocks. Raises
-        `ProcessFault` when the job fails; whatever ends the wait ends the job.
+        What is run and how is said as for `start`. Raises `ProcessFault` when the job fails; whatever ends the wait ends
+        the job.
         """
-        self._runs += 1
-        place = self.folder / "runs" / str(self._runs)
-        (place / "events").mkdir(parents=True)
-        own = {**self._conf_of_every_job(place / "events"), **(conf or {})}
-        submit = [str(self._spark.home / "bin" / "spark-submit"), "--master", self.master]
-        options = [word for key, value in own.items() for word in ("--conf", f"{key}={value}")]
-        words = Words(place / "output", place / "errors")
-        command = [*submit, *options, str(script), *arguments]
         before, busy, begun = self._uplinks(), _processor_ticks(), time.monotonic()
-        job = self._start(self.driver, command, folder or place, words)
+        job = self.start(script, arguments, conf, folder=folder)
         try:
             while job.wait(_POLL_SECONDS) is None:
                 meanwhile()
@@ -170,18 +164,44 @@ class SparkCluster:
         finally:
             job.stop()
         if job.status:
-            raise ProcessFault(f"{script.name} ended with status {job.status}: {words.last()}")
-        (file,) = (place / "events").iterdir()
-        log = read_event_log(file)
+            raise ProcessFault(f"{script.name} ended with status {job.status}: {job.words.last()}")
+        log = read_event_log(self.event_file(job))
         return Run(
             seconds,
-            words.output,
-            words.errors,
+            job.words.output,
+            job.words.errors,
             log,
             self._remote_reads(log),
             _difference(self._uplinks(), before),
             _idle_share(busy, _processor_ticks()),
         )
+
+    def start(
+        self,
+        script: Path,
+        arguments: Sequence[str] = (),
+        conf: Mapping[str, str] | None = None,
+        *,
+        folder: Path | None = None,
+    ) -> HostProcess:
+        """Start a job, which whoever starts it has to stop.
+
+        `script` is Python or a jar, run in `folder` (by default an empty one). `conf` is added to what every job here
+        has: one core for each executor, all of them there before the first task, an event log with all blocks.
+        """
+        self._runs += 1
+        place = self.folder / "runs" / str(self._runs)
+        (place / _EVENTS).mkdir(parents=True)
+        own = {**self._conf_of_every_job(place / _EVENTS), **(conf or {})}
+        submit = [str(self._spark.home / "bin" / "spark-submit"), "--master", self.master]
+        options = [word for key, value in own.items() for word in ("--conf", f"{key}={value}")]
+        command = [*submit, *options, str(script), *arguments]
+        return self._start(self.driver, command, folder or place, Words(place / "output", place / "errors"))
+
+    def event_file(self, job: HostProcess) -> Path:
+        """The event log of a job that `start` gave: whole when it has ended."""
+        (file,) = (job.words.output.parent / _EVENTS).iterdir()
+        return file
 
     def _conf_of_every_job(self, events: Path) -> dict[str, str]:
         return {

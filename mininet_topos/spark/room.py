@@ -30,6 +30,11 @@ class SparkRoom:
     agents: Agents
     cluster: SparkCluster
 
+    def wait_devices(self) -> None:
+        """Wait until the controller has all its switches, after it has been started."""
+        with Client(self.lab.thrift) as client:
+            Stage(self.lab, client, Results(self.lab.plan.summary)).wait_devices()
+
     def plugin_conf(self, jar: Path) -> dict[str, str]:
         """What a job's configuration says to have the plugin, and all that it says."""
         host, port = ADDRESS
@@ -46,8 +51,10 @@ class SparkRoom:
 
 
 @contextmanager
-def spark_room(plan: LabPlan, spark: SparkInstallation) -> Iterator[SparkRoom]:
-    """The driver in the first host of the plan, an executor in each other, an agent in all. Raises `LabError`."""
+def spark_room(plan: LabPlan, spark: SparkInstallation, jobs: int = 1) -> Iterator[SparkRoom]:
+    """The driver in the first host of the plan, an executor in each other for each of so many `jobs` at once, an agent
+    in all. Raises `LabError`.
+    """
     driver, *executors = [host.name for rack in plan.rack_plans for host in rack.hosts]
     with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab:
         memory = registry.memory(lab.id)
@@ -58,8 +65,8 @@ def spark_room(plan: LabPlan, spark: SparkInstallation) -> Iterator[SparkRoom]:
             Agents(lab, [driver, *executors], places) as agents,
             # In a machine room there is a management network.
             Relay(lab, [driver]),
-            SparkCluster(lab, driver, executors, spark, agents) as cluster,
+            SparkCluster(lab, driver, executors, spark, agents, jobs) as cluster,
         ):
-            with Client(lab.thrift) as client:
-                Stage(lab, client, Results(plan.summary)).wait_devices()
-            yield SparkRoom(lab, agents, cluster)
+            room = SparkRoom(lab, agents, cluster)
+            room.wait_devices()
+            yield room
