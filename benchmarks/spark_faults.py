@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -99,10 +100,14 @@ def _case(room: SparkRoom, jar: Path, name: str, args: argparse.Namespace) -> Ca
 def _turn(room: SparkRoom, job: AskedJob, fault: Fault, args: argparse.Namespace) -> Answer:
     size = args.megabytes * 1_000_000
     if fault.small:
-        return job.ask(SMALL_TIMES, SMALL_BYTES, 0.0)
-    sudden = partial(fault.sudden, room) if fault.sudden is not None else None
+        return job.ask(SMALL_TIMES, SMALL_BYTES)
+
+    def sudden(asked: AskedJob) -> None:
+        time.sleep(size * 8 / (args.rate_mbps * 1e6) / 3)
+        fault.sudden(room, asked)
+
     try:
-        return job.ask(1, size, size * 8 / (args.rate_mbps * 1e6) / 3, sudden)
+        return job.ask(1, size, sudden)
     finally:
         fault.mended(room)
 

@@ -60,12 +60,10 @@ class AskedJob:
         self._process.stop()
         self._pipe.unlink()
 
-    def ask(self, times: int, size: int, after: float, meanwhile: Callable[[AskedJob], None] | None = None) -> Answer:
-        """Have it broadcast so many `times` so many bytes; `meanwhile` is called so many seconds `after` it was asked."""
+    def ask(self, times: int, size: int, meanwhile: Callable[[AskedJob], None] = lambda _: None) -> Answer:
+        """Have it broadcast so many `times` so many bytes; `meanwhile` is called once it has been asked."""
         os.write(self._orders, f"{json.dumps({'times': times, 'bytes': size})}\n".encode())
-        if meanwhile is not None:
-            time.sleep(after)
-            meanwhile(self)
+        meanwhile(self)
         return Answer(**self._next())
 
     def _next(self) -> dict[str, Any]:

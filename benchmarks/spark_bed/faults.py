@@ -29,7 +29,7 @@ class Fault:
     title: str
     conf: Mapping[str, str] = field(default_factory=dict)
     lasting: Callable[[SparkRoom], AbstractContextManager[None]] = lambda _: nullcontext()
-    sudden: Callable[[SparkRoom, AskedJob], None] | None = None
+    sudden: Callable[[SparkRoom, AskedJob], None] = lambda _, __: None
     mended: Callable[[SparkRoom], None] = lambda _: None
     small: bool = False
 

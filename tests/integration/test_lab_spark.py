@@ -7,18 +7,22 @@ import signal
 import subprocess
 import sysconfig
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from blast_api.ttypes import PartState
+from blast_client import Client
 from mininet_topos import registry
 from mininet_topos.cleanup import marked_processes
 from mininet_topos.errors import ProcessFault
 from mininet_topos.spark.examples import Size, examples_of
-from mininet_topos.spark.installation import find_spark
+from mininet_topos.spark.installation import find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.trials import Trials
+from tests.integration.test_java_client import jar  # noqa: F401 - the fixture
 from tests.support.waiting import HANGING, eventually
 
 if TYPE_CHECKING:
@@ -56,7 +60,7 @@ def room() -> Iterator[SparkRoom]:
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.spark.room import spark_room
 
-    with spark_room(spark_plan(3, 40.0), find_spark()) as room:
+    with spark_room(spark_plan(3, 40.0), find_spark(), jobs=2) as room:
         yield room
         lab = room.lab.id
     assert not registry.memory(lab).exists()
@@ -101,6 +105,28 @@ def test_als_as_it_is_broadcasts_what_it_was_made_to(room: SparkRoom) -> None:
     assert trial.core_bytes > 2 * SIZE
     assert trial.light_bytes < 0.01 * SIZE
     assert 0 <= trial.idle < 1
+
+
+@pytest.mark.long
+@pytest.mark.java
+@pytest.mark.timeout(900)
+def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
+    room: SparkRoom, jar: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811, ARG001
+) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    from spark_bed.asking import AskedJob
+
+    assert len(room.lab.plan.splitter_plans) == 1
+    conf = room.plugin_conf(find_plugin())
+    with AskedJob(room, "first", conf) as first, AskedJob(room, "second", conf) as second, ThreadPoolExecutor() as both:
+        answers = list(both.map(lambda job: job.ask(4, 16_000_000), (first, second)))
+    assert all(answer.equal for answer in answers)
+    ways = first.ways + second.ways
+    assert len(ways) == 8 and all(ways), "each broadcast went by Blast"
+    assert set(ways) != {"optical"}, "somebody had no light at once"
+    assert any("optical" in way for way in ways)
+    with Client(room.lab.thrift) as client:
+        assert not [*client.list_requests([PartState.PENDING, PartState.ACTIVE])]
 
 
 @pytest.mark.long
