@@ -90,10 +90,13 @@ def _case(room: SparkRoom, jar: Path, name: str, args: argparse.Namespace) -> Ca
     memory = f"{1024 + 6 * args.megabytes}m"
     conf = {"spark.driver.memory": memory, "spark.executor.memory": memory}
     plugin = {**conf, **room.plugin_conf(jar), **fault.conf}
-    with fault.lasting(room), AskedJob(room, f"{name}-{WITHOUT}", conf) as own:
-        with AskedJob(room, f"{name}-{WITH}", plugin) as ours:
-            turns = {WITHOUT: partial(_turn, room, own, fault, args), WITH: partial(_turn, room, ours, fault, args)}
-            answers = script.in_turn(turns, args.repeats)
+    with (
+        fault.lasting(room),
+        AskedJob(room, f"{name}-{WITHOUT}", conf) as own,
+        AskedJob(room, f"{name}-{WITH}", plugin) as ours,
+    ):
+        turns = {WITHOUT: partial(_turn, room, own, fault, args), WITH: partial(_turn, room, ours, fault, args)}
+        answers = script.in_turn(turns, args.repeats)
     return Case(fault, answers[WITH], answers[WITHOUT], Counter(ours.ways))
 
 

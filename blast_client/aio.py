@@ -290,9 +290,7 @@ class AsyncClient:
         name = self._server_name if self._tls else None
         try:
             async with asyncio.timeout(self._timeout):
-                return _Pipelined(
-                    *await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
-                )
+                return _Pipelined(*await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name))
         except TimeoutError as error:
             reason = f"no connection within {self._timeout:g} s"
             raise ControllerUnreachable(self.address, reason) from error

@@ -89,13 +89,14 @@ class SparkCluster:
     are, as the plugin wants to know. Raises `ProcessFault` when it does not come up.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a thing of its own
         self,
         lab: Lab,
         driver: str,
         executors: Sequence[str],
         spark: SparkInstallation,
         agents: Agents | None = None,
+        *,
         jobs: int = 1,
     ) -> None:
         self.lab, self.driver, self.executors = lab, driver, list(executors)
@@ -152,8 +153,8 @@ class SparkCluster:
     ) -> Run:
         """Run a job from its start to its end, `meanwhile` being called some times a second.
 
-        What is run and how is said as for `start`. Raises `ProcessFault` when the job fails; whatever ends the wait ends
-        the job.
+        What is run and how is said as for `start`. Raises `ProcessFault` when the job fails; whatever ends the wait
+        ends the job.
         """
         before, busy, begun = self._uplinks(), _processor_ticks(), time.monotonic()
         job = self.start(script, arguments, conf, folder=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,22 +10,26 @@ from typing import Any
 
 from blast_sim.text import table
 from mininet_topos.plan import LabPlan
-from mininet_topos.spark.trials import Trial
+from mininet_topos.spark.printed import distance
+from mininet_topos.spark.trials import ALONE, Trial
 
 _HEADER = (
-    "EXAMPLE", "WAY", "RUNS", "ITERATIONS", "S EACH", "MB EACH", "S IN ALL", "UPLINK COPIES", "FETCHED", "IDLE"
+    "EXAMPLE", "WAY", "RUNS", "ITERATIONS", "S EACH", "MB EACH", "S IN ALL", "UPLINK COPIES", "FETCHED",
+    "IDLE", "RESULTS"
 )  # fmt: skip
 _LEGEND = """
 ITERATIONS of a run. S EACH and MB EACH are of those after the first, in which everything begins: the median of their
 times, and the fewest megabytes that one of them broadcast. UPLINK COPIES: all that left the driver's host, over all
 that was broadcast. FETCHED: the share of what all executors together would need of it that they fetched over the packet
-network, Spark's own way. IDLE: of the machine's processors."""
+network, Spark's own way. IDLE: of the machine's processors. RESULTS: what was printed, against the runs of Spark alone:
+the same, or how far from the nearest of them, as a share of the largest number; of those runs themselves, how far apart
+they are."""
 
 
 def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
     """A table with a line for each example and way."""
     groups = _groups(trials)
-    return f"{plan.summary}\n\n{table(_HEADER, [_line(group) for group in groups])}\n{_LEGEND}\n"
+    return f"{plan.summary}\n\n{table(_HEADER, [_line(group, trials) for group in groups])}\n{_LEGEND}\n"
 
 
 def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, Any]:
@@ -34,7 +39,9 @@ def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, Any]:
         "lab": asdict(plan),
         "runs": [
             {
-                **asdict(trial),
+                **{key: value for key, value in asdict(trial).items() if key != "printed"},
+                "digest": trial.printed.digest,
+                "results": _results(_apart(trial, trials)),
                 "iteration_seconds": trial.iteration_seconds,
                 "iteration_bytes": trial.iteration_bytes,
                 "uplink_copies": trial.uplink_copies,
@@ -50,7 +57,8 @@ def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
     return [[one for one in trials if (one.example, one.way) == key] for key in by_example]
 
 
-def _line(group: Sequence[Trial]) -> list[str]:
+def _line(group: Sequence[Trial], trials: Sequence[Trial]) -> list[str]:
+    apart = [distance for one in group if (distance := _apart(one, trials)) is not None]
     seconds = [one.iteration_seconds for one in group if one.iteration_seconds is not None]
     sizes = [one.iteration_bytes for one in group if one.iteration_bytes is not None]
     needed = sum(one.broadcast_bytes * one.executors for one in group)
@@ -65,7 +73,23 @@ def _line(group: Sequence[Trial]) -> list[str]:
         f"{statistics.median(one.uplink_copies for one in group):.2f}",
         f"{sum(one.remote_bytes for one in group) / max(1, needed):.0%}",
         f"{statistics.mean(one.idle for one in group):.0%}",
+        _results(max(apart, default=None)) or "-",
     ]
+
+
+def _apart(trial: Trial, trials: Sequence[Trial]) -> float | None:
+    """How far its results are from those of Spark alone: from the nearest, or, for one of those, from the furthest."""
+    alone = [one for one in trials if one.example == trial.example and one.way == ALONE and one is not trial]
+    distances = [distance(trial.printed, one.printed) for one in alone]
+    choose = max if trial.way == ALONE else min
+    return choose(distances, default=None)
+
+
+def _results(apart: float | None) -> str | None:
+    """In words; None where there was nothing to compare with."""
+    if apart is None:
+        return None
+    return "other" if apart == math.inf else f"{apart:.0e} off" if apart else "the same"
 
 
 def _range(values: Sequence[int]) -> str:

@@ -65,7 +65,7 @@ def spark_room(plan: LabPlan, spark: SparkInstallation, jobs: int = 1) -> Iterat
             Agents(lab, [driver, *executors], places) as agents,
             # In a machine room there is a management network.
             Relay(lab, [driver]),
-            SparkCluster(lab, driver, executors, spark, agents, jobs) as cluster,
+            SparkCluster(lab, driver, executors, spark, agents, jobs=jobs) as cluster,
         ):
             room = SparkRoom(lab, agents, cluster)
             room.wait_devices()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from mininet_topos.spark.cluster import Run
 from mininet_topos.spark.event_log import Iteration, iterations
 from mininet_topos.spark.examples import Example, Size
 from mininet_topos.spark.installation import SparkInstallation
+from mininet_topos.spark.printed import Printed, read_printed
 from mininet_topos.spark.room import SparkRoom
 
 ALONE, PLUGIN = "spark", "plugin"
@@ -22,7 +22,7 @@ ALONE, PLUGIN = "spark", "plugin"
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of an example, taken out of its files. Bytes are counted as `Run` does; `digest` is of what it printed.
+    """One run of an example, taken out of its files. Bytes are counted as `Run` does.
 
     `broadcast_bytes`: all that the driver broadcast, once each; `remote_bytes`: what executors fetched of it over the
     network in Spark's own way, all of them together.
@@ -40,7 +40,7 @@ class Trial:
     core_bytes: int
     light_bytes: int
     idle: float
-    digest: str
+    printed: Printed
 
     @property
     def settled(self) -> Sequence[Iteration]:
@@ -119,8 +119,6 @@ class Trials:
 def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
     run: Run, turns: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
 ) -> Trial:
-    with run.output.open("rb") as output:
-        digest = hashlib.file_digest(output, "sha256").hexdigest()
     return Trial(
         example=example,
         way=way,
@@ -134,5 +132,5 @@ def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
         core_bytes=run.uplinks.core,
         light_bytes=run.uplinks.light,
         idle=run.idle,
-        digest=digest,
+        printed=read_printed(run.output),
     )

@@ -111,7 +111,9 @@ def test_als_as_it_is_broadcasts_what_it_was_made_to(room: SparkRoom) -> None:
 @pytest.mark.java
 @pytest.mark.timeout(900)
 def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
-    room: SparkRoom, jar: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811, ARG001
+    room: SparkRoom,
+    jar: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     from spark_bed.asking import AskedJob

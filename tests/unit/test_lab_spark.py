@@ -26,6 +26,7 @@ from mininet_topos.spark.examples import EXAMPLES, Example, Size, examples_of
 from mininet_topos.spark.installation import SparkInstallation, find_plugin, find_spark
 from mininet_topos.spark.picture import draw
 from mininet_topos.spark.plan import spark_plan
+from mininet_topos.spark.printed import Printed, distance, read_printed
 from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
 from mininet_topos.spark.report import as_json, as_text
 from mininet_topos.spark.trials import ALONE, PLUGIN, Trial, Trials
@@ -327,7 +328,38 @@ def test_the_table_has_a_line_for_each_example_and_way(trials: list[Trial]) -> N
     lines = as_text(spark_plan(4, 40.0), trials).splitlines()
     cells = [line.split() for line in lines if line.startswith(("turning", "other"))]
     assert [(row[0], row[1]) for row in cells] == [(e, w) for e in ("turning", "other") for w in (ALONE, PLUGIN)]
-    assert all(row[2:] == ["2", "3", "1.0", "0.0", "9.0", "2.00", "33%", "50%"] for row in cells)
+    assert all(row[2:] == ["2", "3", "1.0", "0.0", "9.0", "2.00", "33%", "50%", "the", "same"] for row in cells)
+
+
+def test_results_are_compared_with_those_of_spark_alone(trials: list[Trial], tmp_path: Path) -> None:
+    def printed(text: str) -> Printed:
+        (tmp_path / "output").write_text(text)
+        return read_printed(tmp_path / "output")
+
+    texts = iter(["x 1.0 -4", "x 1.08 -4", "x 1.32 -4", "x 1.4 -4", "x 1 2", "x 1", "y 1 2", "y 1 2"])
+    changed = [replace(trial, printed=printed(next(texts))) for trial in trials]
+    told = as_json(spark_plan(4, 40.0), changed)["runs"]
+    assert [(run["way"], run["results"]) for run in told] == [
+        (ALONE, "1e-01 off"),
+        (PLUGIN, "2e-02 off"),
+        (PLUGIN, "2e-02 off"),
+        (ALONE, "1e-01 off"),
+        (ALONE, "other"),
+        (PLUGIN, "other"),
+        (PLUGIN, "the same"),
+        (ALONE, "other"),
+    ]
+    assert "1e-01 off" in as_text(spark_plan(4, 40.0), changed)
+    assert as_json(spark_plan(4, 40.0), changed[:1])["runs"][0]["results"] is None
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
+def test_every_number_that_is_printed_is_read(tmp_path_factory: pytest.TempPathFactory, numbers: list[float]) -> None:
+    file = tmp_path_factory.mktemp("printed") / "output"
+    file.write_text(f"weights: {numbers}")
+    read = read_printed(file)
+    assert read.numbers.tolist() == numbers
+    assert distance(read, read) == 0.0
 
 
 def test_json_has_everything(trials: list[Trial]) -> None:

@@ -1,0 +1,47 @@
+"""What a job has printed, and how far that is from what it printed another time.
+
+Where tasks' results are added up in the order in which they come, the last digits differ from run to run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, eq=False)
+class Printed:
+    """SHA-256 of everything, and every number in it."""
+
+    digest: str
+    numbers: NDArray[np.float64]
+
+
+def read_printed(file: Path) -> Printed:
+    """All of a file."""
+    text = file.read_bytes()
+    numbers = np.fromiter((float(match.group()) for match in _NUMBER.finditer(text)), np.float64)
+    return Printed(hashlib.sha256(text).hexdigest(), numbers)
+
+
+def distance(one: Printed, other: Printed) -> float:
+    """The largest difference of two numbers in the same place, over the largest number; 0 for what is the same.
+
+    Infinite where there are more numbers in one of them.
+    """
+    if one.digest == other.digest:
+        return 0.0
+    if len(one.numbers) != len(other.numbers):
+        return math.inf
+    largest = max(np.abs(one.numbers).max(initial=0.0), np.abs(other.numbers).max(initial=0.0))
+    apart = float(np.abs(one.numbers - other.numbers).max(initial=0.0) / largest) if largest else 0.0
+    # Other words around the same numbers are another result.
+    return apart or math.inf
