@@ -1,4 +1,4 @@
-"""A small cluster of Hadoop's in a process of its own, and Hadoop's commands, as a shell on one of its hosts has them."""
+"""A small cluster of Hadoop's in a process of its own, and Hadoop's commands as a shell on its hosts has them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def cluster(folder: Path, settings: Mapping[str, object]) -> Iterator[Cluster]:
     conf = folder / "conf"
     conf.mkdir()
     defined = [word for name, value in {**BRISK, **settings}.items() for word in ("-D", f"{name}={value}")]
-    command = ["java", HEAP, *SHORT_LIVED, *OPENED, "-cp", _class_path(), "org.blast.cluster.Cluster", *defined, str(conf)]
+    java = ["java", HEAP, *SHORT_LIVED, *OPENED, "-cp", _class_path()]
+    command = [*java, "org.blast.cluster.Cluster", *defined, str(conf)]
     with (
         (folder / "cluster.log").open("w") as log,
         subprocess.Popen(

@@ -16,8 +16,8 @@ import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.ToolRunner;
 
 /**
- * HDFS and YARN with two NodeManagers, all in this process, until standard input ends. Each line that is asked is
- * answered by the bytes that this process has read from HDFS: what the NodeManagers have fetched for jobs is among them.
+ * HDFS and YARN with two NodeManagers, all in this process, until standard input ends. Each line is answered by the
+ * bytes that this process has read from HDFS: what the NodeManagers have fetched for jobs is among them.
  */
 public final class Cluster extends Configured implements Tool {
   private static final int NODES = 2;

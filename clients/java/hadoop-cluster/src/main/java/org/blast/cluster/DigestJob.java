@@ -21,7 +21,7 @@ import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
 import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.ToolRunner;
 
-/** For each line of the input a task, which writes the SHA-256 of what the distributed cache has made `weights` here. */
+/** For each line of the input a task, which writes the SHA-256 of what the distributed cache calls `weights`. */
 public final class DigestJob extends Configured implements Tool {
 
   /** The arguments, after -D …, are the input and a folder that the job makes. */

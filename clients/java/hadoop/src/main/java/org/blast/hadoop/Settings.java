@@ -38,7 +38,7 @@ final class Settings {
 
   /** Where it is on their hosts. */
   CopyFolder folder() {
-    Path path = Path.of(conf.getTrimmed(FOLDER_PATH, "/var/lib/blast-agent/hadoop"));
+    Path path = Path.of(conf.getTrimmed(FOLDER_PATH, "/srv/blast-hadoop"));
     return new CopyFolder(path, conf.getTrimmed(AGENT_USER, "blast-agent"));
   }
 
