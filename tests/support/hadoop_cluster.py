@@ -77,15 +77,17 @@ def cluster(folder: Path, settings: Mapping[str, object]) -> Iterator[Cluster]:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder,
         ) as process,
     ):  # fmt: skip
+        assert process.stdout is not None and process.stdin is not None
         try:
-            assert process.stdout is not None and process.stdin is not None
             assert process.stdout.readline() == "ready\n", (folder / "cluster.log").read_text()
             yield Cluster(folder, conf, process)
-            process.stdin.close()
-            process.stdin = None
-            process.wait(SLOW)
         finally:
-            process.kill()
+            # It ends its containers, which are in sessions of their own.
+            process.stdin.close()
+            try:
+                process.wait(SLOW)
+            finally:
+                process.kill()
 
 
 @contextmanager
