@@ -35,6 +35,7 @@ SOURCES = PROJECT / "clients" / "java"
 JAR = SOURCES / "interop" / "target" / "blast-interop-0.1.0.jar"
 LIBRARY = SOURCES / "client" / "target" / "blast-client-0.1.0.jar"
 PLUGIN = SOURCES / "spark" / "target" / "blast-spark-0.1.0.jar"
+HADOOP = SOURCES / "hadoop" / "target" / "blast-hadoop-0.1.0.jar"
 
 
 class Target(NamedTuple):
@@ -195,3 +196,17 @@ def test_the_plugin_brings_no_class_that_spark_brings_too(jar):
     assert "org/blast/spark/BlastPlugin.class" in classes
     assert [name for name in classes if not name.startswith("org/blast/")] == []
     assert PLUGIN.stat().st_size < 1_000_000
+
+
+# --------------------------------------------------------------------------------------------------------- Hadoop
+
+
+def test_hadoops_own_tests(jar):
+    check_own_tests(HADOOP, 95)
+
+
+def test_what_is_for_hadoop_brings_no_class_that_hadoop_brings_too(jar):
+    classes = packed_classes(HADOOP)
+    assert "org/blast/hadoop/BlastFileSystem.class" in classes
+    assert [name for name in classes if not name.startswith("org/blast/")] == []
+    assert HADOOP.stat().st_size < 500_000
