@@ -1,0 +1,63 @@
+"""The optimum over all trees to every host, in polynomial time: column generation with a bound at every step.
+
+The paper (section 3.1) puts all n ** (n - 2) trees into its linear programme. Here trees are added as they are needed:
+the tree that would help most is the cheapest arborescence at the programme's prices, and when it costs no less than 1
+no other tree helps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from algorithms.balanced.arborescence import minimum_arborescence, total_cost
+from algorithms.balanced.column_generation import GAP, ColumnGeneration
+from algorithms.balanced.network import Floats, Network
+from algorithms.balanced.plan import Plan, Tree
+
+
+def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
+    """The plan of the highest rate, with a bound that proves it; `stop` ends the search with what is found by then.
+
+    All hosts but the root must receive; for fewer there is `subset`. Raises SolverFault.
+    """
+    search = ExactSearch(network)
+    search.improve()
+    while not search.finished and not stop():
+        search.improve()
+    return search.plan()
+
+
+class ExactSearch:
+    """The search, step by step: `rate` and `bound` close in on each other until it is `finished`."""
+
+    def __init__(self, network: Network) -> None:
+        if not network.to_all:
+            raise ValueError("some hosts do not receive: that is for subset")
+        self._root = network.root
+        self._generation = ColumnGeneration(network, self._cheapest)
+        self.bound = math.inf
+        self.finished = False
+
+    @property
+    def rate(self) -> float:
+        """The rate of the best plan found so far."""
+        return self._generation.master.rate
+
+    def improve(self) -> None:
+        """Make more trees, and look how far from the optimum they are. Raises SolverFault."""
+        master = self._generation.master
+        prices = self._generation.improve()
+        costs = master.resources.arc_costs(prices)
+        tree = self._cheapest(costs)
+        self.bound = min(self.bound, master.bound(prices, total_cost(costs, tree)))
+        self.finished = self.bound * (1 - GAP) <= self.rate or not master.add([tree])
+
+    def plan(self) -> Plan:
+        """The best plan found so far."""
+        plan = self._generation.master.plan()
+        return replace(plan, bound=max(self.bound, plan.rate))
+
+    def _cheapest(self, costs: Floats) -> Tree:
+        return tuple(minimum_arborescence(costs, self._root))

@@ -1,0 +1,118 @@
+"""The best rates for trees that are given: a linear programme to which trees are added as they are found.
+
+Maximise the sum of the rates, no row of `resources` used beyond its limit (section 3.1 of the paper, its Figure 3).
+The prices of the rows say which tree would help: one whose arcs cost less than 1 together. And any prices, divided by
+the cost of the cheapest tree at them, bound the rate of every plan (weak duality).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import highspy
+import numpy as np
+
+from algorithms.balanced.network import Floats, Network
+from algorithms.balanced.plan import Plan, Tree, kept_within
+from algorithms.balanced.resources import Use, resources
+
+FINEST = 1e-10
+"""The least tolerance that HiGHS takes."""
+
+NO_RATE = 1e-10
+"""Share of the whole rate below which the rate of a tree is the solver's rounding."""
+
+
+class SolverFault(RuntimeError):
+    """Our fault: the solver gave up on a programme that has an optimum."""
+
+
+class Master:
+    """The programme in the solver; it holds the rows that some tree uses, and no others."""
+
+    def __init__(self, network: Network) -> None:
+        self.resources = resources(network)
+        self._uses: dict[Tree, Use] = {}
+        self._rows: list[int] = []
+        self._place_of = np.full(len(self.resources.limits), -1)
+        self._amounts = np.zeros(0)
+        self._solver = new_solver()
+
+    @property
+    def rate(self) -> float:
+        """The sum of the rates that were found last, in the network's unit."""
+        return float(self._amounts.sum()) * self.resources.unit
+
+    def add(self, trees: Iterable[Tree]) -> int:
+        """Let these trees be used; how many of them were not there before."""
+        fresh = {tree: self.resources.use(tree) for tree in trees if tree not in self._uses}
+        if not fresh:
+            return 0
+        self._uses |= fresh
+        self._amounts = np.append(self._amounts, np.zeros(len(fresh)))
+        uses, count = list(fresh.values()), len(fresh)
+        self._add_rows(np.unique(np.concatenate([use.rows for use in uses])).tolist())
+        ends = np.cumsum([0, *(len(use.rows) for use in uses)])
+        self._solver.addCols(
+            count,
+            np.ones(count),
+            np.zeros(count),
+            np.full(count, np.inf),
+            int(ends[-1]),
+            ends[:-1].astype(np.int32),
+            np.concatenate([self._place_of[use.rows] for use in uses]).astype(np.int32),
+            np.concatenate([use.amounts for use in uses]),
+        )
+        return count
+
+    def _add_rows(self, used: Iterable[int]) -> None:
+        fresh = [row for row in used if self._place_of[row] < 0]
+        count = len(fresh)
+        self._place_of[fresh] = range(len(self._rows), len(self._rows) + count)
+        self._rows += fresh
+        none = np.zeros(0, np.int32)
+        lower, upper = np.full(count, -np.inf), self.resources.limits[fresh]
+        self._solver.addRows(count, lower, upper, 0, np.zeros(count, np.int32), none, none.astype(np.float64))
+
+    def solve(self) -> Floats:
+        """Find the best rates; the price of every row. Raises SolverFault."""
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise SolverFault(f"the solver ended with {self._solver.modelStatusToString(status)}")
+        solution = self._solver.getSolution()
+        self._amounts = np.maximum(0.0, solution.col_value)
+        prices = np.zeros(len(self.resources.limits))
+        prices[self._rows] = np.maximum(0.0, solution.row_dual)
+        return prices
+
+    def bound(self, prices: Floats, cheapest: float) -> float:
+        """What no plan exceeds, in the network's unit, if no tree costs less than `cheapest` at these prices."""
+        paid = prices > 0
+        worth = float(prices[paid] @ self.resources.limits[paid])
+        return worth / cheapest * self.resources.unit if cheapest > 0 else math.inf
+
+    def plan(self) -> Plan:
+        """The trees that are used, the fastest first, at rates that keep every limit."""
+        used = [
+            (amount * self.resources.unit, tree)
+            for tree, amount in zip(self._uses, self._amounts.tolist(), strict=True)
+            if amount > NO_RATE * self._amounts.sum()
+        ]
+        used.sort(key=lambda item: -item[0])
+        found = Plan(tuple(tree for _, tree in used), tuple(rate for rate, _ in used))
+        return kept_within(self.resources.network, found)
+
+
+def new_solver() -> highspy.Highs:
+    """A silent solver that maximises, as exactly as it can."""
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    # It would not start from the last basis, from which a few steps lead on.
+    solver.setOptionValue("presolve", "off")
+    solver.setOptionValue("primal_feasibility_tolerance", FINEST)
+    solver.setOptionValue("dual_feasibility_tolerance", FINEST)
+    solver.changeObjectiveSense(highspy.ObjSense.kMaximize)
+    return solver

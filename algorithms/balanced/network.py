@@ -1,0 +1,175 @@
+"""The network that a multicast runs over, as section 2.2 of the paper models it.
+
+den Burger, Kielmann, Bal: Balanced Multicasting: High-throughput Communication for Grid Applications. SC 2005.
+Data from one host to another takes the access link of the sender, the path between the two, and the access link of
+the receiver. A path has a rate that it can reach, an access link a capacity for each direction, and nothing else is
+shared. Rates are in any one unit. Hosts are numbered by their place; names are there for whoever reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class InvalidNetwork(ValueError):
+    """No network to plan a multicast for; the text is one sentence."""
+
+
+class UnknownHost(InvalidNetwork):
+    """A root, a receiver, a link or a capacity names a host that is not there."""
+
+
+class Disconnected(InvalidNetwork):
+    """No way over living links leads from the root to these `receivers` (names)."""
+
+    def __init__(self, root: str, receivers: Sequence[str]) -> None:
+        super().__init__(f"no way of links with a rate above 0 leads from {root!r} to {', '.join(map(repr, receivers))}")
+        self.receivers = tuple(receivers)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Hosts, the `root` among them that has the data, and the `receivers` that want it; the others may pass it on.
+
+    `rates[i, j]` is what the path from i to j can carry, 0 where there is none; `out[i]` and `into[i]` are what host i
+    can send and receive altogether, infinite where nothing limits it. Raises InvalidNetwork.
+    """
+
+    hosts: tuple[str, ...]
+    root: int
+    receivers: tuple[int, ...]
+    rates: Floats
+    out: Floats
+    into: Floats
+
+    def __post_init__(self) -> None:
+        for numbers in (self.rates, self.out, self.into):
+            numbers.setflags(write=False)
+        _check_numbers(self)
+        if not self.receivers:
+            raise InvalidNetwork("nobody is to receive: name at least one receiver")
+        if self.root in self.receivers:
+            raise InvalidNetwork(f"the root {self.hosts[self.root]!r} is among the receivers: leave it out there")
+        reached = self._reached()
+        if cut_off := [self.hosts[host] for host in self.receivers if host not in reached]:
+            raise Disconnected(self.hosts[self.root], cut_off)
+
+    @cached_property
+    def widths(self) -> Floats:
+        """What a single stream from i to j could have: the least of path and access links, 0 from a host to itself."""
+        widths = np.minimum(np.minimum(self.rates, self.out[:, None]), self.into[None, :])
+        np.fill_diagonal(widths, 0.0)
+        widths.setflags(write=False)
+        return widths
+
+    @property
+    def size(self) -> int:
+        """The number of hosts."""
+        return len(self.hosts)
+
+    @property
+    def to_all(self) -> bool:
+        """Whether every host but the root receives."""
+        return len(self.receivers) == self.size - 1
+
+    def _reached(self) -> set[int]:
+        found, waiting = {self.root}, [self.root]
+        for host in waiting:
+            fresh = set(np.flatnonzero(self.widths[host]).tolist()) - found
+            found |= fresh
+            waiting += fresh
+        return found
+
+
+def _check_numbers(network: Network) -> None:
+    for (one, other), rate in np.ndenumerate(network.rates):
+        if not 0 <= rate < math.inf:
+            raise InvalidNetwork(
+                f"the link from {network.hosts[one]!r} to {network.hosts[other]!r} has the rate {rate:g}, "
+                "which is no finite number from 0 on"
+            )
+    for capacities, word in ((network.out, "out"), (network.into, "in")):
+        for host, capacity in zip(network.hosts, capacities.tolist(), strict=True):
+            if not capacity >= 0:
+                raise InvalidNetwork(f"the {word} capacity of {host!r} is {capacity:g}, which is no number from 0 on")
+
+
+def network_of(
+    hosts: Sequence[str],
+    root: str,
+    receivers: Collection[str] | None,
+    links: Iterable[tuple[str, str, float]],
+    out: Mapping[str, float],
+    into: Mapping[str, float],
+) -> Network:
+    """The network by names; `receivers` None are all hosts but the root, a capacity that is missing is no limit.
+
+    A link of rate 0 is dead, as one that is missing. Raises InvalidNetwork.
+    """
+    places = {host: place for place, host in enumerate(hosts)}
+    if len(places) < len(hosts):
+        raise InvalidNetwork(f"host {_repeated(hosts)!r} is there twice, but names must differ")
+    wanted = [host for host in hosts if host != root] if receivers is None else list(receivers)
+    if len(set(wanted)) < len(wanted):
+        raise InvalidNetwork(f"receiver {_repeated(wanted)!r} is there twice")
+    place_of = _Places(places)
+    return Network(
+        tuple(hosts),
+        place_of(root, "the root"),
+        tuple(place_of(host, "a receiver") for host in wanted),
+        _rates(links, place_of),
+        _capacities(out, place_of, "out"),
+        _capacities(into, place_of, "in"),
+    )
+
+
+class _Places:
+    """The numbers of hosts, and a sentence for a name that has none."""
+
+    def __init__(self, places: Mapping[str, int]) -> None:
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __call__(self, name: str, what: str) -> int:
+        if name not in self._places:
+            raise UnknownHost(f"{what} is {name!r}, which is not among the hosts")
+        return self._places[name]
+
+
+def _rates(links: Iterable[tuple[str, str, float]], place_of: _Places) -> Floats:
+    rates = np.zeros((len(place_of), len(place_of)))
+    seen = set()
+    for start, end, rate in links:
+        link = place_of(start, "the start of a link"), place_of(end, "the end of a link")
+        if start == end:
+            raise InvalidNetwork(f"a link leads from {start!r} to itself: leave it out")
+        if link in seen:
+            raise InvalidNetwork(f"the link from {start!r} to {end!r} is there twice")
+        seen.add(link)
+        rates[link] = rate
+    return rates
+
+
+def _capacities(given: Mapping[str, float], place_of: _Places, word: str) -> Floats:
+    capacities = np.full(len(place_of), np.inf)
+    for name, capacity in given.items():
+        place = place_of(name, f"a host with an {word} capacity")
+        if capacity == math.inf:
+            raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave it out where there is no limit")
+        capacities[place] = capacity
+    return capacities
+
+
+def _repeated(names: Iterable[str]) -> str:
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))

@@ -1,0 +1,81 @@
+"""What a method answers: trees, the rate of each, and an upper bound where the method proves one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.balanced.network import Floats, Network
+
+NOBODY = -1
+"""The parent of the root, and of hosts that a tree leaves out."""
+
+Tree = tuple[int, ...]
+"""The parent of every host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Trees and their rates, all used at the same time; no plan has a higher rate than `bound` (None: not known)."""
+
+    trees: tuple[Tree, ...]
+    rates: tuple[float, ...]
+    bound: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """The rate at which every receiver gets data, in the network's unit."""
+        return sum(self.rates)
+
+
+def edges(tree: Tree) -> Iterator[tuple[int, int]]:
+    """The pairs of sender and receiver."""
+    return ((parent, host) for host, parent in enumerate(tree) if parent != NOBODY)
+
+
+def pruned(tree: Sequence[int], receivers: Collection[int]) -> Tree:
+    """The tree without branches that lead to no receiver."""
+    kept = [NOBODY] * len(tree)
+    for receiver in receivers:
+        host = receiver
+        while kept[host] == NOBODY and tree[host] != NOBODY:
+            kept[host] = tree[host]
+            host = tree[host]
+    return tuple(kept)
+
+
+def highest_rate(network: Network, tree: Tree) -> float:
+    """The rate of a tree that has the network to itself: of its edges the slowest, access links shared evenly."""
+    heads, tails = ends(tree)
+    shares = network.out[tails] / np.bincount(tails, minlength=network.size)[tails]
+    return float(np.minimum(np.minimum(network.rates[tails, heads], shares), network.into[heads]).min())
+
+
+def ends(tree: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The hosts that a tree enters, and the parent of each."""
+    parents = np.asarray(tree, np.intp)
+    heads = np.flatnonzero(parents != NOBODY)
+    return heads, parents[heads]
+
+
+def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
+    """What the plan puts on every path (n x n), and what every host sends and receives."""
+    on_paths = np.zeros((network.size, network.size))
+    for tree, rate in zip(plan.trees, plan.rates, strict=True):
+        heads, tails = ends(tree)
+        on_paths[tails, heads] += rate
+    return on_paths, on_paths.sum(axis=1), on_paths.sum(axis=0)
+
+
+def kept_within(network: Network, plan: Plan) -> Plan:
+    """The plan with every limit kept: a solver exceeds it by its tolerance, and then who uses it gives in."""
+    on_paths, sent, received = (
+        np.maximum(1.0, np.divide(load, limit, out=np.ones_like(load), where=load > 0))
+        for load, limit in zip(loads(network, plan), (network.rates, network.out, network.into), strict=True)
+    )
+    over = np.maximum(on_paths, np.maximum(sent[:, None], received[None, :]))
+    rates = [rate / float(over[tuple(reversed(ends(tree)))].max()) for tree, rate in zip(plan.trees, plan.rates, strict=True)]
+    return replace(plan, rates=tuple(rates))

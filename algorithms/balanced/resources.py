@@ -1,0 +1,75 @@
+"""What trees use up, as rows of a linear programme: what hosts send, what they receive, what paths carry.
+
+Of n hosts, row i is what host i sends, n + i what it receives, 2n + i * n + j the path from i to j.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from algorithms.balanced.bottleneck import widest_tree
+from algorithms.balanced.network import Floats, Network
+from algorithms.balanced.plan import Tree, ends
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """The `amounts` of `rows` that a unit of rate over one tree takes; no row is there twice."""
+
+    rows: NDArray[np.intp]
+    amounts: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Resources:
+    """The `limits` of all rows, in units of `unit`; infinite where no tree comes near it or none can go at all.
+
+    The unit is a power of two near the rate of the widest path to the host that is hardest to reach, so that the
+    solver's absolute tolerances mean the same on every network.
+    """
+
+    network: Network
+    unit: float
+    limits: Floats
+
+    def use(self, tree: Tree) -> Use:
+        """What a tree takes of the rows that have a limit."""
+        heads, tails = ends(tree)
+        size = self.network.size
+        senders, copies = np.unique(tails, return_counts=True)
+        rows = np.concatenate((senders, size + heads, 2 * size + tails * size + heads))
+        amounts = np.concatenate((copies, np.ones(2 * len(heads))))
+        limited = np.isfinite(self.limits[rows])
+        return Use(rows[limited], amounts[limited])
+
+    def arc_costs(self, prices: Floats) -> Floats:
+        """What arcs cost (n x n, infinite where nothing can go) when the rows have these prices."""
+        size = self.network.size
+        costs = prices[2 * size :].reshape(size, size) + prices[:size, None] + prices[None, size : 2 * size]
+        costs[self.network.widths <= 0] = np.inf
+        return costs
+
+
+def resources(network: Network) -> Resources:
+    """The rows of a network."""
+    heads, tails = ends(widest_tree(network, network.widths))
+    unit = 2.0 ** math.floor(math.log2(network.widths[tails, heads].min()))
+    limits = _limits(network) / unit
+    # No path across the narrowest cut is wider than two units, so that no plan is faster than n * n / 2 of them.
+    limits[(limits == 0) | (limits > network.size**3)] = np.inf
+    return Resources(network, unit, limits)
+
+
+def _limits(network: Network) -> Floats:
+    # Every tree enters every receiver, so that the one that takes least limits them all.
+    slowest = min(network.receivers, key=lambda receiver: float(network.into[receiver]))
+    most = network.into[slowest]
+    into = np.where(network.into < most, network.into, np.inf)
+    into[slowest] = most
+    sooner = np.minimum(network.out[:, None], np.minimum(network.into, most)[None, :])
+    rates = np.where(network.rates < sooner, network.rates, np.inf)
+    return np.concatenate((network.out, into, rates.ravel()))

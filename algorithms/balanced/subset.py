@@ -1,0 +1,77 @@
+"""Multicast to some of the hosts, the others passing on where that helps: column generation and a certificate.
+
+The cheapest tree to a subset is a Steiner tree, and NP-hard, so that trees come from a heuristic and the proof comes
+from somewhere else: no plan is faster than `cut_bound`, and rate / bound says how good the plan is for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from algorithms.balanced.column_generation import ColumnGeneration
+from algorithms.balanced.cut_bound import cut_bound
+from algorithms.balanced.network import Floats, Network
+from algorithms.balanced.plan import Plan, Tree
+from algorithms.balanced.steiner import steiner_tree
+
+GAP = 1e-6
+"""Share of the bound within which no better plan is looked for."""
+
+PATIENCE = 8
+"""Rounds without a gain after which none is expected."""
+
+TRIES = 3
+"""Trees at the prices of each solution, all but one with costs changed at random."""
+
+SPREAD = 0.3
+"""How much of its cost chance adds to an arc, at most."""
+
+
+def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
+    """A plan to the receivers alone, with its bound; `stop` ends the search with what is found by then.
+
+    Raises SolverFault.
+    """
+    search = SubsetSearch(network)
+    search.improve()
+    while not search.finished and not stop():
+        search.improve()
+    return search.plan()
+
+
+class SubsetSearch:
+    """The search, step by step, until it is `finished`: at the bound, or without a gain for long."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._generation = ColumnGeneration(network, self._cheapest)
+        self._rng = np.random.default_rng(0)
+        self._barren = 0
+        self.bound = cut_bound(network)
+        self.finished = False
+
+    @property
+    def rate(self) -> float:
+        """The rate of the best plan found so far."""
+        return self._generation.master.rate
+
+    def improve(self) -> None:
+        """Make more trees. Raises SolverFault."""
+        before = self.rate
+        master = self._generation.master
+        costs = master.resources.arc_costs(self._generation.improve())
+        self._barren = 0 if self.rate > before * (1 + GAP) else self._barren + 1
+        self.finished = self.rate >= self.bound * (1 - GAP) or self._barren == PATIENCE
+        changed = (costs * (1 + SPREAD * self._rng.random(costs.shape)) for _ in range(TRIES - 1))
+        master.add(map(self._cheapest, [costs, *changed]))
+
+    def plan(self) -> Plan:
+        """The best plan found so far."""
+        plan = self._generation.master.plan()
+        return replace(plan, bound=max(self.bound, plan.rate))
+
+    def _cheapest(self, costs: Floats) -> Tree:
+        return steiner_tree(costs, self._network.root, self._network.receivers)
