@@ -26,5 +26,6 @@ SUMMARIES = {
     "status": "show one request, or all that the controller knows",
     "tl1": "read what optical switches say",
     "top": "watch requests, light trees and what is free",
+    "trees": "plan balanced multicast trees for a network",
     "withdraw": "give up a request, pending or active",
 }

@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from blast_sim.instance import Instance, Request
+from blast_sim.json_input import parse_json
 from blast_sim.wrong_input import WrongInput, entry_of, first_repeated, list_of, number, shown, truth, whole
 
 MOST_RACKS = 100_000
@@ -33,7 +34,7 @@ def read_instance(path: Path) -> Instance:
 
 def parse_instance(data: bytes) -> Instance:
     """The instance in these bytes. Raises WrongInput."""
-    top = entry_of(_json(data), "the instance", NEEDED, OPTIONAL)
+    top = entry_of(parse_json(data, "instance", _request_of), "the instance", NEEDED, OPTIONAL)
     racks = whole(top["racks"], "racks", 1, MOST_RACKS)
     entries = list_of(top["requests"], "requests")
     requests = tuple(_request(entry, place, racks) for place, entry in enumerate(entries, start=1))
@@ -65,27 +66,8 @@ def _check_splitters(instance: Instance) -> None:
             raise WrongInput(f"request {shown(request.name)} needs a splitter, but splitters lists none")
 
 
-def _json(data: bytes) -> object:
-    try:
-        return json.loads(data, parse_constant=_no_number, object_pairs_hook=_table)
-    except RecursionError:
-        raise WrongInput("this is no instance: its brackets are nested too deep") from None
-    except WrongInput:
-        raise
-    except ValueError as error:
-        raise WrongInput(f"this is no JSON: {error}") from None
-
-
-def _no_number(text: str) -> NoReturn:
-    raise WrongInput(f"{text} is no finite number: JSON has none, and no weight can be one")
-
-
-def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    twice = first_repeated(key for key, _ in pairs)
-    if twice is not None:
-        named = next((f"request {shown(value)}: " for key, value in pairs if key == "id"), "")
-        raise WrongInput(f"{named}the key {shown(twice)} is there twice")
-    return dict(pairs)
+def _request_of(pairs: Sequence[tuple[str, Any]]) -> str:
+    return next((f"request {shown(value)}: " for key, value in pairs if key == "id"), "")
 
 
 def _ports(value: object, racks: int) -> tuple[int, ...]:

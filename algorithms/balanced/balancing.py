@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pulp
 
 from algorithms.balanced.fpfr import searches
@@ -42,11 +43,12 @@ def balance(network: Network, trees: Sequence[Tree]) -> Plan:
 
 def _rows(network: Network, trees: Sequence[Tree]) -> Iterator[tuple[Counter[int], float]]:
     """How often each tree (by number) uses an access link or a path, and what that can carry."""
-    sends, receives, passes = (defaultdict[object, Counter[int]](Counter) for _ in range(3))
+    size = network.size
+    sends, receives, passes = (defaultdict[int, Counter[int]](Counter) for _ in range(3))
     for number, tree in enumerate(trees):
         for sender, receiver in edges(tree):
             sends[sender][number] += 1
             receives[receiver][number] += 1
-            passes[sender, receiver][number] += 1
-    for used, limits in ((sends, network.out), (receives, network.into), (passes, network.rates)):
-        yield from ((uses, limit) for place, uses in used.items() if (limit := float(limits[place])) < float("inf"))
+            passes[sender * size + receiver][number] += 1
+    for used, limits in ((sends, network.out), (receives, network.into), (passes, network.rates.ravel())):
+        yield from ((uses, float(limits[place])) for place, uses in used.items() if limits[place] < np.inf)

@@ -26,16 +26,17 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
     """
     if len(plan.trees) <= most:
         return plan
-    fewer = max((_thinned(network, plan, most), _wide(network, most)), key=lambda found: found.rate)
+    fewer = max((thinned(network, plan, most), _wide(network, most)), key=lambda found: found.rate)
     return Plan(fewer.trees, fewer.rates, plan.bound)
 
 
-def _thinned(network: Network, plan: Plan, most: int) -> Plan:
+def thinned(network: Network, plan: Plan, most: int) -> Plan:
+    """Leave out the tree that is used least, again and again. Raises SolverFault."""
     left = plan
     while len(left.trees) > most:
         # The fastest comes first.
         left = _rated(network, left.trees[:-1])
-    return left
+    return Plan(left.trees, left.rates, plan.bound)
 
 
 def _wide(network: Network, most: int) -> Plan:

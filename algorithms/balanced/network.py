@@ -9,7 +9,7 @@ shared. Rates are in any one unit. Hosts are numbered by their place; names are 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +31,9 @@ class Disconnected(InvalidNetwork):
     """No way over living links leads from the root to these `receivers` (names)."""
 
     def __init__(self, root: str, receivers: Sequence[str]) -> None:
-        super().__init__(f"no way of links with a rate above 0 leads from {root!r} to {', '.join(map(repr, receivers))}")
+        super().__init__(
+            f"no way of links with a rate above 0 leads from {root!r} to {', '.join(map(repr, receivers))}"
+        )
         self.receivers = tuple(receivers)
 
 
@@ -100,76 +102,3 @@ def _check_numbers(network: Network) -> None:
         for host, capacity in zip(network.hosts, capacities.tolist(), strict=True):
             if not capacity >= 0:
                 raise InvalidNetwork(f"the {word} capacity of {host!r} is {capacity:g}, which is no number from 0 on")
-
-
-def network_of(
-    hosts: Sequence[str],
-    root: str,
-    receivers: Collection[str] | None,
-    links: Iterable[tuple[str, str, float]],
-    out: Mapping[str, float],
-    into: Mapping[str, float],
-) -> Network:
-    """The network by names; `receivers` None are all hosts but the root, a capacity that is missing is no limit.
-
-    A link of rate 0 is dead, as one that is missing. Raises InvalidNetwork.
-    """
-    places = {host: place for place, host in enumerate(hosts)}
-    if len(places) < len(hosts):
-        raise InvalidNetwork(f"host {_repeated(hosts)!r} is there twice, but names must differ")
-    wanted = [host for host in hosts if host != root] if receivers is None else list(receivers)
-    if len(set(wanted)) < len(wanted):
-        raise InvalidNetwork(f"receiver {_repeated(wanted)!r} is there twice")
-    place_of = _Places(places)
-    return Network(
-        tuple(hosts),
-        place_of(root, "the root"),
-        tuple(place_of(host, "a receiver") for host in wanted),
-        _rates(links, place_of),
-        _capacities(out, place_of, "out"),
-        _capacities(into, place_of, "in"),
-    )
-
-
-class _Places:
-    """The numbers of hosts, and a sentence for a name that has none."""
-
-    def __init__(self, places: Mapping[str, int]) -> None:
-        self._places = places
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __call__(self, name: str, what: str) -> int:
-        if name not in self._places:
-            raise UnknownHost(f"{what} is {name!r}, which is not among the hosts")
-        return self._places[name]
-
-
-def _rates(links: Iterable[tuple[str, str, float]], place_of: _Places) -> Floats:
-    rates = np.zeros((len(place_of), len(place_of)))
-    seen = set()
-    for start, end, rate in links:
-        link = place_of(start, "the start of a link"), place_of(end, "the end of a link")
-        if start == end:
-            raise InvalidNetwork(f"a link leads from {start!r} to itself: leave it out")
-        if link in seen:
-            raise InvalidNetwork(f"the link from {start!r} to {end!r} is there twice")
-        seen.add(link)
-        rates[link] = rate
-    return rates
-
-
-def _capacities(given: Mapping[str, float], place_of: _Places, word: str) -> Floats:
-    capacities = np.full(len(place_of), np.inf)
-    for name, capacity in given.items():
-        place = place_of(name, f"a host with an {word} capacity")
-        if capacity == math.inf:
-            raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave it out where there is no limit")
-        capacities[place] = capacity
-    return capacities
-
-
-def _repeated(names: Iterable[str]) -> str:
-    seen: set[str] = set()
-    return next(name for name in names if name in seen or seen.add(name))

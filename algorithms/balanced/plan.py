@@ -36,6 +36,26 @@ def edges(tree: Tree) -> Iterator[tuple[int, int]]:
     return ((parent, host) for host, parent in enumerate(tree) if parent != NOBODY)
 
 
+def children(tree: Tree) -> dict[int, list[int]]:
+    """Whom each host sends to, for hosts that send."""
+    found: dict[int, list[int]] = {}
+    for parent, host in edges(tree):
+        found.setdefault(parent, []).append(host)
+    return found
+
+
+def ways(tree: Tree, root: int) -> Iterator[list[int]]:
+    """Ways from a host down to a leaf that pass every edge once, each host behind the one it receives from."""
+    below = children(tree)
+    starts = [[root, child] for child in reversed(below[root])]
+    while starts:
+        way = starts.pop()
+        while next_hosts := below.get(way[-1]):
+            starts += [[way[-1], child] for child in reversed(next_hosts[1:])]
+            way.append(next_hosts[0])
+        yield way
+
+
 def pruned(tree: Sequence[int], receivers: Collection[int]) -> Tree:
     """The tree without branches that lead to no receiver."""
     kept = [NOBODY] * len(tree)
@@ -77,5 +97,7 @@ def kept_within(network: Network, plan: Plan) -> Plan:
         for load, limit in zip(loads(network, plan), (network.rates, network.out, network.into), strict=True)
     )
     over = np.maximum(on_paths, np.maximum(sent[:, None], received[None, :]))
-    rates = [rate / float(over[tuple(reversed(ends(tree)))].max()) for tree, rate in zip(plan.trees, plan.rates, strict=True)]
+    rates = [
+        rate / float(over[tuple(reversed(ends(tree)))].max()) for tree, rate in zip(plan.trees, plan.rates, strict=True)
+    ]
     return replace(plan, rates=tuple(rates))

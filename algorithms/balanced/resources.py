@@ -42,7 +42,7 @@ class Resources:
         size = self.network.size
         senders, copies = np.unique(tails, return_counts=True)
         rows = np.concatenate((senders, size + heads, 2 * size + tails * size + heads))
-        amounts = np.concatenate((copies, np.ones(2 * len(heads))))
+        amounts = np.concatenate((copies.astype(np.float64), np.ones(2 * len(heads))))
         limited = np.isfinite(self.limits[rows])
         return Use(rows[limited], amounts[limited])
 

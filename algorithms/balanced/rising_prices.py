@@ -29,7 +29,9 @@ class RisingPrices:
         prices = np.zeros(len(self._loads))
         loads = self._loads[self._limited] / self._limits
         highest = loads.max(initial=0.0)
-        prices[self._limited] = np.exp(STEEPNESS * (loads / highest - 1)) / self._limits if highest else 1 / self._limits
+        prices[self._limited] = (
+            np.exp(STEEPNESS * (loads / highest - 1)) / self._limits if highest else 1 / self._limits
+        )
         return prices
 
     def add(self, use: Use) -> None:

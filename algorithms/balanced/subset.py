@@ -1,7 +1,7 @@
 """Multicast to some of the hosts, the others passing on where that helps: column generation and a certificate.
 
 The cheapest tree to a subset is a Steiner tree, and NP-hard, so that trees come from a heuristic and the proof comes
-from somewhere else: no plan is faster than `cut_bound`, and rate / bound says how good the plan is for certain.
+from somewhere else: no plan is faster than `cut_bound` says, and rate / bound says how good the plan is for certain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from algorithms.balanced.column_generation import ColumnGeneration
-from algorithms.balanced.cut_bound import cut_bound
+from algorithms.balanced.cut_bound import CutProgramme
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import Plan, Tree
 from algorithms.balanced.steiner import steiner_tree
@@ -43,28 +43,46 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
 
 class SubsetSearch:
-    """The search, step by step, until it is `finished`: at the bound, or without a gain for long."""
+    """The search, step by step: `rate` rises and `bound` falls until they meet, or neither moves any more."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._generation = ColumnGeneration(network, self._cheapest)
+        self._cuts = CutProgramme(network)
         self._rng = np.random.default_rng(0)
         self._barren = 0
-        self.bound = cut_bound(network)
-        self.finished = False
 
     @property
     def rate(self) -> float:
         """The rate of the best plan found so far."""
         return self._generation.master.rate
 
+    @property
+    def bound(self) -> float:
+        """No plan is faster than this."""
+        return self._cuts.bound
+
+    @property
+    def finished(self) -> bool:
+        """Whether the plan is optimal, or nothing better is to be expected."""
+        return self._closed or (self._cuts.finished and self._barren >= PATIENCE)
+
+    @property
+    def _closed(self) -> bool:
+        return self.rate >= self.bound * (1 - GAP)
+
     def improve(self) -> None:
-        """Make more trees. Raises SolverFault."""
+        """Make more trees, and look for sets that bound them more tightly. Raises SolverFault."""
+        if self._barren < PATIENCE:
+            self._make_trees()
+        if not self._closed and not self._cuts.finished:
+            self._cuts.tighten()
+
+    def _make_trees(self) -> None:
         before = self.rate
         master = self._generation.master
         costs = master.resources.arc_costs(self._generation.improve())
         self._barren = 0 if self.rate > before * (1 + GAP) else self._barren + 1
-        self.finished = self.rate >= self.bound * (1 - GAP) or self._barren == PATIENCE
         changed = (costs * (1 + SPREAD * self._rng.random(costs.shape)) for _ in range(TRIES - 1))
         master.add(map(self._cheapest, [costs, *changed]))
 

@@ -1,0 +1,128 @@
+"""Clusters: one host each in the network to plan for, and every host of theirs at work when the plan is carried out.
+
+Section 3.2 of the paper. Within a cluster the network is fast, so that a chain brings everything to all hosts of the
+root's cluster; each of them sends a part over the wide area through its own interface; and every host that receives
+from there starts a chain through its own cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from algorithms.balanced.named_network import NamedNetwork
+from algorithms.balanced.network import Network
+from algorithms.balanced.plan import Plan, edges
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A host of a cluster, and what its wide-area interface sends (`out`) and receives (`into`)."""
+
+    name: str
+    out: float
+    into: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Hosts that share an access link, and what that carries in each direction (infinite: it is never the limit)."""
+
+    name: str
+    members: tuple[Member, ...]
+    out: float = math.inf
+    into: float = math.inf
+
+    @property
+    def sends(self) -> float:
+        """What the cluster can send: its interfaces together, or the access link, whichever is less."""
+        return min(sum(member.out for member in self.members), self.out)
+
+    @property
+    def receives(self) -> float:
+        """What the cluster can receive."""
+        return min(sum(member.into for member in self.members), self.into)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A wide-area connection: `sender` (a host) brings `receiver` the data of a tree from `first` to `last`.
+
+    `tree` is its place in the plan, `first` and `last` are shares of that tree's data, `rate` is the plan's unit.
+    """
+
+    tree: int
+    sender: str
+    receiver: str
+    first: float
+    last: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The three steps: a chain from the root, streams over the wide area, a chain from each host that receives."""
+
+    root_chain: tuple[str, ...]
+    streams: tuple[Stream, ...]
+    chains: Mapping[str, tuple[str, ...]]
+
+
+def as_hosts(clusters: Sequence[Cluster], root: str, links: Iterable[tuple[str, str, float]]) -> NamedNetwork:
+    """The network whose hosts are the clusters; `root` and `links` name these."""
+    return NamedNetwork(
+        [each.name for each in clusters],
+        root,
+        links,
+        out={each.name: each.sends for each in clusters if each.sends < math.inf},
+        into={each.name: each.receives for each in clusters if each.receives < math.inf},
+    )
+
+
+def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> Steps:
+    """How the hosts of the clusters carry out a plan for `as_hosts`, whose data is at `root_host`."""
+    by_name = {each.name: each for each in clusters}
+    streams = tuple(
+        stream
+        for number, (tree, rate) in enumerate(zip(plan.trees, plan.rates, strict=True))
+        for sender, receiver in edges(tree)
+        for stream in _streams(number, by_name[network.hosts[sender]], by_name[network.hosts[receiver]], rate)
+    )
+    home = by_name[network.hosts[network.root]]
+    cluster_of = {member.name: each for each in clusters for member in each.members}
+    heads = dict.fromkeys(stream.receiver for stream in streams)
+    return Steps(_chain(home, root_host), streams, {head: _chain(cluster_of[head], head) for head in heads})
+
+
+def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iterator[Stream]:
+    """Every interface carries its share on both sides, so that none carries more than it can."""
+    sending = _ends(member.out for member in sender.members)
+    receiving = _ends(member.into for member in receiver.members)
+    for first, last in pairwise(sorted({0.0, *sending, *receiving})):
+        middle = (first + last) / 2
+        yield Stream(
+            tree,
+            sender.members[int(np.searchsorted(sending, middle))].name,
+            receiver.members[int(np.searchsorted(receiving, middle))].name,
+            first,
+            last,
+            rate * (last - first),
+        )
+
+
+def _ends(limits: Iterable[float]) -> list[float]:
+    """Where the shares of these interfaces end when a whole is split in proportion to them; the last at 1."""
+    weights = np.array(list(limits))
+    if np.isinf(weights).any():
+        weights = np.isinf(weights).astype(np.float64)
+    ends = np.cumsum(weights) / weights.sum()
+    # Sums in another order differ in the last bits, which would be streams of next to nothing.
+    return np.round(ends, 12).tolist()  # type: ignore[no-any-return]
+
+
+def _chain(cluster: Cluster, head: str) -> tuple[str, ...]:
+    return (head, *(member.name for member in cluster.members if member.name != head))

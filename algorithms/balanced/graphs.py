@@ -1,0 +1,22 @@
+"""Networks and trees as NetworkX graphs, for whoever has them so or wants to go on with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import networkx as nx
+
+from algorithms.balanced.named_network import NamedNetwork
+from algorithms.balanced.network import Network
+from algorithms.balanced.plan import Tree, edges
+
+
+def from_graph(graph: nx.DiGraph[str], root: str, receivers: Collection[str] | None = None) -> NamedNetwork:
+    """The network of a graph: edges have a `rate`, nodes may have an `out` and an `in` capacity."""
+    out, into = ({node: data[key] for node, data in graph.nodes(data=True) if key in data} for key in ("out", "in"))
+    return NamedNetwork(list(graph), root, list(graph.edges(data="rate")), receivers, out, into)
+
+
+def tree_graph(network: Network, tree: Tree) -> nx.DiGraph[str]:
+    """The tree over the names of its hosts."""
+    return nx.DiGraph((network.hosts[sender], network.hosts[receiver]) for sender, receiver in edges(tree))

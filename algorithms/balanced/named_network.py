@@ -1,0 +1,78 @@
+"""A network by the names of its hosts, as a file or a program describes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from algorithms.balanced.network import Floats, InvalidNetwork, Network, UnknownHost
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """Hosts, and links as (from, to, rate); a link that is not there is one of rate 0, which is dead.
+
+    `receivers` None are all hosts but the root. A host without an `out` or `into` capacity has no limit there.
+    """
+
+    hosts: Sequence[str]
+    root: str
+    links: Iterable[tuple[str, str, float]]
+    receivers: Collection[str] | None = None
+    out: Mapping[str, float] = field(default_factory=dict)
+    into: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {host: place for place, host in enumerate(self.hosts)}
+
+    def numbered(self) -> Network:
+        """The network that algorithms take. Raises InvalidNetwork."""
+        _check_different(self.hosts, "host")
+        receivers = [host for host in self.hosts if host != self.root] if self.receivers is None else self.receivers
+        _check_different(receivers, "receiver")
+        return Network(
+            tuple(self.hosts),
+            self._place(self.root, "the root"),
+            tuple(self._place(host, "a receiver") for host in receivers),
+            self._rates(),
+            self._capacities(self.out, "out"),
+            self._capacities(self.into, "in"),
+        )
+
+    def _place(self, name: str, what: str) -> int:
+        if name not in self._places:
+            raise UnknownHost(f"{what} is {name!r}, which is not among the hosts")
+        return self._places[name]
+
+    def _rates(self) -> Floats:
+        rates = np.zeros((len(self.hosts), len(self.hosts)))
+        seen = set()
+        for start, end, rate in self.links:
+            if (start, end) in seen:
+                raise InvalidNetwork(f"the link from {start!r} to {end!r} is there twice")
+            seen.add((start, end))
+            if start == end:
+                raise InvalidNetwork(f"a link leads from {start!r} to itself: leave it out")
+            rates[self._place(start, "the start of a link"), self._place(end, "the end of a link")] = rate
+        return rates
+
+    def _capacities(self, given: Mapping[str, float], word: str) -> Floats:
+        capacities = np.full(len(self.hosts), np.inf)
+        for name, capacity in given.items():
+            if capacity == math.inf:
+                raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave out what is no limit")
+            capacities[self._place(name, f"a host with an {word} capacity")] = capacity
+        return capacities
+
+
+def _check_different(names: Iterable[str], what: str) -> None:
+    seen = set()
+    for name in names:
+        if name in seen:
+            raise InvalidNetwork(f"{what} {name!r} is there twice")
+        seen.add(name)

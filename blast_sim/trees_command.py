@@ -1,0 +1,66 @@
+"""`blast trees`: its options. Loaded at every start of `blast`, so it loads nothing that calculates."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from blast_sim.options import DONE, FAILED, new_parser, telling, whole_number
+from blast_sim.stoppable import stoppable
+
+METHODS = ("exact", "balanced", "fpfr", "bottleneck", "semi-flat")
+
+_DESCRIPTION = """\
+Plan a multicast over several trees at once, so that together they carry as much as paths and access links allow.
+
+exact       the highest rate that any trees reach, proven by the bound; to some of the hosts close to it
+balanced    the trees of fpfr at their best rates (den Burger, Kielmann, Bal: Balanced Multicasting, SC 2005)
+fpfr        trees by depth-first search, at the rates that they reach when nobody shapes their traffic
+bottleneck  one tree over the widest paths
+semi-flat   one tree of the least height
+
+Every plan stands beside the bound that `exact` proves. Hosts that are neither root nor receivers may pass data on.
+"""
+_EXAMPLE = """\
+examples:
+  blast trees network.json
+  blast trees network.json --max-trees 4 --json
+  blast trees network.json --method balanced --svg trees.svg
+
+network.json (rates in any one unit; a host without `out` or `in` has no limit; a link of rate 0 is dead):
+  {"hosts": ["a", "b", "c"], "root": "a", "receivers": "all",
+   "links": [["a", "b", 10], ["a", "c", 8], ["b", "c", 4], ["c", "b", 4]],
+   "out": {"a": 10, "b": 10, "c": 10}, "in": {"b": 10, "c": 10}}
+
+The answer as JSON: {"rate", "bound", "trees": [{"rate", "edges": [[from, to]...]}...]}.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add `trees` to `blast`."""
+    trees = new_parser(subparsers, "trees", "plan balanced multicast trees for a network", _DESCRIPTION, _EXAMPLE)
+    trees.add_argument("file", metavar="NETWORK.json", help="the network, `-` for standard input")
+    trees.add_argument("--method", choices=METHODS, default="exact", help="(default: exact)")
+    trees.add_argument(
+        "--max-trees", metavar="K", type=whole_number(1, 1_000_000), help="no more trees than this; says what it costs"
+    )
+    how = trees.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="print JSON")
+    how.add_argument("--svg", metavar="FILE", type=Path, help="draw the trees there as well")
+    trees.set_defaults(run=_trees)
+
+
+@telling
+def _trees(arguments: argparse.Namespace) -> int:
+    from algorithms.balanced.balancing import NoRates
+    from algorithms.balanced.master import SolverFault
+    from blast_sim.trees_plan import run
+
+    try:
+        stoppable(lambda: run(arguments))
+    except (NoRates, SolverFault) as error:
+        sys.stderr.write(f"blast: {error}: try another --method\n")
+        return FAILED
+    return DONE
