@@ -47,6 +47,7 @@ class _Contraction:
         self._heads = np.empty((2 * size, size), np.intp)
         self._heads[:size] = np.arange(size)[:, None]
         self._sources = self._entering[:size].argmin(axis=1).tolist()
+        self._lowest = self._entering[:size].min(axis=1).tolist()
         self._top = list(range(size))
         self._within = [[vertex] for vertex in range(size)]
         self._members: list[list[int]] = [[] for _ in range(size)]
@@ -64,6 +65,8 @@ class _Contraction:
                     del places[passed]
                 path[at:], vertex = [], self._contracted(path[at:])
                 continue
+            if self._lowest[vertex] == np.inf:
+                raise NoArborescence("some vertices cannot be reached from the root")
             places[vertex] = len(path)
             path.append(vertex)
             vertex = self._top[self._sources[vertex]]
@@ -72,18 +75,17 @@ class _Contraction:
     def _contracted(self, cycle: list[int]) -> int:
         fresh = len(self._members)
         rows = self._entering[cycle]
-        rows -= rows[range(len(cycle)), [self._sources[vertex] for vertex in cycle]][:, None]
+        rows -= np.array([self._lowest[vertex] for vertex in cycle])[:, None]
         cheapest = rows.argmin(axis=0)
         every = np.arange(rows.shape[1])
         within = [vertex for member in cycle for vertex in self._within[member]]
-        entering = self._entering[fresh] = rows[cheapest, every]
+        entering = rows[cheapest, every]
         entering[within] = np.inf
-        self._entering[fresh, within] = np.inf
+        self._entering[fresh] = entering
         self._heads[fresh] = self._heads[cycle][cheapest, every]
-        source = int(self._entering[fresh].argmin())
-        if self._entering[fresh, source] == np.inf:
-            raise NoArborescence("some vertices cannot be reached from the root")
+        source = int(entering.argmin())
         self._sources.append(source)
+        self._lowest.append(float(entering[source]))
         self._within.append(within)
         self._members.append(cycle)
         for member in cycle:

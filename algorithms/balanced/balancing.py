@@ -1,7 +1,6 @@
 """Balanced multicasting as the paper does it (section 3.1): the trees of FPFR, and a linear programme for their rates.
 
-Written down with PuLP and solved by the solver that PuLP brings, CBC. `exact` is the better choice; this is what it is
-compared with.
+Written down with PuLP, as the reference that `exact` is compared with.
 """
 
 from __future__ import annotations
@@ -15,28 +14,33 @@ import pulp
 from algorithms.balanced.fpfr import searches
 from algorithms.balanced.network import Network
 from algorithms.balanced.plan import Plan, Tree, edges, kept_within
+from algorithms.balanced.resources import resources
 
 
 class NoRates(RuntimeError):
     """The solver ended without rates, which is its fault: rates of 0 are always allowed."""
 
 
-def balanced(network: Network) -> Plan:
-    """The best rates for the trees of FPFR; trees of rate 0 are left out. Raises NoRates."""
-    return balance(network, [tree for tree, _ in searches(network)])
+def balanced(network: Network, solver: pulp.LpSolver | None = None) -> Plan:
+    """The best rates for the trees of FPFR; trees of rate 0 are left out. Raises NoRates.
+
+    `solver` None is HiGHS.
+    """
+    return balance(network, [tree for tree, _ in searches(network)], solver)
 
 
-def balance(network: Network, trees: Sequence[Tree]) -> Plan:
-    """The best rates for these trees; those of rate 0 are left out. Raises NoRates."""
+def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | None = None) -> Plan:
+    """The same for these trees."""
+    unit = resources(network).unit
     programme = pulp.LpProblem("balanced", pulp.LpMaximize)
     rates = [programme.add_variable(f"rate{number}", 0) for number in range(len(trees))]
     programme += pulp.lpSum(rates)
     for uses, limit in _rows(network, trees):
-        programme += pulp.lpSum(count * rates[number] for number, count in uses.items()) <= limit
-    programme.solve(pulp.PULP_CBC_CMD(msg=False))
+        programme += pulp.lpSum(count * rates[number] for number, count in uses.items()) <= limit / unit
+    programme.solve(solver or pulp.HiGHS(msg=False, threads=1))
     if programme.status != pulp.LpStatusOptimal:
         raise NoRates(f"PuLP's solver ended with {pulp.LpStatus[programme.status]}")
-    found = [(tree, rate.value() or 0.0) for tree, rate in zip(trees, rates, strict=True)]
+    found = zip(trees, ((rate.value() or 0.0) * unit for rate in rates), strict=True)
     used = sorted(((tree, rate) for tree, rate in found if rate > 0), key=lambda item: -item[1])
     return kept_within(network, Plan(tuple(tree for tree, _ in used), tuple(rate for _, rate in used)))
 

@@ -6,6 +6,7 @@ rates row by row, then what hosts can send, then what they can receive.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -80,7 +81,7 @@ def _rng(size: int, seed: int, family: str) -> random.Random:
 
 
 def _log_normal(rng: random.Random, sigma: float) -> float:
-    return float(np.exp(sigma * rng.gauss(0, 1)))
+    return math.exp(sigma * rng.gauss(0, 1))
 
 
 def _network(rates: Rows, out: list[float], into: list[float]) -> Network:

@@ -8,7 +8,6 @@ shared. Rates are in any one unit. Hosts are numbered by their place; names are 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,13 +91,13 @@ class Network:
 
 
 def _check_numbers(network: Network) -> None:
-    for (one, other), rate in np.ndenumerate(network.rates):
-        if not 0 <= rate < math.inf:
-            raise InvalidNetwork(
-                f"the link from {network.hosts[one]!r} to {network.hosts[other]!r} has the rate {rate:g}, "
-                "which is no finite number from 0 on"
-            )
+    for one, other in np.argwhere(~((network.rates >= 0) & (network.rates < np.inf))).tolist():
+        raise InvalidNetwork(
+            f"the link from {network.hosts[one]!r} to {network.hosts[other]!r} has the rate "
+            f"{network.rates[one, other]:g}, which is no finite number from 0 on"
+        )
     for capacities, word in ((network.out, "out"), (network.into, "in")):
-        for host, capacity in zip(network.hosts, capacities.tolist(), strict=True):
-            if not capacity >= 0:
-                raise InvalidNetwork(f"the {word} capacity of {host!r} is {capacity:g}, which is no number from 0 on")
+        for host in np.flatnonzero(~(capacities >= 0)).tolist():
+            raise InvalidNetwork(
+                f"the {word} capacity of {network.hosts[host]!r} is {capacities[host]:g}, which is no number from 0 on"
+            )

@@ -1,0 +1,157 @@
+"""Balanced multicast: networks drawn at random, all trees there are, and what every plan must keep."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import highspy
+import numpy as np
+from hypothesis import strategies as st
+
+from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.plan import NOBODY, Plan, Tree, loads
+from algorithms.balanced.resources import Resources, resources
+
+ROUNDING = 1e-9
+
+
+def make(rates, out=math.inf, into=math.inf, receivers=None) -> Network:
+    """A network from rows of rates; a capacity is one number for all, or a list."""
+    size = len(rates)
+    return Network(
+        tuple(f"h{host}" for host in range(size)),
+        0,
+        tuple(range(1, size)) if receivers is None else tuple(receivers),
+        np.array(rates, float),
+        np.broadcast_to(np.array(out, float), size).copy(),
+        np.broadcast_to(np.array(into, float), size).copy(),
+    )
+
+
+def figure_2() -> Network:
+    """The paper's example: root, 1 and 2; links 10, 8 and 4 both ways; every access link 10."""
+    return make([[0, 10, 8], [10, 0, 4], [8, 4, 0]], 10, 10)
+
+
+@st.composite
+def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Network:
+    """Networks with dead links and ties, of numbers large and small, with and without limits at the hosts."""
+    size = draw(st.integers(least, most))
+    scale = draw(st.sampled_from([1.0, 1e-6, 1e9]))
+    rate = st.one_of(st.just(0.0), st.integers(1, 4), st.floats(0.01, 100)).map(lambda value: value * scale)
+    capacity = st.one_of(st.just(math.inf), st.integers(1, 8), st.floats(0.1, 200)).map(lambda value: value * scale)
+    rates = [[0.0 if i == j else draw(rate) for j in range(size)] for i in range(size)]
+    receivers = range(1, size) if to_all else draw(st.sets(st.integers(1, size - 1), min_size=1))
+    caps = ([draw(capacity) for _ in range(size)] for _ in range(2))
+    try:
+        return make(rates, *caps, sorted(receivers))
+    except Disconnected:
+        # A chain that is always there.
+        for host in range(1, size):
+            rates[host - 1][host] = scale
+        return make(rates, math.inf, math.inf, sorted(receivers))
+
+
+def check(network: Network, plan: Plan) -> None:
+    """Trees from the root to every receiver and over living links only, within every limit, below the bound."""
+    assert len(plan.trees) == len(plan.rates) == len(set(plan.trees))
+    for tree, rate in zip(plan.trees, plan.rates, strict=True):
+        assert rate > 0
+        check_tree(network, tree)
+    sums = loads(network, plan)
+    for load, limit in zip(sums, (network.rates, network.out, network.into), strict=True):
+        assert (load <= limit * (1 + ROUNDING)).all()
+    assert plan.bound is None or plan.rate <= plan.bound * (1 + ROUNDING)
+
+
+def check_tree(network: Network, tree: Tree) -> None:
+    assert tree[network.root] == NOBODY
+    used = {parent for parent in tree if parent != NOBODY}
+    for host, parent in enumerate(tree):
+        if parent == NOBODY:
+            assert host == network.root or (host not in network.receivers and host not in used)
+            continue
+        assert network.rates[parent, host] > 0
+        assert host in network.receivers or host in used, "a relay that nobody needs"
+        assert reaches(tree, host, network.root)
+
+
+def reaches(tree: Tree, host: int, root: int) -> bool:
+    for _ in tree:
+        host = tree[host] if host != root else root
+    return host == root
+
+
+def all_trees(size: int, root: int = 0) -> np.ndarray:
+    """The parents in each of the size ** (size - 2) trees over all hosts, one tree a row (Pruefer's sequences)."""
+    if size == 2:
+        return np.array([[NOBODY, 0] if root == 0 else [1, NOBODY]])
+    codes = np.array(list(itertools.product(range(size), repeat=size - 2)), np.int8)
+    every = np.arange(len(codes))
+    degrees = np.ones((len(codes), size), np.int8)
+    for place in range(size - 2):
+        degrees[every, codes[:, place]] += 1
+    pairs = []
+    for place in range(size - 2):
+        leaves, others = (degrees == 1).argmax(axis=1), codes[:, place].astype(int)
+        pairs.append((leaves, others))
+        degrees[every, leaves] = 0
+        degrees[every, others] -= 1
+    first = (degrees == 1).argmax(axis=1)
+    degrees[every, first] = 0
+    pairs.append((first, (degrees == 1).argmax(axis=1)))
+    return _rooted(pairs, len(codes), size, root)
+
+
+def _rooted(pairs, count: int, size: int, root: int) -> np.ndarray:
+    parents = np.full((count, size), NOBODY)
+    known = np.zeros((count, size), bool)
+    known[:, root] = True
+    for _ in range(size - 1):
+        for one, other in pairs:
+            for start, end in ((one, other), (other, one)):
+                rows = np.flatnonzero(known[np.arange(count), start] & ~known[np.arange(count), end])
+                parents[rows, end[rows]] = start[rows]
+                known[rows, end[rows]] = True
+    return parents
+
+
+def brute_force(network: Network) -> float:
+    """The highest rate over all trees, by the paper's linear programme with one variable for each of them."""
+    rows = resources(network)
+    trees = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
+    uses = [usage(rows, tree) for tree in trees]
+    used = np.unique(np.concatenate([places for places, _ in uses]))
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    count, starts = len(trees), np.cumsum([0, *(len(places) for places, _ in uses)])
+    solver.passModel(
+        count,
+        len(used),
+        int(starts[-1]),
+        int(highspy.MatrixFormat.kColwise),
+        int(highspy.ObjSense.kMaximize),
+        0.0,
+        np.ones(count),
+        np.zeros(count),
+        np.full(count, np.inf),
+        np.full(len(used), -np.inf),
+        rows.limits[used],
+        starts.astype(np.int32),
+        np.searchsorted(used, np.concatenate([places for places, _ in uses])).astype(np.int32),
+        np.concatenate([amounts for _, amounts in uses]),
+        np.zeros(count, np.int32),
+    )
+    solver.run()
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return solver.getInfo().objective_function_value * rows.unit
+
+
+def living(network: Network, tree: Tree) -> bool:
+    return all(network.widths[parent, host] > 0 for host, parent in enumerate(tree) if parent != NOBODY)
+
+
+def usage(rows: Resources, tree: Tree):
+    use = rows.use(tree)
+    return use.rows, use.amounts

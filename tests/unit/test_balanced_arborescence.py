@@ -1,0 +1,63 @@
+"""The minimum-cost arborescence against NetworkX."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
+from algorithms.balanced.plan import NOBODY
+from tests.support.balanced import reaches
+
+
+@st.composite
+def graphs(draw):
+    """(costs, root): with ties, arcs that cost nothing, and arcs that are not there."""
+    size = draw(st.integers(1, 9))
+    seed = draw(st.integers(0, 10**6))
+    rng = np.random.default_rng(seed)
+    costs = rng.integers(0, draw(st.sampled_from([2, 4, 1000])), (size, size)).astype(float)
+    costs[rng.random((size, size)) < draw(st.sampled_from([0.0, 0.2, 0.6]))] = np.inf
+    return costs, draw(st.integers(0, size - 1))
+
+
+def as_networkx(costs, root: int) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(costs)))
+    for (start, end), cost in np.ndenumerate(costs):
+        if end not in {start, root} and cost < np.inf:
+            graph.add_edge(start, end, weight=cost)
+    return graph
+
+
+@given(graphs())
+def test_as_networkx(graph):
+    costs, root = graph
+    known = as_networkx(costs, root)
+    if len(nx.descendants(known, root)) < len(costs) - 1:
+        with pytest.raises(NoArborescence):
+            minimum_arborescence(costs, root)
+        return
+    parents = minimum_arborescence(costs, root)
+    assert [host for host, parent in enumerate(parents) if parent == NOBODY] == [root]
+    assert all(reaches(tuple(parents), host, root) for host in range(len(costs)))
+    best = nx.minimum_spanning_arborescence(known)
+    assert total_cost(costs, parents) == sum(cost for _, _, cost in best.edges(data="weight"))
+
+
+@pytest.mark.parametrize(("size", "seed"), [(16, 0), (32, 1), (64, 2)])
+def test_as_networkx_where_it_is_larger(size, seed):
+    costs = np.random.default_rng(seed).random((size, size))
+    best = nx.minimum_spanning_arborescence(as_networkx(costs, 0))
+    expected = sum(cost for _, _, cost in best.edges(data="weight"))
+    assert total_cost(costs, minimum_arborescence(costs, 0)) == pytest.approx(expected)
+
+
+def test_the_costs_stay_as_they_are():
+    costs = np.random.default_rng(3).random((8, 8))
+    before = costs.copy()
+    minimum_arborescence(costs, 0)
+    assert (costs == before).all()

@@ -1,0 +1,289 @@
+"""`blast trees`: network files, answers, the picture, and wrong input."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from importlib.metadata import EntryPoint
+from xml.etree import ElementTree
+
+import pytest
+
+from algorithms.balanced.exact import exact
+from algorithms.balanced.families import clustered, sparse, to_half
+from blast_client import command
+from blast_client.command import main
+from blast_sim import trees_command
+from blast_sim.network_file import MOST_HOSTS, parse_network
+from blast_sim.trees_plan import HEURISTICS, LIMITED
+from blast_sim.wrong_input import WrongInput
+from tests.support.balanced import check
+
+FIGURE_2 = {
+    "hosts": ["root", "h1", "h2"],
+    "root": "root",
+    "receivers": "all",
+    "links": [["root", "h1", 10], ["root", "h2", 8], ["h1", "h2", 4], ["h2", "h1", 4]],
+    "out": {"root": 10, "h1": 10, "h2": 10},
+    "in": {"h1": 10, "h2": 10},
+}
+
+
+def document(**changes):
+    return {key: value for key, value in {**FIGURE_2, **changes}.items() if value is not ...}
+
+
+def parsed(value):
+    return parse_network(json.dumps(value).encode())
+
+
+def as_document(network):
+    names = network.hosts
+    return {
+        "hosts": names,
+        "root": names[network.root],
+        "receivers": [names[host] for host in network.receivers],
+        "links": [
+            [names[i], names[j], network.rates[i, j]] for i in range(len(names)) for j in range(len(names)) if i != j
+        ],
+        "out": dict(zip(names, network.out, strict=True)),
+        "in": dict(zip(names, network.into, strict=True)),
+    }
+
+
+# --------------------------------------------------------------------------------------------------------- the file
+
+
+def test_a_network_as_it_was_written():
+    network = parsed(FIGURE_2)
+    assert (network.hosts, network.root, network.receivers) == (("root", "h1", "h2"), 0, (1, 2))
+    assert network.rates.tolist() == [[0, 10, 8], [0, 0, 4], [0, 4, 0]]
+    assert parsed(document(receivers=["h2"])).receivers == (2,)
+    assert parsed(document(out=..., **{"in": ...})).out.tolist() == [float("inf")] * 3
+
+
+WRONG = {
+    "hosts missing": (document(hosts=...), "the network has no 'hosts'"),
+    "hosts no list": (document(hosts="abc"), "hosts must be a list, not 'abc'"),
+    "a host is a number": (document(hosts=["root", 1]), "entry 2 of hosts must be the name of a host, not 1"),
+    "a host without a name": (document(hosts=["root", ""]), "entry 2 of hosts must be the name"),
+    "a name of two lines": (document(hosts=["root", "a\nb"]), "entry 2 of hosts must be the name"),
+    "too many hosts": (document(hosts=[str(n) for n in range(MOST_HOSTS + 1)]), "there are 1001 hosts, but no more"),
+    "receivers other": (document(receivers="some"), "receivers must be a list, not 'some'"),
+    "root is a list": (document(root=["root"]), "root must be the name of a host"),
+    "unknown key": (document(link=[]), "unknown key 'link': did you mean 'links'"),
+    "link too short": (document(links=[["root", "h1"]]), "link number 1 must be .from, to, rate., not"),
+    "link no list": (document(links=[3]), "link number 1 must be a list, not 3"),
+    "link to a number": (document(links=[["root", 1, 1]]), "link number 1: to must be the name of a host, not 1"),
+    "negative rate": (
+        document(links=[["root", "h1", -1]]),
+        "the rate of the link from 'root' to 'h1' must be .* not -1",
+    ),
+    "rate a text": (document(links=[["root", "h1", "9"]]), "the rate of the link from 'root' to 'h1' must be a number"),
+    "rate true": (document(links=[["root", "h1", True]]), "must be a number from 0 to 1e.18, not True"),
+    "rate too large": (document(links=[["root", "h1", 10**400]]), "must be a number"),
+    "rate too small": (document(links=[["root", "h1", 1e-12]]), "is 1e-12, but what is above 0 must be 1e-09 or more"),
+    "out no table": (document(out=[1]), "out must be a table of hosts and capacities, not .1."),
+    "out negative": (document(out={"h1": -2}), "the out capacity of 'h1' must be a number"),
+    "in null": (document(**{"in": {"h1": None}}), "the in capacity of 'h1' must be a number from 0 to 1e.18, not None"),
+    "disconnected": (document(links=[["root", "h1", 10], ["h1", "h2", 0]]), "leads from 'root' to 'h2'"),
+    "unknown host": (document(links=[["root", "h9", 1]]), "the end of a link is 'h9', which is not among the hosts"),
+    "unknown root": (document(root="me"), "the root is 'me', which is not among the hosts"),
+    "root receives": (document(receivers=["h1", "root"]), "the root 'root' is among the receivers"),
+    "link twice": (document(links=FIGURE_2["links"] + [["h1", "h2", 1]]), "the link from 'h1' to 'h2' is there twice"),
+}
+
+
+@pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_refused_with_its_place(value, sentence):
+    with pytest.raises(WrongInput, match=sentence) as refusal:
+        parsed(value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "this is no JSON"),
+        (b"[1]", "the network must be a table"),
+        (b"[" * 100_000, "this is no network: its brackets are nested too deep"),
+        (b'{"links": [["a", "b", NaN]]}', "NaN is no finite number"),
+        (b'{"links": [["a", "b", -Infinity]]}', "-Infinity is no finite number"),
+        (b'{"root": "a", "root": "b"}', "the key 'root' is there twice"),
+    ],
+)
+def test_what_is_no_network_at_all(data, sentence):
+    with pytest.raises(WrongInput, match=sentence):
+        parse_network(data)
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def blast(monkeypatch, capsys):
+    """Run `blast trees`; returns (status, stdout, stderr)."""
+    point = EntryPoint("trees", "blast_sim.trees_command:register", command.GROUP)
+    monkeypatch.setattr(command, "entry_points", lambda group: [point])
+
+    def run(*arguments) -> tuple[int, str, str]:
+        status = main(["trees", *(str(argument) for argument in arguments)])
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps(FIGURE_2))
+    return path
+
+
+def test_every_method_that_can_be_named_is_there():
+    assert set(trees_command.METHODS) == {"exact", *HEURISTICS}
+    assert set(LIMITED) <= set(trees_command.METHODS)
+
+
+@pytest.mark.parametrize(
+    ("method", "rate"), [("exact", 9), ("balanced", 9), ("fpfr", 7.5), ("bottleneck", 5), ("semi-flat", 5)]
+)
+def test_the_answer_as_json(blast, file, method, rate):
+    status, out, err = blast(file, "--json", "--method", method)
+    answer = json.loads(out)
+    assert (status, err) == (0, "")
+    assert list(answer) == ["rate", "bound", "trees"]
+    assert (answer["rate"], answer["bound"]) == pytest.approx((rate, 9))
+    assert sum(tree["rate"] for tree in answer["trees"]) == pytest.approx(rate)
+    for tree in answer["trees"]:
+        assert list(tree) == ["rate", "edges"]
+        reached = {"root"}
+        for sender, receiver in tree["edges"]:
+            assert sender in reached
+            reached.add(receiver)
+        assert reached == {"root", "h1", "h2"}
+
+
+def test_the_answer_as_a_table(blast, file):
+    status, out, err = blast(file)
+    assert (status, err) == (0, "")
+    assert re.search(r"^1 +4 +44.4% +root → h[12] → h[12]$", out, re.MULTILINE)
+    assert re.search(r"^3 +1 +11.1% +root → h1, root → h2$", out, re.MULTILINE)
+    assert "exact: rate 9 over 3 trees, found in " in out
+    assert "no plan exceeds 9 (100.00% of it reached)" in out
+
+
+@pytest.mark.parametrize("method", LIMITED)
+def test_fewer_trees_and_what_that_costs(blast, file, method):
+    status, out, _ = blast(file, "--method", method, "--max-trees", 2)
+    assert status == 0
+    assert "over 2 trees" in out
+    assert "3 trees would give 9: the limit costs 11.11%" in out
+    assert "the limit costs" not in blast(file, "--method", method, "--max-trees", 3)[1]
+
+
+def test_relays_and_some_receivers(blast, tmp_path):
+    path = tmp_path / "some.json"
+    network = to_half(sparse(16, 0), 0)
+    path.write_text(json.dumps(as_document(network)))
+    answer = json.loads(blast(path, "--json")[1])
+    assert answer["rate"] >= 0.999 * answer["bound"]
+    for method in HEURISTICS:
+        other = json.loads(blast(path, "--json", "--method", method)[1])
+        assert other["bound"] == answer["bound"]
+        assert other["rate"] <= answer["bound"] * (1 + 1e-9)
+
+
+def test_standard_input(blast, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(FIGURE_2).encode())))
+    assert json.loads(blast("-", "--json")[1])["rate"] == pytest.approx(9)
+
+
+@pytest.mark.parametrize(("key", "value"), [("hosts", 3), ("root", "x"), ("links", [["root", "h1", -5]])])
+def test_wrong_input_is_status_2_and_one_line(blast, tmp_path, key, value):
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(document(**{key: value})))
+    status, out, err = blast(path)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("blast: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--method", "best"), ("--max-trees", "0"), ("--max-trees", "x"), ("--method", "fpfr", "--max-trees", "2"),
+     ("--json", "--svg", "x.svg")],
+)  # fmt: skip
+def test_wrong_use_is_status_2(blast, file, words):
+    status, out, err = blast(file, *words)
+    assert (status, out) == (2, "")
+    assert err
+
+
+def test_a_file_that_is_not_there(blast, tmp_path):
+    status, out, err = blast(tmp_path / "none.json")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "No such file" in err
+
+
+def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
+    from algorithms.balanced.master import Master, SolverFault
+
+    def give_up(_):
+        raise SolverFault("the solver ended with Unknown")
+
+    monkeypatch.setattr(Master, "solve", give_up)
+    assert blast(file) == (1, "", "blast: the solver ended with Unknown: try another --method\n")
+
+
+def test_the_help_has_an_example(blast):
+    status, out, _ = blast("--help")
+    assert status == 0
+    example = out[out.index('{"hosts"') : out.index("The answer as JSON")]
+    network = parsed(json.loads(example))
+    check(network, exact(network))
+
+
+# ------------------------------------------------------------------------------------------------------ the picture
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(blast, tmp_path, network):
+    path, picture = tmp_path / "network.json", tmp_path / "trees.svg"
+    path.write_text(json.dumps(as_document(network)))
+    status, out, _ = blast(path, "--svg", picture)
+    assert status == 0
+    return out, ElementTree.fromstring(picture.read_text())
+
+
+@pytest.mark.parametrize(
+    "network", [clustered(8, 0), clustered(32, 0), to_half(sparse(16, 0), 0)], ids=["8", "32", "16"]
+)
+def test_the_picture_has_every_tree_with_its_rate_and_hosts(blast, tmp_path, network):
+    out, picture = drawn(blast, tmp_path, network)
+    shown = min(24, int(re.search(r"over (\d+) tree", out)[1]))
+    panels = list(picture.iter(f"{SVG}g"))
+    assert len(panels) == shown
+    width, height = float(picture.get("width")), float(picture.get("height"))
+    for number, panel in enumerate(panels, start=1):
+        texts = [text.text for text in panel.iter(f"{SVG}text")]
+        assert texts[0].startswith(f"Tree {number} · ")
+        names = texts[1:]
+        assert len(set(names)) == len(names)
+        assert {network.hosts[host] for host in network.receivers} <= set(names) <= set(network.hosts)
+        assert len(list(panel.iter(f"{SVG}path"))) == len(names) - 1
+        box = panel.find(f"{SVG}rect")
+        x, y = map(float, re.findall(r"[\d.]+", panel.get("transform")))
+        assert x + float(box.get("width")) <= width and y + float(box.get("height")) <= height
+        assert all(float(text.get("y")) <= float(box.get("height")) for text in panel.iter(f"{SVG}text"))
+
+
+def test_names_in_the_picture_are_text(blast, tmp_path):
+    name = "<b>&amp;" + "x" * 40
+    path, picture = tmp_path / "network.json", tmp_path / "trees.svg"
+    path.write_text(json.dumps({"hosts": ["a", name], "root": "a", "receivers": "all", "links": [["a", name, 1]]}))
+    assert blast(path, "--svg", picture)[0] == 0
+    texts = [text.text for text in ElementTree.fromstring(picture.read_text()).iter(f"{SVG}text")]
+    assert any(text.startswith("<b>&amp;xxx") and text.endswith("…") for text in texts)

@@ -1,0 +1,193 @@
+"""The methods that the optimum is compared with: figures and claims of the paper, and what holds on any network."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.balanced.balancing import balance, balanced
+from algorithms.balanced.best_trees import best_trees, thinned
+from algorithms.balanced.bottleneck import bottleneck
+from algorithms.balanced.exact import exact
+from algorithms.balanced.families import FAMILIES
+from algorithms.balanced.fpfr import fpfr
+from algorithms.balanced.plan import NOBODY, edges, highest_rate, pruned, ways
+from algorithms.balanced.semi_flat import semi_flat
+from algorithms.balanced.unshaped import unshaped
+from tests.support.balanced import all_trees, brute_force, check, figure_2, living, make, networks
+
+
+def unshaped_fpfr(network):
+    return unshaped(network, fpfr(network).trees)
+
+
+METHODS = [balanced, unshaped_fpfr, bottleneck, semi_flat]
+
+
+# ------------------------------------------------------------------------------------------- figures of the paper
+
+
+def test_figure_2_of_the_paper():
+    network = figure_2()
+    assumed = fpfr(network)
+    assert (assumed.rate, assumed.rates) == (12, (4, 4, 4))
+    reached = unshaped(network, assumed.trees)
+    assert reached.rates == pytest.approx((2.5, 2.5, 2.5))
+    shaped = balanced(network)
+    check(network, shaped)
+    assert sorted(shaped.rates) == pytest.approx([1, 4, 4])
+    assert shaped.rate == pytest.approx(9)
+
+
+# ----------------------------------------------------------------------- claims (a) and (b) of section 3.1
+
+
+@given(networks(least=2, most=3))
+def test_fpfr_is_optimal_for_three_hosts_where_access_links_are_wide(network):
+    wide = make(network.rates.tolist())
+    assert fpfr(wide).rate == pytest.approx(exact(wide).rate, rel=1e-7)
+
+
+def test_fpfr_is_not_always_optimal_where_access_links_are_wide():
+    # The first search takes h0 → h2 → h1 → h3, after which the second leaves nothing that reaches everybody.
+    network = make([[0, 1, 2, 0], [0, 0, 1, 2], [0, 1, 0, 1], [2, 1, 0, 0]])
+    assert fpfr(network).rate == balanced(network).rate == 2
+    assert exact(network).rate == pytest.approx(brute_force(network)) == pytest.approx(3)
+
+
+@pytest.mark.parametrize("size", range(2, 10))
+def test_fpfr_is_optimal_where_all_rates_and_capacities_are_the_same(size):
+    network = make(3 * (1 - np.eye(size)), 3, 3)
+    first = fpfr(network).trees[0]
+    assert len(list(ways(first, 0))) == 1, "a chain"
+    assert balanced(network).rate == pytest.approx(exact(network).rate) == pytest.approx(3)
+
+
+def test_fpfr_is_not_always_optimal_where_some_of_these_links_are_dead():
+    # A chain h0 → h2 → h1 is there, but the search goes to h1 first and has no way on.
+    network = make([[0, 1, 1], [0, 0, 0], [0, 1, 0]], 1, 1)
+    assert balanced(network).rate == pytest.approx(0.5)
+    assert exact(network).rate == pytest.approx(brute_force(network)) == pytest.approx(1)
+
+
+# ---------------------------------------------------------------------------------------------- on any network
+
+
+@settings(max_examples=60)
+@given(networks(most=6))
+def test_every_plan_can_be_carried_out_and_none_is_faster_than_the_optimum(network):
+    best = exact(network).rate
+    for method in METHODS:
+        plan = method(network)
+        check(network, plan)
+        assert plan.rate <= best * (1 + 1e-8)
+
+
+@settings(max_examples=60)
+@given(networks(least=3, most=6, to_all=False))
+def test_plans_to_some_of_the_hosts_can_be_carried_out(network):
+    for method in METHODS:
+        check(network, method(network))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_is_below_none_on_the_families(family, seed):
+    network = FAMILIES[family](12, seed)
+    best = exact(network)
+    for method in METHODS:
+        assert method(network).rate <= best.rate * (1 + 1e-8)
+
+
+@given(networks(most=5))
+def test_the_widest_tree_of_all(network):
+    def narrowest(tree):
+        return min(network.rates[start, end] for start, end in edges(tree))
+
+    every = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
+    assert narrowest(bottleneck(network).trees[0]) == max(map(narrowest, every))
+
+
+@given(networks(most=5))
+def test_no_tree_is_lower_than_the_semi_flat_one(network):
+    def height(tree):
+        return max(depth(tree, host) for host in range(network.size))
+
+    every = [tree for tree in map(tuple, all_trees(network.size).tolist()) if living(network, tree)]
+    assert height(semi_flat(network).trees[0]) == min(map(height, every))
+
+
+def depth(tree, host) -> int:
+    return 0 if tree[host] == NOBODY else 1 + depth(tree, tree[host])
+
+
+@given(networks(most=6))
+def test_what_fpfr_assumes_is_within_the_paths_and_nothing_that_reaches_all_is_left(network):
+    plan = fpfr(network)
+    wide = make(np.where(network.widths > 0, network.rates, 0).tolist())
+    check(wide, plan)
+    assert plan.rate <= exact(wide).rate * (1 + 1e-8)
+
+
+@given(networks(most=6))
+def test_a_tree_alone_is_as_fast_as_it_can_be(network):
+    for tree in fpfr(network).trees:
+        alone = unshaped(network, [tree]).rate
+        assert alone == pytest.approx(highest_rate(network, tree), rel=1e-9)
+        assert alone == pytest.approx(balance(network, [tree]).rate, rel=1e-6)
+
+
+@given(networks(most=6))
+def test_unshaped_streams_share_max_min_fairly(network):
+    """Of every stream something that it passes is full, and none that passes there is faster."""
+    trees = fpfr(network).trees
+    plan = unshaped(network, trees)
+    assert plan.rate <= balance(network, trees).rate * (1 + 1e-6)
+
+
+# ------------------------------------------------------------------------------------------------- fewer trees
+
+
+@settings(max_examples=40)
+@given(networks(least=3, most=6), st.integers(1, 4))
+def test_a_plan_of_few_trees(network, most):
+    best = exact(network)
+    few = best_trees(network, best, most)
+    check(network, few)
+    assert len(few.trees) <= most
+    assert few.bound == best.bound
+    assert few.rate <= best.rate * (1 + 1e-8)
+    assert few.rate >= thinned(network, best, most).rate
+    if len(best.trees) <= most:
+        assert few == best
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_trees_give_more(family):
+    network = FAMILIES[family](16, 0)
+    best = exact(network)
+    rates = [thinned(network, best, most).rate for most in range(1, len(best.trees) + 1)]
+    assert all(one <= other * (1 + 1e-9) for one, other in itertools.pairwise(rates))
+
+
+# ------------------------------------------------------------------------------------------------------- trees
+
+
+@given(st.integers(2, 5), st.data())
+def test_ways_pass_every_edge_once_and_from_the_root_on(size, data):
+    trees = all_trees(size).tolist()
+    tree = tuple(data.draw(st.sampled_from(trees)))
+    pairs = [pair for way in ways(tree, 0) for pair in itertools.pairwise(way)]
+    assert sorted(pairs) == sorted(edges(tree))
+    reached = {0}
+    for sender, receiver in pairs:
+        assert sender in reached
+        reached.add(receiver)
+
+
+def test_branches_that_lead_to_no_receiver_go():
+    assert pruned((NOBODY, 0, 1, 0, 3), [2]) == (NOBODY, 0, 1, NOBODY, NOBODY)

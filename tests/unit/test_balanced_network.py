@@ -1,0 +1,199 @@
+"""The network: what is refused and how, what names and clusters and graphs become."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.balanced.clusters import Cluster, Member, as_hosts, steps
+from algorithms.balanced.exact import exact
+from algorithms.balanced.families import FAMILIES, to_half
+from algorithms.balanced.graphs import from_graph, tree_graph
+from algorithms.balanced.named_network import NamedNetwork
+from algorithms.balanced.network import Disconnected, InvalidNetwork, UnknownHost
+from tests.support.balanced import check, make
+
+HOSTS = ["a", "b", "c"]
+LINKS = [("a", "b", 10), ("a", "c", 8), ("b", "c", 4), ("c", "b", 4)]
+NAN = math.nan
+
+
+def named(**changes) -> NamedNetwork:
+    return NamedNetwork(**({"hosts": HOSTS, "root": "a", "links": LINKS} | changes))
+
+
+# -------------------------------------------------------------------------------------------------- what is refused
+
+WRONG = {
+    "cut off": (named(links=[("a", "b", 1)]), Disconnected, "no way of links .* leads from 'a' to 'c'"),
+    "two cut off": (named(links=[]), Disconnected, "from 'a' to 'b', 'c'"),
+    "dead link": (named(links=[("a", "b", 1), ("b", "c", 0)]), Disconnected, "from 'a' to 'c'"),
+    "root cannot send": (named(out={"a": 0}), Disconnected, "from 'a' to 'b', 'c'"),
+    "receiver cannot receive": (named(into={"c": 0}), Disconnected, "from 'a' to 'c'"),
+    "negative rate": (named(links=[("a", "b", -1)]), InvalidNetwork, "from 'a' to 'b' has the rate -1, which is no"),
+    "rate is nan": (named(links=[("a", "b", NAN)]), InvalidNetwork, "has the rate nan"),
+    "rate is infinite": (named(links=[("a", "b", math.inf)]), InvalidNetwork, "has the rate inf"),
+    "negative capacity": (named(out={"b": -3}), InvalidNetwork, "the out capacity of 'b' is -3"),
+    "capacity is nan": (named(into={"b": NAN}), InvalidNetwork, "the in capacity of 'b' is nan"),
+    "capacity is infinite": (named(out={"b": math.inf}), InvalidNetwork, "the out capacity of 'b' is infinite: leave"),
+    "unknown root": (named(root="x"), UnknownHost, "the root is 'x', which is not among the hosts"),
+    "unknown receiver": (named(receivers=["x"]), UnknownHost, "a receiver is 'x', which is not"),
+    "unknown start": (named(links=[("x", "b", 1)]), UnknownHost, "the start of a link is 'x'"),
+    "unknown end": (named(links=[("a", "x", 1)]), UnknownHost, "the end of a link is 'x'"),
+    "unknown with out": (named(out={"x": 1}), UnknownHost, "a host with an out capacity is 'x'"),
+    "unknown with in": (named(into={"x": 1}), UnknownHost, "a host with an in capacity is 'x'"),
+    "root receives": (named(receivers=["b", "a"]), InvalidNetwork, "the root 'a' is among the receivers: leave it out"),
+    "nobody receives": (named(receivers=[]), InvalidNetwork, "nobody is to receive"),
+    "alone": (named(hosts=["a"], links=[]), InvalidNetwork, "nobody is to receive"),
+    "receiver twice": (named(receivers=["b", "b"]), InvalidNetwork, "receiver 'b' is there twice"),
+    "host twice": (named(hosts=["a", "b", "b"]), InvalidNetwork, "host 'b' is there twice"),
+    "link twice": (named(links=[*LINKS, ("a", "b", 1)]), InvalidNetwork, "the link from 'a' to 'b' is there twice"),
+    "link to itself": (named(links=[*LINKS, ("b", "b", 1)]), InvalidNetwork, "a link leads from 'b' to itself"),
+}
+
+
+@pytest.mark.parametrize(("network", "error", "sentence"), WRONG.values(), ids=WRONG)
+def test_wrong_networks_are_refused_in_one_sentence(network, error, sentence):
+    with pytest.raises(error, match=sentence) as refusal:
+        network.numbered()
+    assert "\n" not in str(refusal.value)
+
+
+def test_who_is_cut_off_can_be_asked():
+    with pytest.raises(Disconnected) as refusal:
+        named(links=[("b", "c", 1)]).numbered()
+    assert refusal.value.receivers == ("b", "c")
+
+
+def test_a_host_that_does_not_receive_may_be_cut_off():
+    network = named(links=[("a", "b", 1)], receivers=["b"]).numbered()
+    assert exact(named(hosts=["a", "b"], links=[("a", "b", 1)]).numbered()).rate == 1
+    assert (network.receivers, network.to_all) == ((1,), False)
+
+
+def test_names_become_numbers():
+    network = named(out={"a": 10}, into={"c": 7}).numbered()
+    assert (network.hosts, network.root, network.receivers) == (("a", "b", "c"), 0, (1, 2))
+    assert network.rates.tolist() == [[0, 10, 8], [0, 0, 4], [0, 4, 0]]
+    assert network.out.tolist() == [10, math.inf, math.inf]
+    assert network.into.tolist() == [math.inf, math.inf, 7]
+    assert network.widths.tolist() == [[0, 10, 7], [0, 0, 4], [0, 4, 0]]
+
+
+def test_a_network_stays_as_it_is():
+    network = make([[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="read-only"):
+        network.rates[0, 1] = 2
+
+
+# --------------------------------------------------------------------------------------------------------- families
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_come_back_from_their_names(family):
+    one, other = (FAMILIES[family](8, 3) for _ in range(2))
+    assert (one.rates == other.rates).all() and (one.out == other.out).all() and (one.into == other.into).all()
+    half = to_half(one, 5)
+    assert len(set(half.receivers)) == 4 and 0 not in half.receivers
+    assert half.receivers == to_half(other, 5).receivers
+
+
+# ----------------------------------------------------------------------------------------------------------- graphs
+
+
+def test_a_graph_of_networkx_and_back():
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("s", "x", 3.0), ("x", "y", 2.0), ("s", "y", 1.0)], weight="rate")
+    graph.nodes["s"]["out"] = 4.0
+    graph.nodes["y"]["in"] = 2.5
+    network = from_graph(graph, "s").numbered()
+    assert network.hosts == ("s", "x", "y")
+    assert (network.out[0], network.into[2]) == (4.0, 2.5)
+    for tree in exact(network).trees:
+        drawn = tree_graph(network, tree)
+        assert nx.is_arborescence(drawn)
+        assert set(drawn.edges) <= set(graph.edges)
+
+
+# --------------------------------------------------------------------------------------------------------- clusters
+
+
+def das(nodes: int, wide_area: float) -> list[Cluster]:
+    """Clusters of the paper's section 4.2: 100 Mbit/s a node, here 11.2 MB/s, behind one access link."""
+    return [
+        Cluster(name, tuple(Member(f"{name}{number}", 11.2, 11.2) for number in range(nodes)), wide_area, wide_area)
+        for name in ("adam", "leiden", "delft")
+    ]
+
+
+@pytest.mark.parametrize("nodes", range(1, 9))
+def test_figure_8_in_shape(nodes):
+    clusters = das(nodes, 65)
+    network = as_hosts(clusters, "adam", [("adam", "leiden", 65), ("leiden", "delft", 57)]).numbered()
+    assert exact(network).rate == pytest.approx(min(11.2 * nodes, 57))
+
+
+def test_a_cluster_sends_what_its_interfaces_and_its_access_link_let_through():
+    members = (Member("x", 1, 2), Member("y", 3, 4))
+    assert (Cluster("c", members).sends, Cluster("c", members).receives) == (4, 6)
+    assert (Cluster("c", members, 3, 5).sends, Cluster("c", members, 3, 5).receives) == (3, 5)
+    unlimited = as_hosts([Cluster("c", (Member("x", math.inf, math.inf),)), *das(1, 5)[:1]], "c", [("c", "adam", 1)])
+    assert (unlimited.out, unlimited.into) == ({"adam": 5}, {"adam": 5})
+
+
+def test_figure_5_of_the_paper():
+    clusters = das(3, 1000)[:2]
+    network = as_hosts(clusters, "adam", [("adam", "leiden", 30)]).numbered()
+    found = steps(clusters, "adam1", network, exact(network))
+    assert found.root_chain == ("adam1", "adam0", "adam2")
+    assert [(one.sender, one.receiver) for one in found.streams] == [(f"adam{n}", f"leiden{n}") for n in range(3)]
+    assert [one.rate for one in found.streams] == pytest.approx([10, 10, 10])
+    assert found.chains == {
+        "leiden0": ("leiden0", "leiden1", "leiden2"),
+        "leiden1": ("leiden1", "leiden0", "leiden2"),
+        "leiden2": ("leiden2", "leiden0", "leiden1"),
+    }
+
+
+interfaces = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=4)
+
+
+@given(st.lists(interfaces, min_size=2, max_size=4), st.integers(0, 10**6))
+def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(given_clusters, seed):
+    clusters = [
+        Cluster(f"c{place}", tuple(Member(f"c{place}n{n}", out, into) for n, (out, into) in enumerate(members)))
+        for place, members in enumerate(given_clusters)
+    ]
+    rng = np.random.default_rng(seed)
+    names = [each.name for each in clusters]
+    links = [(one, other, float(rng.integers(1, 20))) for one in names for other in names if one != other]
+    network = as_hosts(clusters, "c0", links).numbered()
+    plan = exact(network)
+    check(network, plan)
+    found = steps(clusters, "c0n0", network, plan)
+    sent, received, arrived = defaultdict(float), defaultdict(float), defaultdict(list)
+    for stream in found.streams:
+        assert stream.rate == pytest.approx(plan.rates[stream.tree] * (stream.last - stream.first))
+        sent[stream.sender] += stream.rate
+        received[stream.receiver] += stream.rate
+        arrived[stream.tree, stream.receiver.partition("n")[0]].append((stream.first, stream.last))
+        assert set(found.chains[stream.receiver]) == {
+            member.name
+            for each in clusters
+            for member in each.members
+            if stream.receiver in {m.name for m in each.members}
+        }
+    for each in clusters:
+        for member in each.members:
+            assert sent[member.name] <= member.out * (1 + 1e-9)
+            assert received[member.name] <= member.into * (1 + 1e-9)
+    assert set(arrived) == {(tree, name) for tree in range(len(plan.trees)) for name in names[1:]}
+    for spans in arrived.values():
+        spans.sort()
+        assert [spans[0][0], *(last for _, last in spans)] == [*(first for first, _ in spans), 1.0]

@@ -1,0 +1,91 @@
+"""Multicast to some of the hosts: its certificate, and what it must not be worse than."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from algorithms.balanced.balancing import balanced
+from algorithms.balanced.bottleneck import bottleneck
+from algorithms.balanced.cut_bound import cut_bound
+from algorithms.balanced.exact import exact
+from algorithms.balanced.families import clustered, sparse, tight, to_half
+from algorithms.balanced.network import Disconnected
+from algorithms.balanced.steiner import steiner_tree
+from algorithms.balanced.subset import subset
+from tests.support.balanced import brute_force, check, make, networks
+
+
+@settings(max_examples=60)
+@given(networks(least=3, most=6, to_all=False))
+def test_within_its_certificate_and_better_than_without_relays(network):
+    plan = subset(network)
+    check(network, plan)
+    assert plan.bound is not None
+    assert plan.rate >= plan.bound * (1 - 1e-3)
+    for method in (balanced, bottleneck):
+        assert method(network).rate <= plan.bound * (1 + 1e-6)
+
+
+@settings(max_examples=40)
+@given(networks(least=3, most=6, to_all=False))
+def test_no_slower_than_to_all_and_than_the_receivers_alone(network):
+    plan = subset(network)
+    try:
+        to_all = replace(network, receivers=tuple(host for host in range(network.size) if host != network.root))
+    except Disconnected:
+        pass
+    else:
+        assert exact(to_all).rate <= plan.rate * (1 + 1e-3)
+    kept = [network.root, *network.receivers]
+    rates = network.rates[kept][:, kept].tolist()
+    try:
+        alone = make(rates, network.out[kept], network.into[kept])
+    except Disconnected:
+        return
+    assert exact(alone).rate <= plan.rate * (1 + 1e-3)
+
+
+@given(networks(most=5))
+def test_with_all_hosts_it_is_the_optimum(network):
+    assert subset(network).rate == pytest.approx(brute_force(network), rel=1e-5)
+
+
+@pytest.mark.parametrize("family", [tight, sparse, clustered])
+@pytest.mark.parametrize("size", [8, 16, 32])
+def test_within_a_thousandth_of_the_bound_on_the_families(family, size):
+    for seed in range(2):
+        network = to_half(family(size, seed), seed)
+        plan = subset(network)
+        check(network, plan)
+        assert plan.rate >= 0.999 * plan.bound
+
+
+def test_a_relay_that_receives_little_is_not_passed_by_every_tree():
+    # Straight to the receiver goes 1; the relay brings 2 more, which is all that it can take.
+    network = make([[0, 9, 1], [0, 0, 9], [0, 0, 0]], into=[9, 2, 9], receivers=[2])
+    plan = subset(network)
+    check(network, plan)
+    assert plan.rate == pytest.approx(3) == pytest.approx(plan.bound)
+
+
+def test_a_relay_makes_what_the_receivers_alone_cannot():
+    network = make([[0, 4, 0, 0], [0, 0, 2, 2], [0, 0, 0, 1], [0, 0, 1, 0]], receivers=[2, 3])
+    plan = subset(network)
+    assert plan.rate == pytest.approx(3) == pytest.approx(cut_bound(network))
+
+
+def test_an_end_before_the_end_leaves_a_plan_and_a_bound():
+    network = to_half(clustered(16, 0), 0)
+    plan = subset(network, lambda: True)
+    check(network, plan)
+    assert plan.rate <= subset(network).rate * (1 + 1e-9) <= plan.bound * (1 + 1e-6)
+
+
+def test_a_steiner_tree_takes_the_way_over_a_relay_when_that_is_cheaper():
+    costs = make([[0, 5, 5, 1], [0, 0, 5, 0], [0, 5, 0, 0], [0, 1, 1, 0]]).rates.copy()
+    costs[costs == 0] = float("inf")
+    assert steiner_tree(costs, 0, [1, 2]) == (-1, 3, 3, 0)
+    assert steiner_tree(costs, 0, [3]) == (-1, -1, -1, 0)
