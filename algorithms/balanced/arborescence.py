@@ -9,9 +9,10 @@ cycle becomes one vertex, whose entering arcs cost what they add. The row operat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from algorithms.balanced.network import Floats
 from algorithms.balanced.plan import NOBODY
@@ -36,22 +37,22 @@ def minimum_arborescence(costs: Floats, root: int) -> list[int]:
 class _Contraction:
     """Vertices, and cycles of them that became vertices (numbers from `len(costs)` on).
 
-    `entering[v, i]` is the cost of the cheapest arc from the original vertex i into v, `heads[v, i]` where it ends.
+    `entering[v, i]` is what the cheapest arc from the original vertex i into v costs; where v is a cycle, `choices[v]`
+    says into which of its members that arc goes.
     """
 
     def __init__(self, costs: Floats) -> None:
         size = len(costs)
+        self._size = size
         self._entering = np.empty((2 * size, size))
         self._entering[:size] = costs.T
         np.fill_diagonal(self._entering, np.inf)
-        self._heads = np.empty((2 * size, size), np.intp)
-        self._heads[:size] = np.arange(size)[:, None]
-        self._sources = self._entering[:size].argmin(axis=1).tolist()
-        self._lowest = self._entering[:size].min(axis=1).tolist()
+        self._sources: list[int] = self._entering[:size].argmin(axis=1).tolist()
+        self._lowest: list[float] = self._entering[:size].min(axis=1).tolist()
         self._top = list(range(size))
         self._within = [[vertex] for vertex in range(size)]
-        self._members: list[list[int]] = [[] for _ in range(size)]
-        self._above = [NOBODY] * (2 * size)
+        self._members: dict[int, list[int]] = {}
+        self._choices: dict[int, NDArray[np.intp]] = {}
 
     def path_back(self, start: int, settled: set[int]) -> list[int]:
         """The vertices that the way back from `start` passes until it meets a settled one, cycles contracted."""
@@ -73,46 +74,35 @@ class _Contraction:
         return path
 
     def _contracted(self, cycle: list[int]) -> int:
-        fresh = len(self._members)
-        rows = self._entering[cycle]
-        rows -= np.array([self._lowest[vertex] for vertex in cycle])[:, None]
-        cheapest = rows.argmin(axis=0)
-        every = np.arange(rows.shape[1])
+        fresh = self._size + len(self._members)
+        # What an arc adds that takes the place of the member's own.
+        more = self._entering[cycle] - np.array([[self._lowest[member]] for member in cycle])
         within = [vertex for member in cycle for vertex in self._within[member]]
-        entering = rows[cheapest, every]
+        entering = np.minimum.reduce(more)
         entering[within] = np.inf
         self._entering[fresh] = entering
-        self._heads[fresh] = self._heads[cycle][cheapest, every]
-        source = int(entering.argmin())
-        self._sources.append(source)
-        self._lowest.append(float(entering[source]))
+        self._choices[fresh] = more.argmin(axis=0)
+        self._sources.append(int(entering.argmin()))
+        self._lowest.append(float(entering[self._sources[-1]]))
         self._within.append(within)
-        self._members.append(cycle)
-        for member in cycle:
-            self._above[member] = fresh
+        self._members[fresh] = cycle
         for vertex in within:
             self._top[vertex] = fresh
         return fresh
 
     def expanded(self, root: int) -> list[int]:
-        """The parents, from the last contraction to the first."""
-        parents = [NOBODY] * len(self._top)
+        """The parents: the arc into a cycle takes the place of that into one member, the others keep theirs."""
+        parents = [NOBODY] * self._size
         waiting = [vertex for vertex in dict.fromkeys(self._top) if vertex != root]
         while waiting:
             vertex = waiting.pop()
             source = self._sources[vertex]
-            head = int(self._heads[vertex, source])
-            parents[head] = source
-            waiting += self._not_entered(head, vertex)
+            while vertex >= self._size:
+                entered = self._members[vertex][self._choices[vertex][source]]
+                waiting += (member for member in self._members[vertex] if member != entered)
+                vertex = entered
+            parents[vertex] = source
         return parents
-
-    def _not_entered(self, head: int, vertex: int) -> Iterator[int]:
-        """What within `vertex` keeps the arc that it chose, when an arc from outside ends at `head`."""
-        inner = head
-        while inner != vertex:
-            outer = self._above[inner]
-            yield from (member for member in self._members[outer] if member != inner)
-            inner = outer
 
 
 def total_cost(costs: Floats, parents: Sequence[int]) -> float:

@@ -17,6 +17,9 @@ from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import Plan, Tree, kept_within
 from algorithms.balanced.resources import Use, resources
 
+PRIMAL_SIMPLEX = 4
+"""HiGHS's number for it."""
+
 FINEST = 1e-10
 """The least tolerance that HiGHS takes."""
 
@@ -38,6 +41,8 @@ class Master:
         self._place_of = np.full(len(self.resources.limits), -1)
         self._amounts = np.zeros(0)
         self._solver = new_solver()
+        # What has been found stays feasible when trees are added.
+        self._solver.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
 
     @property
     def rate(self) -> float:

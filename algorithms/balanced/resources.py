@@ -6,7 +6,8 @@ Of n hosts, row i is what host i sends, n + i what it receives, 2n + i * n + j t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +36,26 @@ class Resources:
     network: Network
     unit: float
     limits: Floats
+    _uses: dict[Tree, Use] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def _closed(self) -> Floats:
+        """Infinite where nothing can go, and 0 elsewhere."""
+        return np.where(self.network.widths > 0, 0.0, np.inf)
 
     def use(self, tree: Tree) -> Use:
         """What a tree takes of the rows that have a limit."""
+        if tree not in self._uses:
+            self._uses[tree] = self._use(tree)
+        return self._uses[tree]
+
+    def _use(self, tree: Tree) -> Use:
         heads, tails = ends(tree)
         size = self.network.size
-        senders, copies = np.unique(tails, return_counts=True)
+        copies = np.bincount(tails, minlength=size).astype(np.float64)
+        senders = np.flatnonzero(copies)
         rows = np.concatenate((senders, size + heads, 2 * size + tails * size + heads))
-        amounts = np.concatenate((copies.astype(np.float64), np.ones(2 * len(heads))))
+        amounts = np.concatenate((copies[senders], np.ones(2 * len(heads))))
         limited = np.isfinite(self.limits[rows])
         return Use(rows[limited], amounts[limited])
 
@@ -50,7 +63,7 @@ class Resources:
         """What arcs cost (n x n, infinite where nothing can go) when the rows have these prices."""
         size = self.network.size
         costs = prices[2 * size :].reshape(size, size) + prices[:size, None] + prices[None, size : 2 * size]
-        costs[self.network.widths <= 0] = np.inf
+        costs += self._closed
         return costs
 
 

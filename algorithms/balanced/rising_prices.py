@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.balanced.network import Floats
 from algorithms.balanced.resources import Resources, Use
 
-STEEPNESS = 30.0
+STEEPNESS = 20.0
 """How many times e a row at the highest load is dearer than an empty one of the same limit."""
 
 
