@@ -16,6 +16,7 @@ import numpy as np
 
 from algorithms.balanced.master import SolverFault, new_solver
 from algorithms.balanced.network import Floats, Network
+from algorithms.balanced.plan import NOBODY
 from algorithms.balanced.resources import resources
 
 MISSING = 1e-7
@@ -108,7 +109,7 @@ def _least_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, wa
         left[start][end] += capacity
     flow, least = 0.0, MISSING * wanted
     while flow < wanted - least:
-        before = _searched(left, root, least / 100)
+        before = _searched(left, root, least / 100, sink)
         if sink not in before:
             back = _nothing()
             for start, ends in left.items():
@@ -128,13 +129,18 @@ def _least_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, wa
     return []
 
 
-def _searched(left: Residual, start: int, least: float) -> dict[int, int]:
-    """What a breadth-first search reaches over more than `least`, each with what it was reached from."""
+def _searched(left: Residual, start: int, least: float, sink: int = NOBODY) -> dict[int, int]:
+    """What a breadth-first search reaches over more than `least`, each with what it was reached from.
+
+    It ends as soon as it reaches the sink.
+    """
     before = {start: start}
     waiting = [start]
     for vertex in waiting:
         for end, capacity in left[vertex].items():
             if capacity > least and end not in before:
                 before[end] = vertex
+                if end == sink:
+                    return before
                 waiting.append(end)
     return before

@@ -7,24 +7,58 @@ the tree joins it over its shortest path. The best arborescence over the same ve
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
-from algorithms.balanced.arborescence import minimum_arborescence
+from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
 from algorithms.balanced.network import Floats
 from algorithms.balanced.plan import NOBODY, Tree, pruned
+
+Chosen = NDArray[np.bool_]
+"""Which vertices a tree has."""
+
+ROUNDING = 1e-12
 
 
 def steiner_tree(costs: Floats, root: int, terminals: Collection[int]) -> Tree:
     """A tree from `root` to all `terminals`, every one of which can be reached; `costs` as for an arborescence."""
-    vertices = np.flatnonzero(_joined(costs, root, terminals))
+    return _over(costs, root, terminals, _joined(costs, root, terminals))
+
+
+def improved(costs: Floats, root: int, terminals: Collection[int], tree: Tree) -> Tree:
+    """The tree after all exchanges that make it cheaper, each of which takes one vertex in or leaves one out."""
+    best, cost = tree, total_cost(costs, tree)
+    fixed, place, tried = {root, *terminals}, 0, 0
+    while tried < len(costs):
+        if place not in fixed:
+            vertices = _vertices(best, root)
+            vertices[place] = not vertices[place]
+            with suppress(NoArborescence):
+                changed = _over(costs, root, terminals, vertices)
+                if (less := total_cost(costs, changed)) < cost * (1 - ROUNDING):
+                    best, cost, tried = changed, less, 0
+        place, tried = (place + 1) % len(costs), tried + 1
+    return best
+
+
+def _vertices(tree: Tree, root: int) -> Chosen:
+    vertices: Chosen = np.array(tree) != NOBODY
+    vertices[root] = True
+    return vertices
+
+
+def _over(costs: Floats, root: int, terminals: Collection[int], chosen: Chosen) -> Tree:
+    """The cheapest tree over these vertices, without branches that lead to no terminal."""
+    vertices = np.flatnonzero(chosen)
     inner = minimum_arborescence(costs[np.ix_(vertices, vertices)], int(np.searchsorted(vertices, root)))
     parents = np.full(len(costs), NOBODY)
     parents[vertices] = [NOBODY if parent == NOBODY else int(vertices[parent]) for parent in inner]
     return pruned(parents.tolist(), terminals)
 
 
-def _joined(costs: Floats, root: int, terminals: Collection[int]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _joined(costs: Floats, root: int, terminals: Collection[int]) -> Chosen:
     """Which vertices the tree of shortest paths has: Dijkstra's search, in which what joins is at distance 0."""
     size = len(costs)
     distances, waiting = np.full(size, np.inf), np.full(size, np.inf)

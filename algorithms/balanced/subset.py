@@ -15,10 +15,13 @@ from algorithms.balanced.column_generation import ColumnGeneration
 from algorithms.balanced.cut_bound import CutProgramme
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import Plan, Tree
-from algorithms.balanced.steiner import steiner_tree
+from algorithms.balanced.steiner import improved, steiner_tree
 
-GAP = 1e-6
-"""Share of the bound within which no better plan is looked for."""
+GAP = 5e-4
+"""Share of the bound within which no better plan is looked for: the rest can take as long again."""
+
+GAIN = 1e-6
+"""Share of the rate that counts as a gain."""
 
 PATIENCE = 8
 """Rounds without a gain after which none is expected."""
@@ -82,14 +85,17 @@ class SubsetSearch:
         before = self.rate
         master = self._generation.master
         costs = master.resources.arc_costs(self._generation.improve())
-        self._barren = 0 if self.rate > before * (1 + GAP) else self._barren + 1
+        self._barren = 0 if self.rate > before * (1 + GAIN) else self._barren + 1
         changed = (costs * (1 + SPREAD * self._rng.random(costs.shape)) for _ in range(TRIES - 1))
-        master.add(map(self._cheapest, [costs, *changed]))
+        master.add(self._improved(each) for each in [costs, *changed])
 
     def plan(self) -> Plan:
         """The best plan found so far."""
         plan = self._generation.master.plan()
         return replace(plan, bound=max(self.bound, plan.rate))
+
+    def _improved(self, costs: Floats) -> Tree:
+        return improved(costs, self._network.root, self._network.receivers, self._cheapest(costs))
 
     def _cheapest(self, costs: Floats) -> Tree:
         return steiner_tree(costs, self._network.root, self._network.receivers)

@@ -142,11 +142,16 @@ def test_a_tree_alone_is_as_fast_as_it_can_be(network):
 
 
 @given(networks(most=6))
-def test_unshaped_streams_share_max_min_fairly(network):
-    """Of every stream something that it passes is full, and none that passes there is faster."""
+def test_shaping_never_costs_anything(network):
     trees = fpfr(network).trees
-    plan = unshaped(network, trees)
-    assert plan.rate <= balance(network, trees).rate * (1 + 1e-6)
+    assert unshaped(network, trees).rate <= balance(network, trees).rate * (1 + 1e-6)
+
+
+def test_what_a_stream_cannot_use_others_get():
+    # h0 sends 9 over three streams: the narrow path takes 1 of it, and the other two 4 each.
+    network = make([[0, 1, 10, 10], [0, 0, 0, 0], [0, 10, 0, 10], [0, 0, 0, 0]], out=[9, 10, 10, 10])
+    plan = unshaped(network, [(-1, 2, 0, 2), (-1, 0, 0, 2)])
+    assert plan.rates == pytest.approx((10 / 3, 1))
 
 
 # ------------------------------------------------------------------------------------------------- fewer trees
