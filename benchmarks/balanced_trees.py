@@ -20,6 +20,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import machine
@@ -85,11 +86,11 @@ def time_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
         for family in TIMED:
             networks = [FAMILIES[family](size, seed) for seed in range(seeds)]
             progress(f"exact, {family}, {size} hosts")
-            found = [timed(lambda network=network: exact(network)) for network in networks]  # type: ignore[misc]
+            found = [timed(partial(exact, network)) for network in networks]
             papers = []
             for seed, network in enumerate(networks[: PAPERS_SEEDS.get(size, seeds)]):
                 progress(f"the paper's method, {family}, {size} hosts, seed {seed}")
-                papers.append(timed(lambda network=network: balanced(network, _pulps_own())))  # type: ignore[misc]
+                papers.append(timed(partial(balanced, network, _pulps_own())))
             yield {"hosts": size, "family": family, "seeds": seeds} | _compared(size, found, papers)
 
 
@@ -126,7 +127,7 @@ def subset_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             for seed in range(seeds):
                 progress(f"subset, {family}, {size} hosts, seed {seed}")
                 network = to_half(FAMILIES[family](size, seed), seed)
-                found.append(timed(lambda network=network: subset(network)))  # type: ignore[misc]
+                found.append(timed(partial(subset, network)))
             worst = max(seconds for _, seconds in found)
             widest = max(gap(plan) for plan, _ in found)
             yield {
