@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from algorithms.balanced.bottleneck import bottleneck
+from algorithms.balanced.fpfr import searches
 from algorithms.balanced.master import Master
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import Tree
@@ -15,6 +17,9 @@ GAP = 1e-9
 
 LEAST_TREES = 8
 """As many trees or more are made between two solutions of the linear programme, which takes as long as a few trees."""
+
+CHAINS = 4
+"""Trees of FPFR to start with: long chains, which cheapest trees come to late."""
 
 CheapestTree = Callable[[Floats], Tree]
 """(cost of every arc, n x n) -> a tree to all receivers that costs little."""
@@ -29,6 +34,7 @@ class ColumnGeneration:
         self._cheapest = cheapest
         self._trees_a_round = max(LEAST_TREES, network.size // 4)
         self.master.add(bottleneck(network).trees)
+        self.master.add(tree for tree, _ in islice(searches(network), CHAINS))
 
     def improve(self) -> Floats:
         """Make trees at rising prices, and solve; the prices of the solution. Raises SolverFault."""

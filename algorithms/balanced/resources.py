@@ -39,6 +39,10 @@ class Resources:
     _uses: dict[Tree, Use] = field(default_factory=dict, repr=False)
 
     @cached_property
+    def _limited(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.limits)
+
+    @cached_property
     def _closed(self) -> Floats:
         """Infinite where nothing can go, and 0 elsewhere."""
         return np.where(self.network.widths > 0, 0.0, np.inf)
@@ -56,7 +60,7 @@ class Resources:
         senders = np.flatnonzero(copies)
         rows = np.concatenate((senders, size + heads, 2 * size + tails * size + heads))
         amounts = np.concatenate((copies[senders], np.ones(2 * len(heads))))
-        limited = np.isfinite(self.limits[rows])
+        limited = self._limited[rows]
         return Use(rows[limited], amounts[limited])
 
     def arc_costs(self, prices: Floats) -> Floats:
