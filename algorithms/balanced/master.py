@@ -8,7 +8,8 @@ the cost of the cheapest tree at them, bound the rate of every plan (weak dualit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import highspy
 import numpy as np
@@ -50,15 +51,17 @@ class Master:
         return float(self._amounts.sum()) * self.resources.unit
 
     def add(self, trees: Iterable[Tree]) -> int:
-        """Let these trees be used; how many of them were not there before."""
-        fresh = {tree: self.resources.use(tree) for tree in trees if tree not in self._uses}
-        if not fresh:
-            return 0
-        self._uses |= fresh
-        self._amounts = np.append(self._amounts, np.zeros(len(fresh)))
-        uses, count = list(fresh.values()), len(fresh)
+        """Let these trees be used from the next solution on; how many of them were not there before."""
+        before = len(self._uses)
+        for tree in trees:
+            if tree not in self._uses:
+                self._uses[tree] = self.resources.use(tree)
+        return len(self._uses) - before
+
+    def _enter(self, uses: Sequence[Use]) -> None:
+        """Bring the trees that use these to the solver."""
         self._add_rows(np.unique(np.concatenate([use.rows for use in uses])).tolist())
-        ends = np.cumsum([0, *(len(use.rows) for use in uses)])
+        count, ends = len(uses), np.cumsum([0, *(len(use.rows) for use in uses)])
         self._solver.addCols(
             count,
             np.ones(count),
@@ -69,7 +72,6 @@ class Master:
             np.concatenate([self._place_of[use.rows] for use in uses]).astype(np.int32),
             np.concatenate([use.amounts for use in uses]),
         )
-        return count
 
     def _add_rows(self, used: Iterable[int]) -> None:
         fresh = [row for row in used if self._place_of[row] < 0]
@@ -82,6 +84,8 @@ class Master:
 
     def solve(self) -> Floats:
         """Find the best rates; the price of every row. Raises SolverFault."""
+        if fresh := list(islice(self._uses.values(), len(self._amounts), None)):
+            self._enter(fresh)
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
@@ -100,9 +104,10 @@ class Master:
 
     def plan(self) -> Plan:
         """The trees that are used, the fastest first, at rates that keep every limit."""
+        # Trees that came after the last solution have no rate yet.
         used = [
             (amount * self.resources.unit, tree)
-            for tree, amount in zip(self._uses, self._amounts.tolist(), strict=True)
+            for tree, amount in zip(self._uses, self._amounts.tolist(), strict=False)
             if amount > NO_RATE * self._amounts.sum()
         ]
         used.sort(key=lambda item: -item[0])
