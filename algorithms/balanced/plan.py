@@ -83,10 +83,9 @@ def ends(tree: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
     """What the plan puts on every path (n x n), and what every host sends and receives."""
+    numbers, heads, tails = _all_ends(plan)
     on_paths = np.zeros((network.size, network.size))
-    for tree, rate in zip(plan.trees, plan.rates, strict=True):
-        heads, tails = ends(tree)
-        on_paths[tails, heads] += rate
+    np.add.at(on_paths, (tails, heads), np.array(plan.rates)[numbers])
     return on_paths, on_paths.sum(axis=1), on_paths.sum(axis=0)
 
 
@@ -96,8 +95,14 @@ def kept_within(network: Network, plan: Plan) -> Plan:
         np.maximum(1.0, np.divide(load, limit, out=np.ones_like(load), where=load > 0))
         for load, limit in zip(loads(network, plan), (network.rates, network.out, network.into), strict=True)
     )
-    over = np.maximum(on_paths, np.maximum(sent[:, None], received[None, :]))
-    rates = [
-        rate / float(over[tuple(reversed(ends(tree)))].max()) for tree, rate in zip(plan.trees, plan.rates, strict=True)
-    ]
-    return replace(plan, rates=tuple(rates))
+    numbers, heads, tails = _all_ends(plan)
+    over = np.ones(len(plan.trees))
+    np.maximum.at(over, numbers, np.maximum(on_paths, np.maximum(sent[:, None], received[None, :]))[tails, heads])
+    return replace(plan, rates=tuple((np.array(plan.rates) / over).tolist()))
+
+
+def _all_ends(plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """For every edge of every tree the tree's number, the host that receives and the one that sends."""
+    parents = np.array(plan.trees, np.intp)
+    numbers, heads = np.nonzero(parents != NOBODY)
+    return numbers, heads, parents[numbers, heads]
