@@ -32,7 +32,7 @@ def uniform(size: int, seed: int, kappa: float, dead: float = 0.1, sigma: float 
 
 
 def tight(size: int, seed: int) -> Network:
-    """What hosts can send is uneven and scarce (the fact sheet's Otight)."""
+    """What hosts can send is uneven and scarce."""
     rng = _rng(size, seed, "Otight")
     rates = [[0.0 if i == j else 10 * _log_normal(rng, 0.8) for j in range(size)] for i in range(size)]
     return _network(rates, [8 * _log_normal(rng, 0.8) for _ in range(size)], [1000.0] * size)

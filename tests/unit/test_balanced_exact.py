@@ -16,7 +16,7 @@ from algorithms.balanced.network import Network
 from tests.support.balanced import all_trees, brute_force, check, figure_2, make, networks
 
 OPTIMUM_OF_8 = 2.376440
-"""Of `tight(8, 1)`, with all 262,144 trees in one linear programme (the fact sheet's)."""
+"""Of `tight(8, 1)`, with all 262,144 trees in one linear programme."""
 
 
 def test_all_trees_are_as_many_as_cayley_says():
