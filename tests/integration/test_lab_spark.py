@@ -119,13 +119,14 @@ def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
     from spark_bed.asking import AskedJob
 
     assert len(room.lab.plan.splitter_plans) == 1
-    conf = room.plugin_conf(find_plugin())
+    # Spark is given so long that no load of this machine makes readers wait no longer.
+    conf = {**room.plugin_conf(find_plugin()), "spark.blast.linkRate": "2m"}
     with AskedJob(room, "first", conf) as first, AskedJob(room, "second", conf) as second, ThreadPoolExecutor() as both:
         answers = list(both.map(lambda job: job.ask(4, 16_000_000), (first, second)))
     assert all(answer.equal for answer in answers)
     ways = first.ways + second.ways
-    assert len(ways) == 8 and all(ways), "each broadcast went by Blast"
-    assert set(ways) != {"optical"}, "somebody had no light at once"
+    assert len(ways) == 8
+    assert "spark" not in ways
     assert any("optical" in way for way in ways)
     with Client(room.lab.thrift) as client:
         assert not [*client.list_requests([PartState.PENDING, PartState.ACTIVE])]
