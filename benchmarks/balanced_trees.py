@@ -37,6 +37,7 @@ from algorithms.balanced.plan import Plan
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
+from blast_sim.text import table
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -184,12 +185,8 @@ PARTS: dict[str, tuple[str, Callable[[bool], Iterator[Row]]]] = {
 
 def show(title: str, rows: Sequence[Row]) -> None:
     """A table of these rows."""
-    print(f"\n{title}")
     columns = list(rows[0])
-    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    print(f"\n{title}\n{table(columns, [[_cell(row[column]) for column in columns] for row in rows])}")
 
 
 def _cell(value: object) -> str:
