@@ -30,6 +30,7 @@ from typing import Any
 
 import machine
 from median_interval import median_interval
+from spark_bed.ways import ways_of_plugin
 from transport_bed import script
 
 from mininet_topos.spark.installation import find_plugin, find_spark
@@ -42,7 +43,6 @@ TITLES = {TORRENT: "Spark's own", PLUGIN: "the plugin", EXPLICIT: "blast_broadca
 COPIES_BARS = {PLUGIN: 1.15, EXPLICIT: 1.05}
 TIME_BARS = {3: 1 / 2, 7: 1 / 3}
 _JOB = Path(__file__).parent / "spark_bed" / "broadcast_job.py"
-_SENT = "org.blast.spark.BroadcastSent"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,11 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
     }
     run = cluster.submit(_JOB, [json.dumps(asked)], conf)
     told = [json.loads(line) for line in run.output.read_text().splitlines() if line.startswith("{")][1:]
-    ways = [one["way"] for one in told] if way == EXPLICIT else _ways_of_plugin(run.output.parent / "events")
+    ways = (
+        [one["way"] for one in told]
+        if way == EXPLICIT
+        else ways_of_plugin(next((run.output.parent / "events").iterdir()))
+    )
     return Application(
         statistics.median(one["seconds"] for one in told),
         statistics.median(one["uplink_bytes"] for one in told) / size,
@@ -101,11 +105,6 @@ def _measured(room: SparkRoom, way: str, jar: Path, args: argparse.Namespace) ->
         all(one["equal"] for one in told),
         run.idle,
     )
-
-
-def _ways_of_plugin(events: Path) -> list[str]:
-    lines = [line for file in events.iterdir() for line in file.read_text().splitlines() if _SENT in line[:60]]
-    return [json.loads(line)["way"] for line in lines]
 
 
 def _report(args: argparse.Namespace, results: Mapping[str, Sequence[Application]]) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from mininet_topos.errors import ProcessFault
 from mininet_topos.spark.room import SparkRoom
+from spark_bed.ways import ways_of_plugin
 
 _JOB = Path(__file__).parent / "asked_job.py"
 _POLL_SECONDS = 0.02
 _PATIENCE_SECONDS = 600.0
 """A job that does not answer for so long hangs."""
-_SENT = "org.blast.spark.BroadcastSent"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class AskedJob:
         os.close(self._orders)
         if error is None:
             self._process.wait(_PATIENCE_SECONDS)
-            self.ways = self._ways()
+            self.ways = ways_of_plugin(self._room.cluster.event_file(self._process))
         self._process.stop()
         self._pipe.unlink()
 
@@ -79,8 +79,3 @@ class AskedJob:
     def _said(self) -> list[str]:
         text = self._process.words.output.read_text()
         return [line for line in text[: text.rfind("\n") + 1].splitlines() if line.startswith("{")]
-
-    def _ways(self) -> list[str]:
-        """By what each of its broadcasts went, as the plugin tells in Spark's event log."""
-        lines = self._room.cluster.event_file(self._process).read_text().splitlines()
-        return [str(json.loads(line)["way"]) for line in lines if _SENT in line[:60]]
