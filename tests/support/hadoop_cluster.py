@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.spark_cluster import BLAST, ROOT
+from tests.support.spark_cluster import ROOT, configured_agent
 
 SOURCES = ROOT / "clients" / "java"
 JAR = SOURCES / "hadoop" / "target" / "blast-hadoop-0.1.0.jar"
@@ -99,13 +98,8 @@ def agent(folder: Path, secret: Path) -> Iterator[int]:
         f'[agent]\nlisten = "127.0.0.1:0"\ndurable = false\nfile_mode = "0644"\n'
         f'[[folder]]\nname = "{FOLDER}"\npath = "{folder}"\n[access]\nsecret_file = "{secret}"\n'
     )
-    command = [BLAST, "agent", "run", "--config", str(config), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["port"]
-        finally:
-            process.terminate()
+    with configured_agent(config) as port:
+        yield port
 
 
 def _class_path() -> str:

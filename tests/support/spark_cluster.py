@@ -25,12 +25,18 @@ def agent_process(folder: Path, limits: str = "") -> Iterator[str]:
         f'[agent]\nlisten = "127.0.0.1:0"\nlight_address = "127.0.0.1"\ndurable = false\n'
         f'[[folder]]\nname = "spark"\npath = "{folder}"\nclaimed = true\n[limits]\n{limits}\n'
     )
+    with configured_agent(config) as port:
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def configured_agent(config: Path) -> Iterator[int]:
+    """A running agent with this configuration: its port."""
     command = [BLAST, "agent", "run", "--config", str(config), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
-            ready = json.loads(process.stdout.readline())
-            yield f"127.0.0.1:{ready['port']}"
+            yield json.loads(process.stdout.readline())["port"]
         finally:
             process.terminate()
 
