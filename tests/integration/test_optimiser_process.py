@@ -114,9 +114,10 @@ def test_it_answers_with_more_than_greed_has(bench: Bench) -> None:
 
 
 def test_it_leaves_the_controller_the_processor(bench: Bench) -> None:
-    pid = bench.at_work(1, 0.3)
-    assert int(fields_of(pid)[16]) == os.nice(0) + NICENESS
+    bench.ask(1)
     assert bench.answer().revision == 1
+    assert bench.process.pid is not None
+    assert int(fields_of(bench.process.pid)[16]) == os.nice(0) + NICENESS
 
 
 def test_killed_at_work_it_has_answered_and_is_there_again(bench: Bench) -> None:

@@ -357,7 +357,7 @@ def is_reached(there: str) -> bool:
     _, _, port = there.rpartition(":")
     try:
         socket.create_connection(("127.0.0.1", int(port)), 10).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: it closed its door while we stood in the queue
         return False
     return True
 
