@@ -84,8 +84,15 @@ class Simulation:
         self._owner: Places = np.zeros(0, np.int64)
         self._place: Places = np.zeros(0, np.int64)
 
-    def start(self, paths: Paths, bits: ArrayLike, ended: Ended, multiplicity: ArrayLike | None = None) -> Transfer:
-        """Begin flows of so many bits each; `multiplicity` as of `fair_rates`.
+    def start(
+        self,
+        paths: Paths,
+        bits: ArrayLike,
+        ended: Ended,
+        multiplicity: ArrayLike | None = None,
+        rate_caps: ArrayLike | None = None,
+    ) -> Transfer:
+        """Begin flows of so many bits each; `multiplicity` and `rate_caps` as of `fair_rates`.
 
         `ended` is called at the end of flows, with the places in `paths` of all that end at one moment. Raises
         ValueError for flows of no bits or no links, and for a transfer of no flows, which would never end.
@@ -93,7 +100,7 @@ class Simulation:
         wanted = np.broadcast_to(np.asarray(bits, np.float64), (len(paths),))
         if not len(paths) or not (wanted > 0).all() or not (paths.lengths > 0).all():
             raise ValueError("a transfer needs flows, and each of them bits and links")
-        ids = self._shares.add(paths, multiplicity=multiplicity)
+        ids = self._shares.add(paths, multiplicity=multiplicity, rate_caps=rate_caps)
         transfer = self._transfers[self._begun] = Transfer(self._begun, ids, ended, len(ids))
         self._begun += 1
         self._grow(int(ids.max()) + 1)

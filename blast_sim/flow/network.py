@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from algorithms.balanced.network import Network as Hosts
 from blast_sim.fair import Paths
 from blast_sim.fair.paths import Numbers, Places
 
@@ -51,6 +52,18 @@ class Network:
     def servers_of(self, rack: int) -> range:
         """The servers of a rack."""
         return range(rack * self.servers_per_rack, (rack + 1) * self.servers_per_rack)
+
+    def as_hosts(self, racks: Sequence[int]) -> Hosts:
+        """These racks as the hosts of a balanced multicast from the first to all others, as section 2.2 of its paper
+        models a network.
+
+        Every server has but one link, and by that a rack passes on within what it sends to others. So a rack is worth
+        a server's link, or its uplink if that is less, however many servers it has.
+        """
+        rate, size = min(self.server_rate, self.uplink_rate), len(racks)
+        access = np.full(size, rate)
+        paths = np.full((size, size), rate)
+        return Hosts(tuple(map(str, racks)), 0, tuple(range(1, size)), paths, access, access.copy())
 
     # ----------------------------------------------------------------------------------------------- paths
 

@@ -16,7 +16,7 @@ from blast_sim.flow.engine import Simulation
 class Phase:
     """Flows of so many `bits` that begin `delay` seconds after the end of all the phases `after` (their places).
 
-    A phase without flows is a pause.
+    A phase without flows is a pause. Senders that pace themselves keep to `rate_caps`, in bit/s.
     """
 
     paths: Paths = field(default_factory=Paths.none)
@@ -24,6 +24,7 @@ class Phase:
     after: Sequence[int] = ()
     delay: float = 0.0
     multiplicity: ArrayLike | None = None
+    rate_caps: ArrayLike | None = None
 
 
 def in_sequence(*phases: Phase) -> list[Phase]:
@@ -62,7 +63,9 @@ class Graph:
         if not len(phase.paths):
             self._end(number)
             return
-        self._simulation.start(phase.paths, phase.bits, lambda ended: self._ended(number, ended), phase.multiplicity)
+        self._simulation.start(
+            phase.paths, phase.bits, lambda ended: self._ended(number, ended), phase.multiplicity, phase.rate_caps
+        )
 
     def _ended(self, number: int, flows: Places) -> None:
         self._flowing[number] -= len(flows)

@@ -25,9 +25,10 @@ from blast_sim.methods.optical import Blast, Control, Terms
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.torrent import Torrent
+from blast_sim.methods.trees import trees
 from blast_sim.scenarios.schema import Scenario
 
-PHASED = {"naive": naive, "hdfs": hdfs, "overlay": overlay, "pipeline": pipeline}
+PHASED = {"naive": naive, "hdfs": hdfs, "overlay": overlay, "pipeline": pipeline, "trees": trees}
 
 
 def run_cell(cell: Cell) -> list[Row]:

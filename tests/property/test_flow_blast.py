@@ -43,7 +43,7 @@ class Watched:
 
         held: dict[int, list[int]] = {}
 
-        def start(paths, bits, ended, multiplicity=None):
+        def start(paths, bits, ended, *how):
             links = links_of(paths)
             self.lit.update(links)
             assert all(count <= 1 for count in self.lit.values()), "light in two hands"
@@ -52,7 +52,7 @@ class Watched:
                 self.lit.subtract(links)
                 ended(places)
 
-            transfer = begin(paths, bits, over, multiplicity)
+            transfer = begin(paths, bits, over, *how)
             held[transfer.number] = links
             return transfer
 

@@ -1,0 +1,114 @@
+"""The method `trees` on any network: all data to everybody once, no link overloaded, no faster than any plan can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algorithms.balanced.exact import exact
+from blast_sim.flow.sites import Sites
+from blast_sim.methods.method import Multicast, Phased
+from blast_sim.methods.pipeline import CHUNK, pipeline
+from blast_sim.methods.trees import planned, trees
+from tests.support.balanced import check, networks
+from tests.support.flows import GIGABIT, group, small_network, times_of, world
+
+ROUNDING = 1e-6
+SIZES = st.integers(1, 10**9)
+
+
+@st.composite
+def sites(draw) -> Sites:
+    """Networks of the balanced multicast whose rates are above a megabit, so that no transfer takes days."""
+    drawn = draw(networks(least=2, most=6))
+    scale = 1e6 / drawn.widths[drawn.widths > 0].min()
+    return Sites.of(replace(drawn, rates=drawn.rates * scale, out=drawn.out * scale, into=drawn.into * scale))
+
+
+def to_all(network: Sites, size: int, name: str = "m") -> Multicast:
+    """From the first site to the others."""
+    return Multicast(name, 0, tuple(range(1, network.servers)), size)
+
+
+def flows(network: Sites, multicast: Multicast) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
+    """The links, bits and rate caps of each tree."""
+    (phase,) = trees(world(network), multicast)
+    links = [phase.paths.take([number]).links.tolist() for number in range(len(phase.paths))]
+    return links, np.asarray(phase.bits), np.asarray(phase.rate_caps)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sites(), SIZES)
+def test_every_receiver_gets_everything_once(network: Sites, size: int) -> None:
+    multicast = to_all(network, size)
+    links, bits, caps = flows(network, multicast)
+    parts = multicast.bits * caps / caps.sum()
+    assert parts.sum() == pytest.approx(multicast.bits)
+    # What is beyond the parts fills the pipeline: no more than a block for each edge but one.
+    assert (bits >= parts).all()
+    assert (bits - parts <= (network.servers - 2) * np.minimum(8 * CHUNK, parts) * (1 + ROUNDING)).all()
+    for path in links:
+        received = [link - network.servers for link in path if network.servers <= link < 2 * network.servers]
+        assert sorted(received) == list(multicast.receivers)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sites(), SIZES)
+def test_alone_every_tree_has_its_rate_and_no_plan_is_faster(network: Sites, size: int) -> None:
+    multicast = to_all(network, size)
+    _, bits, caps = flows(network, multicast)
+    where = world(network)
+    taken = times_of(where, Phased(where, trees), [multicast])["m"]
+    assert taken == pytest.approx((bits / caps).max(), rel=ROUNDING, abs=1e-8)
+    model = network.model
+    bound = min(model.out[0], *model.into[1:], exact(model).bound)
+    assert taken * bound >= multicast.bits * (1 - ROUNDING)
+
+
+@settings(max_examples=40, deadline=None)
+@given(sites(), st.lists(SIZES, min_size=2, max_size=4))
+def test_multicasts_that_compete_put_no_more_on_a_link_than_it_carries(network: Sites, sizes: list[int]) -> None:
+    multicasts = [to_all(network, size, str(number)) for number, size in enumerate(sizes)]
+    where = world(network)
+    taken = times_of(where, Phased(where, trees), multicasts)
+    put = np.zeros(len(network.capacities))
+    for multicast in multicasts:
+        for path, bits in zip(*flows(network, multicast)[:2], strict=True):
+            np.add.at(put, path, bits)
+    assert (put <= network.capacities * (max(taken.values()) + 1e-8) * (1 + ROUNDING)).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.floats(1.0, 40.0),
+    st.integers(0, 2),
+    st.integers(1, 10**9),
+)
+def test_where_links_are_alike_trees_are_the_chain(racks: int, servers: int, uplink: float, load: int, size: int):
+    """The paper's claim (b), also with thin uplinks and beside other traffic."""
+    network = small_network(6, servers, uplink)
+    if racks * servers < 2:
+        return
+    taken = []
+    for phases in (trees, pipeline):
+        where = world(network, load)
+        taken += times_of(where, Phased(where, phases), [group(network, range(racks), size)]).values()
+    assert taken[0] == pytest.approx(taken[1], rel=ROUNDING, abs=1e-8)
+    (phase,) = trees(world(network), group(network, range(racks), size))
+    assert phase.rate_caps is None or sum(phase.rate_caps) == pytest.approx(min(10.0, uplink) * GIGABIT)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks(least=3, most=6))
+def test_a_group_too_large_for_the_best_gets_one_tree_that_fits(network) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("blast_sim.methods.trees.MOST_PLANNED", 2)
+        plan = planned(network)
+    assert len(plan.trees) == 1
+    check(network, plan)

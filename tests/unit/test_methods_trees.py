@@ -1,0 +1,130 @@
+"""The method `trees` where a few lines of arithmetic say how long it takes, and what it is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.testbeds import SITES, gridlab
+from blast_sim.fair import Paths
+from blast_sim.flow.sites import DeadPath, Sites
+from blast_sim.methods.method import Multicast, Phased
+from blast_sim.methods.naive import naive
+from blast_sim.methods.pipeline import CHUNK, pipeline
+from blast_sim.methods.trees import MOST_PLANNED, trees
+from tests.support.balanced import figure_2, make
+from tests.support.flows import GIGABIT, group, small_network, times_of, world
+
+BLOCK = 8.0 * CHUNK
+
+
+def scaled(network: Network, factor: float) -> Network:
+    return replace(network, rates=network.rates * factor, out=network.out * factor, into=network.into * factor)
+
+
+def seconds(network: Sites, phases, size: int, sender: int = 0) -> float:
+    receivers = tuple(site for site in range(network.servers) if site != sender)
+    where = world(network)
+    return times_of(where, Phased(where, phases), [Multicast("m", sender, receivers, size)])["m"]
+
+
+def test_figure_2_reaches_nine() -> None:
+    """The rate of a tree is what more data takes longer: the block that fills it is there with any size."""
+    network = Sites.of(scaled(figure_2(), GIGABIT))
+    once, twice = (seconds(network, trees, size) for size in (9 * 10**9, 18 * 10**9))
+    assert 8 * 9e9 / (twice - once) == pytest.approx(9 * GIGABIT)
+
+
+def test_trees_fill_with_a_block_for_each_edge_but_the_first() -> None:
+    """A chain is the only tree: root, 1, 2, 3."""
+    network = Sites.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
+    assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * BLOCK) / 1e9)
+
+
+def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:
+    """One path of 10, on which two flows run beside the only tree: a third is left."""
+    network = Sites.of(make([[0, 9e9], [0, 0]]))
+    where = world(network)
+    for _ in range(2):
+        where.simulation.start(network.unicast([0], [1]), 1e12, lambda _: None)
+    taken = times_of(where, Phased(where, trees), [Multicast("m", 0, (1,), 300_000_000)])
+    assert taken["m"] == pytest.approx(2.4e9 / 3e9)
+
+
+def test_a_root_that_paces_leaves_room_which_others_take() -> None:
+    """The tree's narrow edge holds it to 2 of the root's 10: a flow beside it has 8."""
+    network = Sites.of(make([[0, 2e9, 1e10], [0, 0, 2e9], [0, 0, 0]], [1e10, 1e10, 1e10], [1e10, 2e9, 1e10]))
+    where = world(network)
+    ended = []
+    beside = network.unicast([0], [2])
+    where.simulation.start(beside, 8e9, lambda _: ended.append(where.simulation.clock.now))
+    times_of(where, Phased(where, trees), [Multicast("m", 0, (1,), 1_000_000_000)])
+    assert ended == [pytest.approx(1.0)]
+
+
+@pytest.mark.parametrize("root", range(len(SITES)))
+def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: int) -> None:
+    network = Sites.of(gridlab("amsterdam"))
+    receivers = tuple(site for site in range(8) if site != root)
+    # The pipeline's best luck: of some orders the fastest.
+    orders = [receivers, receivers[::-1], receivers[3:] + receivers[:3]]
+    times = []
+    for order in orders:
+        where = world(network)
+        try:
+            times.append(times_of(where, Phased(where, pipeline), [Multicast("m", root, order, 200_000_000)])["m"])
+        except DeadPath:
+            continue
+    assert all(seconds(network, trees, 200_000_000, root) < taken for taken in times)
+
+
+def test_a_method_that_goes_straight_over_a_dead_path_is_told_which() -> None:
+    with pytest.raises(DeadPath, match="amsterdam to poznan is dead"):
+        seconds(Sites.of(gridlab("amsterdam")), naive, 1000)
+
+
+def test_sites_that_no_living_path_reaches_are_named() -> None:
+    network = Sites.of(make([[0, 1e9, 1e9], [1e9, 0, 0], [0, 0, 0]]))
+    with pytest.raises(Disconnected, match="from 'h2' to 'h0', 'h1'"):
+        trees(world(network), Multicast("m", 2, (0, 1), 1000))
+
+
+def test_an_access_link_without_a_limit_is_never_the_limit() -> None:
+    network = Sites.of(make([[0, 3e9, 4e9], [0, 0, 1e9], [0, 1e9, 0]]))
+    assert network.capacities[:6] == pytest.approx([7e9, 1e9, 1e9, 0, 4e9, 5e9])
+
+
+def test_one_link_for_each_way() -> None:
+    """Sites have no racks' links in their paths."""
+    network = Sites.of(gridlab("berlin"))
+    paths = network.unicast([0, 1, 1], [1, 0, 1])
+    assert paths.lengths.tolist() == [3, 3, 0]
+    assert network.capacities[paths.links].tolist() == [80e6, 17e6, 100e6, 45e6, 37e6, 100e6]
+
+
+def test_a_large_group_gets_the_chain_too() -> None:
+    network = small_network(MOST_PLANNED + 2, 1, 4.0)
+    taken = []
+    for phases in (trees, pipeline):
+        where = world(network)
+        taken += times_of(where, Phased(where, phases), [group(network, range(network.racks), 10**9)]).values()
+    assert taken[0] == pytest.approx(taken[1])
+
+
+def test_caps_hold_in_the_engine_only_where_they_are_given() -> None:
+    where = world(small_network())
+    ends: dict[str, float] = {}
+    start = where.simulation.start
+    path = Paths.of([[0, 30]])
+
+    def end(name: str, _: np.ndarray) -> None:
+        ends[name] = where.simulation.clock.now
+
+    start(path, 1e9, partial(end, "paced"), rate_caps=1e9)
+    start(path, 9e9, partial(end, "free"))
+    where.simulation.run(lambda: len(ends) == 2)
+    assert ends == {"paced": pytest.approx(1.0), "free": pytest.approx(1.0)}
