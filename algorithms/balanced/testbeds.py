@@ -60,5 +60,5 @@ def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
 
 def das(count: int, nodes: int) -> NamedNetwork:
     """These clusters as single hosts; the first has the data. Paths are there from each to the next only."""
-    pairs = zip(CLUSTERS[: count - 1], CLUSTERS[1:count], WIDE_AREA, strict=False)
-    return as_hosts(clusters(count, nodes), CLUSTERS[0], pairs)
+    links = list(zip(CLUSTERS[: count - 1], CLUSTERS[1:count], WIDE_AREA, strict=False))
+    return as_hosts(clusters(count, nodes), CLUSTERS[0], links)

@@ -58,4 +58,6 @@ def test_a_root_that_is_no_site_is_refused() -> None:
 @pytest.mark.parametrize("nodes", range(1, 9))
 def test_clusters_reach_their_interfaces_together_or_the_thinnest_path(count: int, nodes: int) -> None:
     thinnest = min(WIDE_AREA[: count - 1])
-    assert exact(das(count, nodes).numbered()).rate == pytest.approx(min(nodes * INTERFACE, thinnest))
+    network = das(count, nodes)
+    assert [rate for _, _, rate in network.links] == list(WIDE_AREA[: count - 1])
+    assert exact(network.numbered()).rate == pytest.approx(min(nodes * INTERFACE, thinnest))
