@@ -146,6 +146,7 @@ def test_a_plan_needs_no_library_that_draws(tmp_path: Path, how: tuple[str, ...]
         ("figures", "allocation", "--quick"),
         ("figures", "blast", "--quick"),
         ("figures", "pipeline", "--quick"),
+        ("figures", "balanced"),
         ("sim", "replay", "sample", "--figure", "out"),
     ],
     ids=" ".join,
