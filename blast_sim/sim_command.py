@@ -12,11 +12,12 @@ from blast_sim.options import FAILED, new_parser, telling, whole_number
 from blast_sim.replay.options import register_replay
 
 _FLOW = """\
-Simulate multicasts, or iterative jobs, on a rack network whose flows share links max-min fairly, with exact events.
+Simulate multicasts, or iterative jobs, on a rack network, or between sites, whose flows share links max-min fairly, with exact events.
 
 A scenario is a TOML file, or one that comes with the program: fig4 (Figure 4 of the Blast paper), contended (Blast's
-policies where light is scarce), iterative-jobs, methods (all of them side by side). `--show` prints it as a start for
-one's own. Its cells, every method on every network beside every background, are run on all cores, or on a Dask cluster.
+policies where light is scarce), iterative-jobs, methods (all of them side by side), sites (uneven ones over a wide
+area). `--show` prints it as a start for one's own. Its cells, every method on every network beside every background,
+are run on all cores, or on a Dask cluster.
 
 seconds is the mean completion time, without the computation time of the controller, which stands beside it: as measured
 now, as recorded once, or so many milliseconds. All but the first repeat bit for bit.

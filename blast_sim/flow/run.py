@@ -17,6 +17,7 @@ from blast_sim.flow.groups import multicasts
 from blast_sim.flow.jobs import JobTimes, Run, draw_jobs
 from blast_sim.flow.network import Network
 from blast_sim.flow.optics import Optics
+from blast_sim.flow.sites import Sites
 from blast_sim.methods.hdfs import hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
 from blast_sim.methods.method import Method, Multicast, Phased, World
@@ -27,6 +28,7 @@ from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.torrent import Torrent
 from blast_sim.methods.trees import trees
 from blast_sim.scenarios.schema import Scenario
+from blast_sim.scenarios.sites import hosts_of
 
 PHASED = {"naive": naive, "hdfs": hdfs, "overlay": overlay, "pipeline": pipeline, "trees": trees}
 
@@ -42,6 +44,8 @@ def run_cell(cell: Cell) -> list[Row]:
 def build_network(scenario: Scenario, name: str) -> Network:
     """The network that the scenario calls so."""
     section, light = scenario.network, scenario.light
+    if name in section.sites:
+        return Sites.of(hosts_of(section.sites[name]))
     return Network(
         section.racks,
         section.servers_per_rack,

@@ -3,7 +3,8 @@
 Servers pass on block by block what they get, and buffers are small against the data, so all edges of a tree have the
 rate of its slowest: a tree is one flow over all its edges. Its root paces it, so it never exceeds the rate it was
 planned with, and has less where others compete. The last server gets its first block when those before it have passed
-that on, one block's time for each edge but the first on the longest way.
+that on, one block's time for each edge but the first on the longest way. Over a thin tree a block takes long: trees
+that would end after all others, and cost more by that than they bring, are left out.
 
 Trees are planned between racks, with what the links carry when nobody else is there; how the data is split stays as
 planned. Within a rack each tree is a chain, whose last server sends to the next racks.
@@ -37,12 +38,31 @@ def trees(world: World, multicast: Multicast) -> list[Phase]:
     chains = list(racks.values())
     if len(chains) == 1:
         within = list(pairwise(chains[0]))
-        return [Phase(_flow(world, within), multicast.bits + _fill(within, multicast.bits))]
+        return [Phase(_flow(world, within), _with_fill(multicast.bits, _height(within) - 1))]
     plan = planned(world.network.as_hosts(list(racks)))
     ways = [list(_between(chains, tree)) for tree in plan.trees]
-    parts = [multicast.bits * rate / plan.rate for rate in plan.rates]
-    bits = [part + _fill(way, part) for way, part in zip(ways, parts, strict=True)]
-    return [Phase(Paths.concatenate([_flow(world, way) for way in ways]), bits, rate_caps=plan.rates)]
+    bits = worthwhile(multicast.bits, plan.rates, [_height(way) - 1 for way in ways])
+    used = len(bits)
+    flows = Paths.concatenate([_flow(world, way) for way in ways[:used]])
+    return [Phase(flows, bits, rate_caps=plan.rates[:used])]
+
+
+def worthwhile(bits: float, rates: Sequence[float], waits: Sequence[int]) -> list[float]:
+    """What the first so many trees have to carry if they carry everything, for the number that is through first.
+
+    The fastest tree comes first; over each the last server waits for so many blocks.
+    """
+    splits = (_split(bits, rates[:used], waits) for used in range(1, len(rates) + 1))
+    return min(splits, key=lambda split: max(carried / rate for carried, rate in zip(split, rates, strict=False)))
+
+
+def _split(bits: float, rates: Sequence[float], waits: Sequence[int]) -> list[float]:
+    whole = sum(rates)
+    return [_with_fill(bits * rate / whole, wait) for rate, wait in zip(rates, waits, strict=False)]
+
+
+def _with_fill(bits: float, wait: int) -> float:
+    return bits + wait * min(8.0 * CHUNK, bits)
 
 
 def planned(hosts: Hosts) -> Plan:
@@ -63,10 +83,6 @@ def _between(chains: Sequence[Sequence[int]], tree: Tree) -> Iterator[Edge]:
 def _flow(world: World, way: Sequence[Edge]) -> Paths:
     hops = world.network.unicast([sender for sender, _ in way], [receiver for _, receiver in way])
     return Paths(np.array([0, len(hops.links)]), hops.links)
-
-
-def _fill(way: Sequence[Edge], bits: float) -> float:
-    return (_height(way) - 1) * min(8.0 * CHUNK, bits)
 
 
 def _height(way: Sequence[Edge]) -> int:

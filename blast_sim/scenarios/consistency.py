@@ -5,9 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator
 
+from algorithms.balanced.network import InvalidNetwork
 from algorithms.splitter_tree import most_leaves
 from blast_controller.config_schema import Location, SchemaFault
-from blast_sim.scenarios.schema import Scenario
+from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
+from blast_sim.scenarios.sites import hosts_of
+
+OF_RACKS = ("ip-multicast", "blast")
+"""Methods that use what only racks have."""
 
 
 def check(scenario: Scenario) -> None:
@@ -17,11 +22,58 @@ def check(scenario: Scenario) -> None:
 
 
 def _faults(scenario: Scenario) -> Iterator[tuple[str, Location]]:
+    yield from _networks(scenario)
     yield from _workload(scenario)
     yield from _names(scenario)
+    yield from _sites(scenario)
     yield from _background(scenario)
     if any("blast" in run.methods for run in scenario.run):
         yield from _light(scenario)
+
+
+def _networks(scenario: Scenario) -> Iterator[tuple[str, Location]]:
+    network = scenario.network
+    if not network.names:
+        yield "say which networks there are: uplink_gbps of racks, or sites.", ("network",)
+    for name, sites in network.sites.items():
+        where = ("network", "sites", name)
+        if name in network.uplink_gbps:
+            yield f"{name!r} is a network of racks and one of sites: give one of them another name.", where
+        if (network.racks, network.servers_per_rack) != (len(sites.names), 1):
+            count = len(sites.names)
+            yield f"{count} sites are {count} racks of one server: set racks and servers_per_rack so.", where
+        yield from _shape(sites, where)
+
+
+def _shape(sites: SitesSection, where: Location) -> Iterator[tuple[str, Location]]:
+    count = len(sites.names)
+    for name in sites.names:
+        if sites.names.count(name) > 1:
+            yield f"the site {name!r} is there twice.", (*where, "names")
+    for key, numbers in (("out_mbps", sites.out_mbps), ("in_mbps", sites.in_mbps), ("paths_mbps", sites.paths_mbps)):
+        if len(numbers) != count:
+            yield f"{count} sites need {count} entries here, not {len(numbers)}.", (*where, key)
+    for name, row in zip(sites.names, sites.paths_mbps, strict=False):
+        if len(row) != count:
+            yield f"{name} needs paths to {count} sites, 0 to itself, not to {len(row)}.", (*where, "paths_mbps")
+    try:
+        for root in range(count):
+            hosts_of(sites, root)
+    except InvalidNetwork as error:
+        yield f"{error}.", where
+
+
+def _sites(scenario: Scenario) -> Iterator[tuple[str, Location]]:
+    for place, run in enumerate(scenario.run):
+        for name in run.networks:
+            if name not in scenario.network.sites:
+                continue
+            for method in run.methods:
+                if method in OF_RACKS:
+                    yield f"{method} needs racks, and {name} is of sites.", ("run", place, "methods")
+            for load in run.backgrounds:
+                if scenario.background.racks_each_way.get(load):
+                    yield f"the background {load} is of racks, and {name} is of sites.", ("run", place, "backgrounds")
 
 
 def _workload(scenario: Scenario) -> Iterator[tuple[str, Location]]:
@@ -49,12 +101,16 @@ def _workload(scenario: Scenario) -> Iterator[tuple[str, Location]]:
 def _names(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     for place, run in enumerate(scenario.run):
         for key, names, known, where in (
-            ("networks", run.networks, scenario.network.uplink_gbps, "network.uplink_gbps"),
+            ("networks", run.networks, scenario.network.names, _table_of(scenario.network)),
             ("backgrounds", run.backgrounds, scenario.background.racks_each_way, "background.racks_each_way"),
         ):
             for name in names:
                 if name not in known:
                     yield f"{where} has no {name!r}; {_nearest(name, known)}.", ("run", place, key)
+
+
+def _table_of(network: NetworkSection) -> str:
+    return "network.uplink_gbps" if not network.sites else "network"
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

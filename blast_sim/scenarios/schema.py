@@ -16,6 +16,8 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 
+MOST_SITES = 100
+
 
 def _one_of(known: Iterable[str]) -> AfterValidator:
     names = list(known)
@@ -32,13 +34,34 @@ MethodName = Annotated[str, _one_of(METHODS)]
 PolicyName = Annotated[str, _one_of(POLICIES)]
 
 
+class SitesSection(Section):
+    """Sites over a wide area: what each sends and receives, and a path of its own from each (a row) to every other.
+
+    A path of rate 0 is dead.
+    """
+
+    names: Annotated[tuple[Name, ...], Field(min_length=2, max_length=MOST_SITES)]
+    paths_mbps: tuple[tuple[NotNegative, ...], ...]
+    out_mbps: tuple[Positive, ...]
+    in_mbps: tuple[Positive, ...]
+
+
 class NetworkSection(Section):
-    """Racks on one core switch. `uplink_gbps` names the networks to compare by their racks' uplinks."""
+    """The networks to compare, by name: racks on one core switch, which differ in their uplinks, and sites.
+
+    A site counts as a rack of one server.
+    """
 
     racks: Annotated[int, Field(ge=2, le=100_000)] = 120
     servers_per_rack: Annotated[int, Field(ge=1, le=1000)] = 40
     server_gbps: Positive = 10.0
-    uplink_gbps: Annotated[Mapping[str, Positive], Field(min_length=1)]
+    uplink_gbps: Mapping[str, Positive] = {}
+    sites: Mapping[str, SitesSection] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all these networks."""
+        return (*self.uplink_gbps, *self.sites)
 
 
 class BackgroundSection(Section):

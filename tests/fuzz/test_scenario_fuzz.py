@@ -21,6 +21,8 @@ KEYS = st.sampled_from(
         "light.switch",
         "network.racks",
         "network.uplink_gbps",
+        "network.sites",
+        "network.sites.gridlab.paths_mbps",
         "run.0.methods",
         "run",
         "jobs.0.racks",

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from algorithms.balanced.testbeds import gridlab
+from blast_sim.flow.cell import Effort, cells_of
+from blast_sim.flow.run import run_cell
 from blast_sim.scenarios.loading import Source, find, load, parsed_value, shipped
+from blast_sim.scenarios.sites import hosts_of
 from blast_sim.wrong_input import WrongInput
 
 SMALL = """\
@@ -42,7 +47,7 @@ def source(text: str = SMALL) -> Source:
 
 
 def test_what_is_shipped_can_be_read() -> None:
-    assert shipped() == ["contended", "fig4", "iterative-jobs", "methods"]
+    assert shipped() == ["contended", "fig4", "iterative-jobs", "methods", "sites"]
     for name in shipped():
         assert load(find(name)).title
 
@@ -54,7 +59,7 @@ def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_nothing_names_what_there_is() -> None:
-    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs, methods"):
+    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs, methods, sites"):
         find("fig5")
 
 
@@ -149,3 +154,92 @@ def test_shipped_scenarios_say_what_the_issue_of_their_names_needs() -> None:
     assert contended.light.splitters == 20 and not contended.multicasts.disjoint
     assert len(contended.run[0].policies) == 7
     assert [job.megabytes for job in jobs.jobs] == [300, 385, 1000]
+
+
+SITES = """\
+title = "sites"
+
+[network]
+racks = 3
+servers_per_rack = 1
+uplink_gbps = { thin = 1.0 }
+
+[network.sites.wide]
+names = ["a", "b", "c"]
+paths_mbps = [[0, 10, 8], [10, 0, 4], [8, 4, 0]]
+out_mbps = [10, 10, 10]
+in_mbps = [10, 10, 10]
+
+[background]
+racks_each_way = { none = 0, some = 1 }
+
+[multicasts]
+groups = 1
+megabytes = 90.0
+
+[[run]]
+methods = ["naive", "pipeline", "trees"]
+networks = ["wide", "thin"]
+backgrounds = ["none"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ('["a", "b", "c"]', '["a", "b", "a"]', 9, "the site 'a' is there twice"),
+        ('["a", "b", "c"]', '["a"]', 9, "at least 2 items"),
+        ("[8, 4, 0]]", "[8, 4]]", 10, "c needs paths to 3 sites, 0 to itself, not to 2"),
+        (", [8, 4, 0]]", "]", 10, "3 sites need 3 entries here, not 2"),
+        ("out_mbps = [10, 10, 10]", "out_mbps = [10]", 11, "3 sites need 3 entries here, not 1"),
+        ("in_mbps = [10, 10, 10]", "in_mbps = [10, 10, 0]", 12, "greater than 0"),
+        ("[0, 10, 8]", "[0, 10, -8]", 10, "greater than or equal to 0"),
+        ("[0, 10, 8]", "[0, 10, inf]", 10, "finite number"),
+        ("[8, 4, 0]", "[0, 0, 0]", 8, "no way of links with a rate above 0 leads from 'c' to 'a', 'b'"),
+        ("racks = 3", "racks = 4", 8, "3 sites are 3 racks of one server"),
+        ("{ thin = 1.0 }", "{ wide = 1.0 }", 8, "'wide' is a network of racks and one of sites"),
+        ('"trees"]', '"blast"]', 22, "blast needs racks, and wide is of sites"),
+        ('"trees"]', '"ip-multicast"]', 22, "ip-multicast needs racks, and wide is of sites"),
+        ('["none"]', '["some"]', 24, "the background some is of racks, and wide is of sites"),
+        ('["wide", "thin"]', '["wise"]', 23, "network has no 'wise'; did you mean 'wide'"),
+    ],
+)
+def test_sites_that_cannot_be_are_told_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
+    assert old in SITES
+    with pytest.raises(WrongInput) as wrong:
+        load(source(SITES.replace(old, new)))
+    assert re.match(rf"mine\.toml:{line}: ", str(wrong.value)) and says in str(wrong.value)
+
+
+def test_a_dead_path_is_no_fault_where_others_lead_around_it() -> None:
+    dead = SITES.replace("[10, 0, 4], [8, 4, 0]", "[10, 0, 0], [8, 0, 0]")
+    assert dead != SITES and load(source(dead))
+
+
+def test_a_scenario_of_no_network_says_so() -> None:
+    text = SITES.replace("uplink_gbps = { thin = 1.0 }\n", "").replace("[network.sites.wide]", "[unknown]")
+    with pytest.raises(WrongInput, match="unknown key"):
+        load(source(text))
+    without = SITES[: SITES.index("uplink_gbps")] + SITES[SITES.index("[background]") :]
+    with pytest.raises(WrongInput, match="say which networks there are: uplink_gbps of racks, or sites"):
+        load(source(without))
+
+
+def test_racks_and_sites_are_compared_in_one_scenario() -> None:
+    """Three sites are Figure 2 of the paper on balanced multicasting, where trees reach 9 of 10."""
+    cells = list(cells_of(load(source(SITES)), (0,), Effort()))
+    times = {(cell.method, cell.network): run_cell(cell)[0]["seconds"] for cell in cells}
+    assert len(times) == 6
+    assert times["trees", "thin"] == pytest.approx(times["pipeline", "thin"])
+    assert times["trees", "wide"] < times["pipeline", "wide"]
+    assert times["trees", "wide"] >= 8 * 90e6 / 10e6
+
+
+def test_the_shipped_sites_are_the_testbed_with_its_dead_paths_alive() -> None:
+    sites = load(find("sites")).network.sites["gridlab"]
+    shown, testbed = hosts_of(sites), gridlab("amsterdam")
+    assert shown.hosts == testbed.hosts
+    assert (shown.out == testbed.out).all() and (shown.into == testbed.into).all()
+    dead = (testbed.rates == 0) & ~np.eye(testbed.size, dtype=bool)
+    assert dead.any()
+    assert (shown.rates == np.where(dead, 5e6, testbed.rates)).all()

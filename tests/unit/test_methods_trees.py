@@ -15,7 +15,7 @@ from blast_sim.flow.sites import DeadPath, Sites
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.pipeline import CHUNK, pipeline
-from blast_sim.methods.trees import MOST_PLANNED, trees
+from blast_sim.methods.trees import MOST_PLANNED, trees, worthwhile
 from tests.support.balanced import figure_2, make
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
@@ -43,6 +43,12 @@ def test_trees_fill_with_a_block_for_each_edge_but_the_first() -> None:
     """A chain is the only tree: root, 1, 2, 3."""
     network = Sites.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
     assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * BLOCK) / 1e9)
+
+
+def test_a_tree_whose_blocks_take_too_long_is_left_out() -> None:
+    """9 and 1 Gbit/s, the last waits for 4 blocks over the second: with much data it pays, with little it does not."""
+    assert worthwhile(90e9, [9e9, 1e9], [0, 4]) == [pytest.approx(81e9), pytest.approx(9e9 + 4 * BLOCK)]
+    assert worthwhile(90e6, [9e9, 1e9], [0, 4]) == [90e6]
 
 
 def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:

@@ -1,0 +1,17 @@
+"""The sites of a scenario as hosts of a balanced multicast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.balanced.network import Network
+from blast_sim.scenarios.schema import SitesSection
+
+MEGABIT = 1e6
+
+
+def hosts_of(sites: SitesSection, root: int = 0) -> Network:
+    """The sites, one of which sends to all others, with rates in bit/s. Raises InvalidNetwork."""
+    receivers = tuple(site for site in range(len(sites.names)) if site != root)
+    paths, out, into = (MEGABIT * np.array(numbers) for numbers in (sites.paths_mbps, sites.out_mbps, sites.in_mbps))
+    return Network(sites.names, root, receivers, paths, out, into)
