@@ -12,7 +12,8 @@ from blast_sim.options import FAILED, new_parser, telling, whole_number
 from blast_sim.replay.options import register_replay
 
 _FLOW = """\
-Simulate multicasts, or iterative jobs, on a rack network, or between sites, whose flows share links max-min fairly, with exact events.
+Simulate multicasts, or iterative jobs, on a rack network, or between sites; flows share links max-min
+fairly, with exact events.
 
 A scenario is a TOML file, or one that comes with the program: fig4 (Figure 4 of the Blast paper), contended (Blast's
 policies where light is scarce), iterative-jobs, methods (all of them side by side), sites (uneven ones over a wide
