@@ -33,12 +33,12 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Pget,
     Quit,
     Report,
-    StorePace,
     Why,
     encode,
 )
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.upstream import Up, Upstream
+from blast_transport.store.store_pace import StorePace
 from tests.support.fuzzing import inputs
 
 INPUTS = inputs(20_000)

@@ -6,7 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blast_transport.carriers.pipeline.connections.store_writer import StoreGauge
 from blast_transport.carriers.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.carriers.pipeline.protocol.events import (
     Admit,
@@ -37,7 +36,9 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Ended, PipelineEvent, PipelineLeg, Reported
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget, StorePace
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Pget
+from blast_transport.store.store_pace import StorePace
+from blast_transport.store.store_writer import StoreGauge
 from blast_transport.wire.joining import Join
 from tests.support.pipeline_wires import BUFFER, PIECE, Connection
 

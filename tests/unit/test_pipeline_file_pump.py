@@ -16,10 +16,11 @@ import pytest
 from blast_transport.base import threads
 from blast_transport.base.errors import NoThreadError, RemoteProtocolError, StoreError
 from blast_transport.blocks.layout import Layout
-from blast_transport.carriers.pipeline.connections import file_pump, store_writer
+from blast_transport.carriers.pipeline.connections import file_pump
 from blast_transport.carriers.pipeline.connections.file_pump import FileIntake, FileOutlet, WrittenOutlet
-from blast_transport.carriers.pipeline.connections.store_writer import StoreGauge, StoreWriter
-from blast_transport.carriers.pipeline.protocol.messages import StorePace
+from blast_transport.store import eager_writer, store_writer
+from blast_transport.store.store_pace import StorePace
+from blast_transport.store.store_writer import StoreGauge, StoreWriter
 from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish
 from tests.support.waiting import eventually
 
@@ -31,12 +32,12 @@ def nobody() -> None:
 
 
 def no_writer_is_left() -> None:
-    eventually(lambda: not any(thread.name == "pipeline store" for thread in threading.enumerate()))
+    eventually(lambda: not any(thread.name == "store writer" for thread in threading.enumerate()))
 
 
 @pytest.fixture
 def every_store_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_pump, "_is_slow", lambda *_: True)
+    monkeypatch.setattr(eager_writer, "_is_slow", lambda *_: True)
 
 
 def take_block(intake: FileIntake, block: bytes) -> None:
@@ -57,7 +58,7 @@ def test_after_a_turn_all_blocks_that_came_are_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, seed: int, slow: bool
 ) -> None:
     """At once, or, where a store was once slow, as soon as it has taken them."""
-    monkeypatch.setattr(file_pump, "_is_slow", lambda *_: slow)
+    monkeypatch.setattr(eager_writer, "_is_slow", lambda *_: slow)
     content, draw = content_of(size), random.Random(seed)
     store = file_store(tmp_path / "out", "f", size)
     assert store.descriptor is not None
@@ -329,13 +330,13 @@ def test_what_waits_behind_a_write_that_hangs_is_let_go_with_it() -> None:
 def test_who_is_only_kept_from_the_processor_has_no_slow_store(
     seconds: float, computed: float, waits: int, slow: bool
 ) -> None:
-    before = file_pump._Usage(5.0, 2.0, 7)
-    assert file_pump._is_slow(before, file_pump._Usage(5.0 + seconds, 2.0 + computed, 7 + waits)) is slow
+    before = eager_writer._Usage(5.0, 2.0, 7)
+    assert eager_writer._is_slow(before, eager_writer._Usage(5.0 + seconds, 2.0 + computed, 7 + waits)) is slow
 
 
 @pytest.mark.usefixtures("every_store_is_slow")
 def test_whose_store_is_fast_again_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_pump, "_CALM_WRITES", 3)
+    monkeypatch.setattr(eager_writer, "_CALM_WRITES", 3)
     content = content_of(8 * BLOCK)
     store = file_store(tmp_path / "out", "f", len(content))
     intake = FileIntake(store, 0, nobody)
@@ -343,7 +344,7 @@ def test_whose_store_is_fast_again_needs_no_thread(tmp_path: Path, monkeypatch: 
     for block in range(8):
         take_block(intake, content[block * BLOCK :][:BLOCK])
         eventually(lambda: intake.drained, "what came to be written")
-        writers.append(intake._writer)
+        writers.append(intake._writer._writer)
     assert len(set(writers)) > 1
     intake.close()
     assert finish(store, content)

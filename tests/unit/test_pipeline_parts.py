@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from blast_transport.base.errors import RemoteError, WrongInputError
+from blast_transport.base.waker import Waker
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.carriers.pipeline.connections.copy_pump import Replay
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
 from blast_transport.carriers.pipeline.connections.link import Link
-from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import Alive, Get, Quit, Why
 from blast_transport.links.dialling import Address

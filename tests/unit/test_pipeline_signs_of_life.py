@@ -18,7 +18,8 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Stored,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, StorePace, Why
+from blast_transport.carriers.pipeline.protocol.messages import Alive, End, Get, Passed, Quit, Report, Why
+from blast_transport.store.store_pace import StorePace
 
 CHAIN = tuple(Member(name, "h", 1) for name in "abcd")
 BEAT = PipelineLeg(1, 1, bytes(16), 0, CHAIN, 1).timings.heartbeat

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
 from blast_transport.base.threads import start
+from blast_transport.base.waker import Waker
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
-from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.events import Command, Event, Started, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Outcome, PipelineEvent, PipelineLeg, StoreFailed
 from blast_transport.carriers.pipeline.successor import Connections

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 
 from blast_transport.base.errors import ForgottenError
-from blast_transport.carriers.pipeline.connections.store_writer import StoreWriter
 from blast_transport.store.source import Source
 from blast_transport.store.store import Store
+from blast_transport.store.store_writer import StoreWriter
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20

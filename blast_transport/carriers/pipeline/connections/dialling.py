@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from blast_transport.base.errors import NoThreadError, TransportError, sentence
 from blast_transport.base.threads import start_thread
+from blast_transport.base.waker import Waker
 from blast_transport.carriers.pipeline.connections.link import Link
-from blast_transport.carriers.pipeline.connections.waker import Waker
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
 from blast_transport.links.dialling import Dialer
 from blast_transport.wire.joining import Join

@@ -15,50 +15,22 @@ from memory.
 from __future__ import annotations
 
 import os
-import resource
 import socket
 import ssl
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
-from blast_transport.base.errors import NoThreadError, RemoteProtocolError, SourceChangedError
+from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.carriers.pipeline.connections.copy_pump import READ_BYTES
 from blast_transport.carriers.pipeline.connections.link import Outlet
-from blast_transport.carriers.pipeline.connections.store_writer import StoreWriter
-from blast_transport.carriers.pipeline.protocol.messages import StorePace
+from blast_transport.store.eager_writer import EagerWriter
 from blast_transport.store.store import Store
+from blast_transport.store.store_pace import StorePace
+from blast_transport.store.target import Buffer
 
 _BLOCKS = 16
 """Taken in one go at most: about what a processor's cache holds, and a slow disk should not keep us silent for long."""
-_SLOW_SECONDS = 0.02
-"""What comes on a link of some hundred Mbit/s meanwhile is more than what is written in one go."""
-_IDLE_SHARE = 10
-"""So many times as long as it computes: a thread that others keep from the processor does not wait for a disk."""
 _MOST_WAITING = 32 << 20
-_CALM_WRITES = 256
-"""So many times in a row nothing waited: the store is as fast again as it was before its pause."""
-
-
-class _Usage(NamedTuple):
-    """What this thread has used: seconds of the clock and of the processor, and how often it waited of its own."""
-
-    clock: float
-    processor: float
-    waits: int
-
-    @classmethod
-    def now(cls) -> _Usage:
-        """Until now."""
-        return cls(time.monotonic(), time.thread_time(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw)
-
-
-def _is_slow(before: _Usage, after: _Usage) -> bool:
-    """Whether the store has made us wait in between."""
-    seconds, computed = after.clock - before.clock, after.processor - before.processor
-    return seconds > max(_SLOW_SECONDS, _IDLE_SHARE * computed) and after.waits > before.waits
 
 
 class FileIntake:
@@ -70,10 +42,7 @@ class FileIntake:
     def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
         self.position = position
         self._store = store
-        self._wake = wake
-        # None as long as the store is fast: the thread and the copy for it cost more than a write does.
-        self._writer: StoreWriter | None = None
-        self._calm = 0
+        self._writer = EagerWriter(partial(_put_row, store), wake, _MOST_WAITING)
         self._size = store.layout.block_size
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
@@ -111,62 +80,39 @@ class FileIntake:
     @property
     def ready(self) -> bool:
         """There is room for more. Raises StoreError."""
-        return self._writer is None or self._writer.ready()
+        return self._writer.ready
 
     @property
     def drained(self) -> bool:
         """All blocks that came are in the store. Raises StoreError."""
-        return self._writer is None or self._writer.drained()
+        return self._writer.drained
 
     @property
     def pace(self) -> StorePace:
         """As `Intake.pace`."""
-        return StorePace.KEEPS_UP if self._writer is None else self._writer.pace()
+        return self._writer.pace
 
     @property
     def writing(self) -> float:
         """As `Intake.writing`."""
-        return 0.0 if self._writer is None else self._writer.writing()
+        return self._writer.writing
 
-    def unwritten(self) -> list[tuple[int, bytes]]:
+    def unwritten(self) -> list[tuple[int, Buffer]]:
         """What can be sent on and is not in the file yet, as (where it begins, bytes), in order. Raises StoreError."""
-        rows = [] if self._writer is None else self._writer.waiting()
-        return [(self._store.layout.offset(block), row) for block, row in rows]
+        return [(self._store.layout.offset(block), row) for block, row in self._writer.waiting()]
 
     def close(self) -> None:
         """End the thread, if there is one; what it has not written is dropped."""
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
 
     def _put(self, stop: int) -> None:
         """The first `stop` bytes of the buffer are whole blocks."""
         if stop > self._stored:
-            self._write(self._block, self._buffer[self._stored : stop])
+            self._writer.put(self._block, self._buffer[self._stored : stop])
             self._block += (stop - self._stored) // self._size
             self._stored = stop
         if stop == len(self._buffer):
             self._filled = self._stored = 0
-
-    def _write(self, block: int, row: memoryview) -> None:
-        if self._writer is not None and not self._is_calm(self._writer):
-            self._writer.put(block, bytes(row))
-            return
-        before = _Usage.now()
-        self._store.put_row(block, row)
-        if _is_slow(before, _Usage.now()):
-            # Where there are no more threads, this one goes on.
-            with suppress(NoThreadError):
-                self._writer = StoreWriter(partial(_put_row, self._store), self._wake, _MOST_WAITING)
-                self._calm = 0
-
-    def _is_calm(self, writer: StoreWriter) -> bool:
-        """Its thread is of no more use, and ended."""
-        self._calm = self._calm + 1 if writer.drained() else 0
-        if self._calm < _CALM_WRITES:
-            return False
-        writer.close()
-        self._writer = None
-        return True
 
 
 class FileOutlet:
@@ -197,7 +143,7 @@ class FileOutlet:
         return sock.send(self._buffer[:count])
 
 
-def _put_row(store: Store, block: int, row: bytes) -> None:
+def _put_row(store: Store, block: int, row: Buffer) -> None:
     store.put_row(block, memoryview(row))
 
 

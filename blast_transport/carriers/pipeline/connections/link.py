@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from blast_transport.base.errors import RemoteError, sentence
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, Message, StorePace, encode
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Data, Decoder, Message, encode
+from blast_transport.store.store_pace import StorePace
 
 CHUNK_BYTES = 1 << 20
 """The most data behind one DATA: what a QUIT may have to wait for."""

@@ -30,10 +30,11 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome, PipelineLeg, Progress, Reported
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Quit, Report, StorePace, Why
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Message, Quit, Report, Why
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.pace import is_far_behind
 from blast_transport.carriers.pipeline.protocol.upstream import Upstream
+from blast_transport.store.store_pace import StorePace
 
 _CREDIT_BYTES = 1 << 20
 """Our predecessor hears after so many bytes that they came, for it may have to wait for that."""

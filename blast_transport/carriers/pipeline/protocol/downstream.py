@@ -40,11 +40,11 @@ from blast_transport.carriers.pipeline.protocol.messages import (
     Passed,
     Quit,
     Report,
-    StorePace,
     Why,
 )
 from blast_transport.carriers.pipeline.protocol.node_state import NodeState
 from blast_transport.carriers.pipeline.protocol.pace import Pace, Sight, is_far_behind
+from blast_transport.store.store_pace import StorePace
 
 _PROBED = 32
 """How many are tried at once: a rack."""

@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
+from blast_transport.store.store_pace import StorePace
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Join, decode_join, encode_join
 
@@ -44,18 +45,6 @@ class Why(IntEnum):
     """Up: this node alone leaves; its successor is yours."""
     DONE = 5
     """Down: the report has reached the source; everybody may go."""
-
-
-class StorePace(IntEnum):
-    """How a node's store does."""
-
-    KEEPS_UP = 0
-    BEHIND = 1
-    """Something waits for it."""
-    SLOW = 2
-    """It takes less than half of what comes, and there is little room left for what waits."""
-    ALONE = 3
-    """It is slow, and that of some node behind keeps up with the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from blast_transport.carriers.pipeline.protocol.events import Command, Tell
 from blast_transport.carriers.pipeline.protocol.leg import Ended, Lost, Outcome, PipelineEvent, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Quit, StorePace, Why, short
+from blast_transport.carriers.pipeline.protocol.messages import Quit, Why, short
+from blast_transport.store.store_pace import StorePace
 
 
 class NodeState:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from blast_transport.base.errors import LocalError, StoreError
 from blast_transport.base.threads import start_thread
-from blast_transport.carriers.pipeline.protocol.messages import StorePace
+from blast_transport.store.store_pace import StorePace
+from blast_transport.store.target import Buffer
 
 _JUDGED_SECONDS = 0.5
 _JUDGED_WRITES = 2
@@ -95,15 +96,15 @@ class StoreWriter:
     `room`: for so many bytes that wait. Raises NoThreadError.
     """
 
-    def __init__(self, write: Callable[[int, bytes], object], wake: Callable[[], None], room: int) -> None:
+    def __init__(self, write: Callable[[int, Buffer], object], wake: Callable[[], None], room: int) -> None:
         self._write, self._wake = write, wake
         # The first one is being written; one that cannot be written stays.
-        self._pieces: deque[tuple[int, bytes]] = deque()
+        self._pieces: deque[tuple[int, Buffer]] = deque()
         self._gauge = StoreGauge(room)
         self._failure: Exception | None = None
         self._closing = False
         self._changed = threading.Condition()
-        start_thread("pipeline store", self._run)
+        start_thread("store writer", self._run)
 
     def ready(self) -> bool:
         """More may be put. Raises StoreError if the store took no more."""
@@ -111,7 +112,7 @@ class StoreWriter:
             self._check()
             return self._gauge.waiting < self._gauge.room
 
-    def put(self, block: int, piece: bytes) -> None:
+    def put(self, block: int, piece: Buffer) -> None:
         """Write it when the store takes it."""
         with self._changed:
             self._gauge.came(len(piece), time.monotonic())
@@ -136,7 +137,7 @@ class StoreWriter:
             self._check()
             return self._gauge.writing(time.monotonic())
 
-    def waiting(self) -> list[tuple[int, bytes]]:
+    def waiting(self) -> list[tuple[int, Buffer]]:
         """What is not written, with its first block, in order. Raises StoreError."""
         with self._changed:
             self._check()
@@ -171,7 +172,7 @@ class StoreWriter:
                 self._gauge.wrote(len(piece), time.monotonic())
             self._wake()
 
-    def _next(self) -> tuple[int, bytes] | None:
+    def _next(self) -> tuple[int, Buffer] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._closing)
             return None if self._closing else self._pieces[0]
