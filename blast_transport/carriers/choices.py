@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
+from blast_transport.base.errors import WrongInputError
+from blast_transport.carriers.sight import Sight
+from blast_transport.links.dialling import SOURCE
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.0005
 """The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones."""
@@ -66,3 +70,52 @@ class Unicast(CarrierChoice):
     """To every receiver over its own connection, one copy each."""
 
     carrier: ClassVar[str] = UNICAST
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One multicast tree, for `rate` bits/s of data.
+
+    `parents`: for each host that it enters the one that it receives from, SOURCE for the sender. Raises
+    WrongInputError for a rate that cannot be, and for hosts that the sender's data does not reach.
+    """
+
+    rate: float
+    parents: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate) and self.rate > 0):
+            raise WrongInputError(f"a tree of {self.rate:g} bits/s carries nothing; give each a rate above 0")
+        if not self.parents:
+            raise WrongInputError("a tree enters no host; leave it out")
+        reached = {SOURCE}
+        for host in self.parents:
+            self._reach(host, reached)
+
+    def _reach(self, host: str, reached: set[str]) -> None:
+        way: list[str] = []
+        while host not in reached:
+            if host in way:
+                raise WrongInputError(f"a tree goes round in a circle at {host!r}; each host needs a way to the sender")
+            if host not in self.parents:
+                raise WrongInputError(f"a tree passes {host!r}, which receives from nobody; name its parent")
+            way.append(host)
+            host = self.parents[host]
+        reached.update(way)
+
+
+@dataclass(frozen=True, slots=True)
+class Trees(CarrierChoice):
+    """Along several trees at the same time, each of which brings its share of the blocks, at its rate.
+
+    `watch` is told what is seen of the leg, about twice a second, by the session's thread, and must not wait. Raises
+    WrongInputError where there is no tree.
+    """
+
+    carrier: ClassVar[str] = TREES
+    trees: tuple[Tree, ...]
+    watch: Callable[[Sight], None] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.trees:
+            raise WrongInputError("no tree is given; name at least one")

@@ -39,7 +39,15 @@ class StoreLost:
     reason: str
 
 
-CarrierEvent = Arrived | Stored | StoreLost
+@dataclass(frozen=True, slots=True)
+class Word:
+    """The carrier of leg `leg` tells its counterpart at the sender something, in few bytes, a few times a second."""
+
+    leg: int
+    body: bytes
+
+
+CarrierEvent = Arrived | Stored | StoreLost | Word
 
 
 @dataclass(frozen=True, slots=True)

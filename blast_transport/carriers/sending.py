@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.carriers.choices import CarrierChoice
 from blast_transport.credentials.material import Credentials
@@ -46,7 +47,14 @@ class PeerLost:
     reason: str
 
 
-SendingEvent = Granted | Sent | Digested | PeerLost
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """The carrier cannot go on as it is for all: the session is to go on by this choice, with another leg."""
+
+    choice: CarrierChoice
+
+
+SendingEvent = Granted | Sent | Digested | PeerLost | Anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,13 @@ class SendingCarrier:
     def events(self) -> Iterable[SendingEvent]:
         """What has happened since the last call."""
         raise NotImplementedError
+
+    def heard(self, name: str, body: bytes, now: float) -> None:
+        """A word of our counterpart at this receiver. Raises RemoteProtocolError."""
+        raise RemoteProtocolError(f"a word that the {self._leg.carrier} carrier does not know")
+
+    def gone(self, name: str, reason: str) -> None:
+        """The session has lost this receiver, which may come back."""
 
     def leave(self) -> int | None:
         """Another carrier brings what comes next: the block before which this one still brings all, None: nothing."""

@@ -24,7 +24,14 @@ from blast_transport.base.threads import start_thread
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.carriers.optical.interface import open_group_socket, receive_buffer
-from blast_transport.carriers.receiving import Arrived, GroupOpener, ReceivingCarrier, ReceivingContext, StoreLost
+from blast_transport.carriers.receiving import (
+    Arrived,
+    GroupOpener,
+    ReceivingCarrier,
+    ReceivingContext,
+    StoreLost,
+    Word,
+)
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import Verdict
@@ -36,6 +43,7 @@ from blast_transport.store.target import Target
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
     Alive,
+    CarrierWord,
     Demoted,
     Digests,
     EndOfData,
@@ -281,10 +289,13 @@ class ReceiverSession:
         for event in carrier.events():
             if isinstance(event, StoreLost):
                 raise StoreError(event.reason)
-            if isinstance(event, Arrived):
-                self._core.arrived(event, time.monotonic())
-            else:
-                self._core.progressed(time.monotonic())
+            match event:
+                case Arrived():
+                    self._core.arrived(event, time.monotonic())
+                case Word(leg, body):
+                    self._core.outbox.append(CarrierWord(self.hello.session, leg, body))
+                case _:
+                    self._core.progressed(time.monotonic())
 
     # --------------------------------------------------------------------------------------------- the end
 

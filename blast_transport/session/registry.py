@@ -10,7 +10,7 @@ from blast_transport.carriers.optical.sender import OpticalSender
 from blast_transport.carriers.receiving import ReceivingCarrier, ReceivingContext
 from blast_transport.carriers.sending import SendingCarrier, SendingContext
 from blast_transport.carriers.unicast.sender import UnicastSender
-from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, UNICAST, Traits
+from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, TREES, UNICAST, Traits
 from blast_transport.wire.messages import Leg
 
 SenderMaker = Callable[[Leg, Any, SendingContext], SendingCarrier]
@@ -32,14 +32,28 @@ def _pipeline_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
     return PipelineReceiver(leg, around)
 
 
+def _trees_sender(leg: Leg, choice: Any, around: SendingContext) -> SendingCarrier:
+    from blast_transport.carriers.trees.sender import TreesSender
+
+    return TreesSender(leg, choice, around)
+
+
+def _trees_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
+    from blast_transport.carriers.trees.receiver import TreesReceiver
+
+    return TreesReceiver(leg, around)
+
+
 SENDERS: dict[str, SenderMaker] = {
     OPTICAL: OpticalSender,
     PIPELINE: _pipeline_sender,
+    TREES: _trees_sender,
     UNICAST: UnicastSender,
 }
 RECEIVERS: dict[str, ReceiverMaker] = {
     OPTICAL: OpticalReceiver,
     PIPELINE: _pipeline_receiver,
+    TREES: _trees_receiver,
 }
 """One that is not here brings blocks as repairs do, and needs nothing at a receiver."""
 

@@ -32,6 +32,7 @@ from blast_transport.session.sent_digests import SentDigests
 from blast_transport.wire.carriers import Traits
 from blast_transport.wire.messages import (
     Alive,
+    CarrierWord,
     Credit,
     Demoted,
     EndOfData,
@@ -81,8 +82,8 @@ def _nobody_hears(_name: str) -> Leg | None:
 class SenderCore:
     """One session at the sender.
 
-    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `early` (some
-    receiver needs the digest of a block before it may use it).
+    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `words` (of
+    carriers, by name, for the caller to take), `early` (some receiver needs a block's digest before it may use it).
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class SenderCore:
         self.next_block = 0
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
+        self.words: list[tuple[str, CarrierWord]] = []
         self.early = False
         self._leg_of: Callable[[str], Leg | None] = _nobody_hears
         self._everywhere: BlockMap | None = None
@@ -367,7 +369,8 @@ class SenderCore:
         peer = self.peers[name]
         if peer.over or peer.state is PeerState.ABSENT or message.session != self.hello.session:
             return
-        if isinstance(message, OnLeg) or not (isinstance(message, Credit) or peer.state is PeerState.CHANGING_LEG):
+        silent = isinstance(message, Credit | CarrierWord) or peer.state is PeerState.CHANGING_LEG
+        if isinstance(message, OnLeg) or not silent:
             peer.progressed = now
         match message:
             case Credit() if peer.state in LISTENING:
@@ -380,6 +383,8 @@ class SenderCore:
                 self._on_leg(name, peer, message)
             case Alive():
                 pass
+            case CarrierWord():
+                self.words.append((name, message))
             case Fin():
                 self._fin(name, peer, message)
             case Quit():

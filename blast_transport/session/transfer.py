@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_transport.base.errors import LightPathError, WrongInputError
+from blast_transport.base.errors import LightPathError, RemoteProtocolError, WrongInputError
 from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import CarrierChoice, Dark, Light, Unicast
 from blast_transport.carriers.sending import (
+    Anew,
     Digested,
     Granted,
     Member,
@@ -24,6 +25,7 @@ from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_retry import LightRetry
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.registry import SENDERS
+from blast_transport.session.renewals import Renewals
 from blast_transport.session.route import GiveUp, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
@@ -78,6 +80,10 @@ class Transfer:
         self._traits = Traits()
         self._gather = _LONGEST_GATHER
         self._retry = LightRetry()
+        self._renewals = Renewals()
+        self._anew: CarrierChoice | None = None
+        # Those that the present carrier knows to be there.
+        self._there: set[str] = set()
         self._settled = False
         self._nobody_since: float | None = None
         self._care_at = 0.0
@@ -127,6 +133,22 @@ class Transfer:
         self._hear(carrier)
         return wait
 
+    def _pass_words(self, carrier: SendingCarrier, now: float) -> None:
+        """What the present carrier's counterparts tell it, and which of them are lost."""
+        words, self._core.words = self._core.words, []
+        for name, word in words:
+            if word.leg == self._legs:
+                try:
+                    carrier.heard(name, word.body, now)
+                except RemoteProtocolError as error:
+                    self._core.lose(name, f"broke the protocol: {error}")
+        for name in list(self._there):
+            peer = self._core.peers[name]
+            # Who was reached through others that are lost did not fail: the way to it did.
+            if peer.state is PeerState.FAILED or (peer.state is PeerState.ABSENT and now >= peer.awaited):
+                self._there.discard(name)
+                carrier.gone(name, peer.reason)
+
     def _hear(self, carrier: SendingCarrier) -> None:
         """What the carrier tells, and what was digested for it."""
         for event in carrier.events():
@@ -144,6 +166,9 @@ class Transfer:
                 self._reader.note(first, digests)
             case PeerLost(name, reason):
                 core.demote(name, reason)
+            case Anew(choice) if carrier is self._carrier:
+                self._anew = choice
+                self._renewals.ask(core.needed, time.monotonic())
             case Granted(rate):
                 carrier.pace(core.rate_of(rate))
                 # About the time of a window: by then everybody who misses the same has said so.
@@ -217,7 +242,7 @@ class Transfer:
         return all(draining.over for draining in self._draining)
 
     def _go(self, choice: CarrierChoice) -> None:
-        self._choice = choice
+        self._choice, self._anew = choice, None
         self._leave()
         if isinstance(choice, Dark):
             self._core.pause()
@@ -272,7 +297,14 @@ class Transfer:
     def _advance(self, carrier: SendingCarrier, now: float) -> float:
         if self.totals.began is None:
             self.totals.began = now
+        self._pass_words(carrier, now)
         self._hear(carrier)
+        if self._anew is not None and self._renewals.due is not None:
+            if now >= self._renewals.due:
+                self._go(self._anew)
+                return 0
+            self._drive(carrier, now)
+            return self._renewals.due - now
         wait = self._drive(carrier, now)
         if self._traits.apart:
             self._core.owe(self._core.digests)
@@ -303,6 +335,8 @@ class Transfer:
         core = self._core
         core.readmit()
         leg, carrier = self._make(choice)
+        self._renewals.began(now)
+        self._there = {name for name, peer in core.peers.items() if peer.active}
         self._legs, self._carrier = leg.number, carrier
         if isinstance(choice, Light):
             self._retry.began(now)

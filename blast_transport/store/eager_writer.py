@@ -68,22 +68,22 @@ class EagerWriter:
     @property
     def ready(self) -> bool:
         """There is room for more. Raises StoreError."""
-        return self._writer is None or self._writer.ready()
+        return self._writer is None or self._writer.ready
 
     @property
     def drained(self) -> bool:
         """All that was put is written. Raises StoreError."""
-        return self._writer is None or self._writer.drained()
+        return self._writer is None or self._writer.drained
 
     @property
     def pace(self) -> StorePace:
         """How the store does. Raises StoreError."""
-        return StorePace.KEEPS_UP if self._writer is None else self._writer.pace()
+        return StorePace.KEEPS_UP if self._writer is None else self._writer.pace
 
     @property
     def writing(self) -> float:
         """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
-        return 0.0 if self._writer is None else self._writer.writing()
+        return 0.0 if self._writer is None else self._writer.writing
 
     def waiting(self) -> list[tuple[int, Buffer]]:
         """What is not written, with its first block, in order. Raises StoreError."""
@@ -96,7 +96,7 @@ class EagerWriter:
 
     def _is_calm(self, writer: StoreWriter) -> bool:
         """Its thread is of no more use, and ended."""
-        self._calm = self._calm + 1 if writer.drained() else 0
+        self._calm = self._calm + 1 if writer.drained else 0
         if self._calm < _CALM_WRITES:
             return False
         writer.close()

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError, StoreError
+from blast_transport.base.errors import DigestMismatchError, ForgottenError, RemoteProtocolError, StoreError
 from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
@@ -158,6 +158,18 @@ class Store:
         if offset >= end:
             return 0
         return self.target.read(offset, view[: end - offset])
+
+    def block(self, number: int) -> bytearray | None:
+        """A block that is held, out of the target; None if it is not held, or not kept. Raises StoreError."""
+        with self._lock:
+            if number not in self.held or self.target.in_order:
+                return None
+            data = bytearray(self.layout.length(number))
+            try:
+                count = self.target.read(self.layout.offset(number), memoryview(data))
+            except ForgottenError:
+                return None
+        return data if count == len(data) else None
 
     def finish_size(self, size: int) -> None:
         """A stream turned out to have `size` bytes: what seemed to lie behind is not of it."""

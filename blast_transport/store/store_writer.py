@@ -106,6 +106,7 @@ class StoreWriter:
         self._changed = threading.Condition()
         start_thread("store writer", self._run)
 
+    @property
     def ready(self) -> bool:
         """More may be put. Raises StoreError if the store took no more."""
         with self._changed:
@@ -119,18 +120,21 @@ class StoreWriter:
             self._pieces.append((block, piece))
             self._changed.notify()
 
+    @property
     def drained(self) -> bool:
         """Everything is written. Raises StoreError."""
         with self._changed:
             self._check()
             return not self._pieces
 
+    @property
     def pace(self) -> StorePace:
         """How the store does. Raises StoreError."""
         with self._changed:
             self._check()
             return self._gauge.pace(time.monotonic())
 
+    @property
     def writing(self) -> float:
         """For so many seconds the store has taken nothing, though something waits. Raises StoreError."""
         with self._changed:

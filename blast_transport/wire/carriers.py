@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OPTICAL, PIPELINE, UNICAST = "optical", "pipeline", "unicast"
+OPTICAL, PIPELINE, TREES, UNICAST = "optical", "pipeline", "trees", "unicast"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Traits:
 CARRIERS: dict[str, Traits] = {
     OPTICAL: Traits(windowed=True, shared_repair=True),
     PIPELINE: Traits(repairs_itself=True),
+    TREES: Traits(repairs_itself=True),
     UNICAST: Traits(apart=True),
 }
 """All that there are, by name."""

@@ -18,6 +18,7 @@ from blast_transport.blocks.layout import LARGEST_SEGMENT, MOST_BLOCKS, MOST_SEG
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import (
     Alive,
+    CarrierWord,
     Credit,
     Demoted,
     Digests,
@@ -37,6 +38,7 @@ from blast_transport.wire.messages import (
 VERSION = 7
 DIGESTS_PER_MESSAGE = 1024
 RANGES_PER_NACK = 1024
+WORD_BYTES = 1 << 14
 PIECES_PER_REPAIR = 2 * MOST_SEGMENTS
 REPAIR_BYTES = MOST_SEGMENTS * LARGEST_SEGMENT
 _JSON_BYTES = 1 << 20
@@ -49,6 +51,7 @@ _CREDIT = struct.Struct("<IQQQ")
 _RANGE = struct.Struct("<QQ")
 _REPAIR = struct.Struct("<IH")
 _PIECE = struct.Struct("<QI")
+_WORD = struct.Struct("<II")
 _END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
 
 
@@ -143,6 +146,15 @@ def _decode_alive(body: bytes) -> Alive:
     return Alive(*_NUMBER.unpack(body))
 
 
+def _encode_word(word: CarrierWord) -> bytes:
+    return _WORD.pack(word.session, word.leg) + word.body
+
+
+def _decode_word(body: bytes) -> CarrierWord:
+    session, leg = _WORD.unpack_from(body)
+    return CarrierWord(session, leg, body[_WORD.size :])
+
+
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
 _DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
 
@@ -161,6 +173,7 @@ _FORMS: dict[int, Form] = {
     12: _json(Quit),
     13: _json(Promoted),
     14: _json(Demoted),
+    15: Form(CarrierWord, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
 LARGEST_BODY = max(form.largest for form in _FORMS.values())

@@ -4,7 +4,7 @@ Every message carries the session it belongs to, so that a late one of an older 
 invites with Hello, the receiver answers Ready. Then come legs: Leg says by which carrier the data goes on from which
 block, and OnLeg that the receiver is listening. Digests are the sender's table, in pieces. Credit is how far a receiver
 has written, and its sign of progress; Nack asks for segments, Repair brings them. EndOfData says that all was sent,
-Fin is the receiver's verdict. Quit ends a session because somebody wanted so.
+Fin is the receiver's verdict. CarrierWord is a carrier's own. Quit ends a session because somebody wanted so.
 """
 
 from __future__ import annotations
@@ -216,6 +216,29 @@ class Quit:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class CarrierWord:
+    """What the carrier of leg `leg` at a receiver tells its counterpart at the sender, who alone understands it."""
+
+    session: int
+    leg: int
+    body: bytes
+
+
 Message = (
-    Hello | Ready | Leg | OnLeg | Digests | Credit | Nack | Repair | EndOfData | Fin | Alive | Quit | Demoted | Promoted
+    Hello
+    | Ready
+    | Leg
+    | OnLeg
+    | Digests
+    | Credit
+    | Nack
+    | Repair
+    | EndOfData
+    | Fin
+    | Alive
+    | Quit
+    | Demoted
+    | Promoted
+    | CarrierWord
 )

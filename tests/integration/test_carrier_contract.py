@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import Progress
-from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Tree, Trees, Unicast
+from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
@@ -44,9 +45,19 @@ LARGE = 20 << 20
 """More than may be under way along a pipeline that is left."""
 BLOCK = 44 * 1456
 
+HOSTS = ["a", "b", "late", "p0", "r0", "r1", "r2", "r3", "slow"]
+
+
+def two_trees() -> Trees:
+    """Two chains, there and back again: who is not there is left out."""
+    chains = ([SOURCE, *HOSTS], [SOURCE, *reversed(HOSTS)])
+    return Trees(tuple(Tree(800e6, dict(zip(chain[1:], chain, strict=False))) for chain in chains))
+
+
 CHOICES: dict[str, Callable[[], CarrierChoice]] = {
     "optical": light,
     "pipeline": Chain,
+    "trees": two_trees,
     "unicast": Unicast,
     "relay": Relay,
     "outside": Outside,

@@ -11,6 +11,7 @@ from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
     KINDS,
     Alive,
+    CarrierWord,
     Credit,
     Demoted,
     Digests,
@@ -48,6 +49,7 @@ SAMPLES: list[Message] = [
     Quit(17, "the user interrupted it"),
     Demoted(20),
     Promoted(21),
+    CarrierWord(22, 3, b'{}'),
 ]
 
 sessions = st.integers(0, 2**32 - 1)
@@ -112,5 +114,6 @@ messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(Alive, sessions, numbers),
     st.builds(Demoted, sessions),
     st.builds(Promoted, sessions),
+    st.builds(CarrierWord, sessions, st.integers(0, 2**32 - 1), st.binary(max_size=300)),
     st.builds(Quit, sessions, texts),
 )

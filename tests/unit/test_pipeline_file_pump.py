@@ -295,14 +295,14 @@ def test_a_writer_counts_what_it_writes(monkeypatch: pytest.MonkeyPatch) -> None
     seen = []
     for _ in range(4):
         now[0] += 0.2
-        assert writer.writing() == pytest.approx(0.2)
+        assert writer.writing == pytest.approx(0.2)
         tokens.release()
         assert done.acquire(timeout=30)
-        seen.append(writer.pace())
+        seen.append(writer.pace)
     assert seen == [BEHIND, BEHIND, SLOW, SLOW]
     tokens.release(1 << 10)
-    eventually(writer.drained)
-    assert (writer.pace(), writer.writing()) == (KEEPS_UP, 0.0)
+    eventually(lambda: writer.drained)
+    assert (writer.pace, writer.writing) == (KEEPS_UP, 0.0)
     writer.close()
 
 
@@ -320,7 +320,7 @@ def test_what_waits_behind_a_write_that_hangs_is_let_go_with_it() -> None:
     writer.close()
     assert len(writer.waiting()) == 1
     tokens.release()
-    eventually(writer.drained)
+    eventually(lambda: writer.drained)
 
 
 @pytest.mark.parametrize(

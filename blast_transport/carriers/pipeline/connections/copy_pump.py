@@ -72,7 +72,7 @@ class BlockIntake:
     def ready(self) -> bool:
         """There is room for more. Raises StoreError if the store took no more."""
         early = self.replay.end - self._store.layout.offset(self._store.position)
-        room = self._writer is None or self._writer.ready()
+        room = self._writer is None or self._writer.ready
         return room and (not self._store.target.in_order or early < _MOST_EARLY)
 
     def take(self, sock: socket.socket, limit: int) -> int:
@@ -98,7 +98,7 @@ class BlockIntake:
     @property
     def drained(self) -> bool:
         """All that came is in the store. Raises StoreError."""
-        return self._writer is None or self._writer.drained()
+        return self._writer is None or self._writer.drained
 
     @property
     def pace(self) -> None:

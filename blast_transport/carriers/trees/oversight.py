@@ -1,0 +1,149 @@
+"""What becomes of a leg along trees: who is lost, which edges are broken, whose store is slow. No sockets, no clock.
+
+Theory of operation. Every host tells the sender some times a second what it sees: a word is a sign of life too. Where
+an edge is lost, one of three has happened: one of its ends is gone, which its control connection or its silence shows;
+or both live, and it is the way between them that is broken. A host whose edges go nowhere costs nobody else anything;
+one that others receive from costs a leg with another plan, and so does an edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from blast_transport.carriers.sight import Flow, Sight
+from blast_transport.carriers.trees.plan import TreesLeg
+from blast_transport.carriers.trees.protocol.words import Word
+from blast_transport.store.store_pace import StorePace
+
+_SETTLING_SECONDS = 0.3
+"""After an edge is lost: by then whoever lives has said a word, and a control connection has ended."""
+_QUIET_SECONDS = 1.0
+"""Without a word: who is not heard, and has lost an edge besides, is frozen."""
+_SIGHT_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class _Suspicion:
+    """Of an edge that is lost."""
+
+    since: float
+    reason: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What has come to light: receivers who are lost, and why; and whether the trees have to be planned anew."""
+
+    lost: dict[str, str] = field(default_factory=dict)
+    anew: bool = False
+
+
+class Oversight:
+    """Of one leg, from `now` on."""
+
+    def __init__(self, leg: TreesLeg, now: float) -> None:
+        self._leg = leg
+        self._began = self._seen_at = now
+        self._heard = dict.fromkeys(range(1, len(leg.members)), now)
+        self._planned = leg.planned()
+        self._flows: dict[tuple[int, int], tuple[float, bool]] = {}
+        self._suspected: dict[tuple[int, int], _Suspicion] = {}
+        self._gone: dict[int, str] = {}
+        self._broken: dict[tuple[int, int], str] = {}
+        # Since when each store is slow, and how each does.
+        self._slow: dict[int, float] = {}
+        self._paces: dict[int, StorePace] = {}
+        self._news = False
+        self._found = Findings()
+
+    @property
+    def suspects(self) -> bool:
+        """Some edge is lost, and it is not known why yet."""
+        return bool(self._suspected)
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """(parent, child) of the edges that are."""
+        return tuple((self._leg.name(parent), self._leg.name(child)) for parent, child in self._broken)
+
+    def word(self, place: int, word: Word, now: float) -> None:
+        """The host at this place says a word."""
+        if place:
+            self._heard[place] = now
+        for child, rate, held_back in word.flows:
+            if (place, child) in self._planned:
+                self._flows[place, child] = rate, held_back
+        for parent, child, reason in word.lost:
+            # Nobody can say anything of an edge that is not his.
+            if place in (parent, child) and (parent, child) in self._planned and (parent, child) not in self._broken:
+                self._suspected.setdefault((parent, child), _Suspicion(now, reason))
+        self._store(place, word, now)
+
+    def gone(self, name: str, reason: str) -> None:
+        """The session has lost this receiver."""
+        for place in range(1, len(self._leg.members)):
+            if self._leg.name(place) == name and place not in self._gone:
+                self._lose(place, reason)
+
+    def tick(self, now: float) -> Findings:
+        """What has come to light since the last call."""
+        for edge in list(self._suspected):
+            self._judge(edge, now)
+        for place, since in list(self._slow.items()):
+            others = [pace for other, pace in self._paces.items() if other != place and other not in self._gone]
+            better = any(pace is not StorePace.SLOW for pace in others)
+            if now >= since + self._leg.timings.slow and better and place not in self._gone:
+                self._accuse(place, "its store takes less than half of what comes")
+        found, self._found = self._found, Findings()
+        return found
+
+    def sight(self, now: float) -> Sight | None:
+        """What is seen, if it is time to say so."""
+        if not self._news and now < self._seen_at + _SIGHT_SECONDS:
+            return None
+        self._news, self._seen_at = False, now
+        flows = tuple(
+            Flow(self._leg.name(parent), self._leg.name(child), rate, planned, held_back)
+            for (parent, child), planned in self._planned.items()
+            for rate, held_back in [self._flows.get((parent, child), (0.0, False))]
+        )
+        lost = tuple(self._leg.name(place) for place in self._gone)
+        return Sight(now - self._began, flows, lost, self.broken)
+
+    def _judge(self, edge: tuple[int, int], now: float) -> None:
+        suspicion = self._suspected[edge]
+        if any(place in self._gone for place in edge):
+            del self._suspected[edge]
+            return
+        if now < suspicion.since + _SETTLING_SECONDS:
+            return
+        silent = [place for place in edge if place and now >= self._heard[place] + _QUIET_SECONDS]
+        for place in silent:
+            self._accuse(place, f"nothing heard of it for {now - self._heard[place]:.1f} s, and {suspicion.reason}")
+        if silent or all(place == 0 or self._heard[place] > suspicion.since for place in edge):
+            del self._suspected[edge]
+            if not silent:
+                self._broken[edge] = suspicion.reason
+                self._news = self._found.anew = True
+
+    def _accuse(self, place: int, reason: str) -> None:
+        """The session has not noticed yet."""
+        self._found.lost[self._leg.name(place)] = reason
+        self._lose(place, reason)
+
+    def _lose(self, place: int, reason: str) -> None:
+        self._gone[place] = reason
+        self._news = True
+        if any(tree.children(place) for tree in self._leg.trees):
+            self._found.anew = True
+
+    def _store(self, place: int, word: Word, now: float) -> None:
+        pace = StorePace(word.store)
+        self._paces[place] = pace
+        if pace is StorePace.SLOW:
+            self._slow.setdefault(place, now)
+        else:
+            self._slow.pop(place, None)
+        alone = len(self._leg.members) - len(self._gone) <= 2
+        if word.writing >= self._leg.timings.slow and not alone and place not in self._gone:
+            self._accuse(place, f"its store has taken nothing for {self._leg.timings.slow:g} s")

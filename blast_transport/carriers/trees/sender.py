@@ -1,0 +1,170 @@
+"""The carrier `trees` at the sender: deals blocks to the trees, watches over them, and has them planned anew."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from dataclasses import replace
+
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.carriers.choices import CarrierChoice, Trees
+from blast_transport.carriers.sending import Anew, PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
+from blast_transport.carriers.trees.events import Dealt, Drained, Ended, Event, Said
+from blast_transport.carriers.trees.oversight import Oversight
+from blast_transport.carriers.trees.parameters import TreesParameters, trees_leg
+from blast_transport.carriers.trees.plan import NOWHERE
+from blast_transport.carriers.trees.protocol.words import decode_word
+from blast_transport.carriers.trees.pruning import pruned
+from blast_transport.carriers.trees.root import Root
+from blast_transport.links.dialling import SOURCE
+from blast_transport.wire.fields import to_parameters
+from blast_transport.wire.messages import Leg
+
+_BLOCKS_PER_TURN = 32
+_IDLE_SECONDS = 0.1
+"""Between two looks at who is silent."""
+
+
+class TreesSender(SendingCarrier):
+    """The trees of `choice` over those who take part; who is not there is left out, and gets its data in the end."""
+
+    def __init__(self, leg: Leg, choice: Trees, around: SendingContext) -> None:
+        super().__init__(leg)
+        self._choice, self._around, self._reader = choice, around, around.reader
+        addresses = {member.address[0]: member.address for member in around.members}
+        trees = [tree for whole in choice.trees if (tree := pruned(whole, addresses, ())) is not None]
+        entered = [name for name in addresses if any(name in tree.parents for tree in trees)]
+        # The sender connects to the others, and nobody to it.
+        self._nodes = TreesParameters(
+            ((SOURCE, "", 0), *(addresses[name] for name in entered)),
+            tuple((tree.rate, _places(entered, dict(tree.parents))) for tree in trees),
+            0,
+        )
+        self._places = {name: place for place, name in enumerate(entered, 1)}
+        self._happened: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._root: Root | None = None
+        self._oversight: Oversight | None = None
+        self._stop: int | None = None
+        self._drained = False
+        self._late = False
+        self._renewed = False
+
+    def leg(self, name: str) -> Leg | None:
+        """Each host hears its own place; who comes late has none, and the trees are planned anew for it."""
+        place = self._places.get(name)
+        if place is not None:
+            return replace(self._leg, parameters=to_parameters(replace(self._nodes, place=place)))
+        known = any(name in tree.parents for tree in self._choice.trees)
+        self._late = self._late or (self._root is not None and known and self._reader.source.size is not None)
+        return None
+
+    def follow(self, choice: CarrierChoice) -> bool:
+        """Other trees are another leg."""
+        if choice != self._choice:
+            return False
+        assert isinstance(choice, Trees)
+        self._choice = choice
+        return True
+
+    def work(self, now: float) -> float:
+        """Digest what the trees carry, and watch over them. Raises SourceChangedError, ForgottenError."""
+        if self._root is None and not self.over:
+            self._begin(now)
+        busy = self._reader.digest(_BLOCKS_PER_TURN)
+        if busy and self._root is not None and self._reader.source.descriptor is None:
+            self._root.wake()
+        self._now = now
+        self._show(now)
+        return 0 if busy else _IDLE_SECONDS
+
+    def events(self) -> Iterator[SendingEvent]:
+        """What the trees have told, and what follows from it."""
+        while not self._happened.empty():
+            yield from self._told(self._happened.get())
+        if self._oversight is None or self._stop is not None or self._renewed:
+            self.over = self.over or self._drained
+            return
+        found = self._oversight.tick(self._now)
+        yield from (PeerLost(name, reason) for name, reason in found.lost.items())
+        if found.anew or self._late:
+            self._renewed = True
+            yield Anew(self._without_broken())
+        elif self._drained and not self._oversight.suspects:
+            self.over = True
+
+    def heard(self, name: str, body: bytes, now: float) -> None:
+        """A word of one of our hosts. Raises RemoteProtocolError."""
+        place = self._places.get(name)
+        if place is None or self._oversight is None:
+            raise RemoteProtocolError("a word of a host that stands in no tree")
+        self._now = now
+        self._oversight.word(place, decode_word(body, len(self._nodes.members)), now)
+
+    def gone(self, name: str, reason: str) -> None:
+        """The session has lost this one."""
+        if self._oversight is not None:
+            self._oversight.gone(name, reason)
+
+    def leave(self) -> int | None:
+        """What was dealt still goes along the trees; the next carrier begins behind it."""
+        if self._root is None or self.over:
+            return None
+        self._stop = self._root.leave()
+        return self._stop
+
+    def quit(self, reason: str) -> None:
+        """Everybody ends."""
+        if self._root is not None:
+            self._root.stop(reason)
+
+    def close(self) -> None:
+        """End the trees, if they have not ended."""
+        if self._root is not None:
+            self._root.stop("the sender goes on by another way")
+
+    def _begin(self, now: float) -> None:
+        if not self._places:
+            self.over = True
+            return
+        leg = trees_leg(replace(self._leg, parameters=to_parameters(self._nodes)))
+        self._now = now
+        self._oversight = Oversight(leg, now)
+        self._root = Root(leg, self._reader, self._around.held, self._note, self._around.dial)
+        self._root.start()
+
+    def _show(self, now: float) -> None:
+        """Tell whoever watches what is seen, if it is time."""
+        if self._oversight is None or self._choice.watch is None:
+            return
+        if (sight := self._oversight.sight(now)) is not None:
+            self._choice.watch(sight)
+
+    def _note(self, event: Event) -> None:
+        self._happened.put(event)
+        self._around.wake()
+
+    def _told(self, event: Event) -> Iterator[SendingEvent]:
+        match event:
+            case Dealt(stop):
+                yield Sent(stop)
+            case Said(word) if self._oversight is not None:
+                self._oversight.word(0, word, self._now)
+            case Drained():
+                self._drained = True
+            case Ended():
+                # What the trees did not bring is asked for in the end, unless they are planned anew before.
+                self._drained = True
+
+    def _without_broken(self) -> Trees:
+        """The same trees, over edges that there are."""
+        assert self._oversight is not None
+        trees = self._choice.trees
+        if broken := self._oversight.broken:
+            found = [pruned(tree, tuple(tree.parents), broken) for tree in trees]
+            trees = tuple(tree for tree in found if tree is not None)
+        return replace(self._choice, trees=trees or self._choice.trees)
+
+
+def _places(members: list[str], parents: dict[str, str]) -> tuple[int, ...]:
+    places = {SOURCE: 0} | {name: place for place, name in enumerate(members, 1)}
+    return tuple(places[parents[name]] if name in parents else NOWHERE for name in members)

@@ -1,0 +1,31 @@
+"""How soon a carrier may be begun anew that asks for it: at once, and less and less often while nothing improves."""
+
+from __future__ import annotations
+
+_LEAST_SECONDS, _MOST_SECONDS = 0.2, 3.2
+
+
+class Renewals:
+    """Of one transfer. No clock."""
+
+    def __init__(self) -> None:
+        self.due: float | None = None
+        """When the one that was asked for may begin."""
+        self._gap = _LEAST_SECONDS
+        self._last: float | None = None
+        self._reached = 0
+
+    def ask(self, reached: int, now: float) -> None:
+        """A carrier wants to be begun anew; every receiver that keeps up holds the blocks before `reached`."""
+        if self.due is not None:
+            return
+        if self._last is None:
+            self.due = now
+            return
+        self._gap = _LEAST_SECONDS if reached > self._reached else min(2 * self._gap, _MOST_SECONDS)
+        self._reached = max(self._reached, reached)
+        self.due = max(now, self._last + self._gap)
+
+    def began(self, now: float) -> None:
+        """Some leg has begun."""
+        self.due, self._last = None, now
