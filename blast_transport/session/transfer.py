@@ -411,7 +411,9 @@ class Transfer:
     def _release(self, source: Source) -> None:
         """Make room for more of a stream."""
         if source.descriptor is None:
-            source.release(self._core.layout.offset(self._core.needed))
+            # The next leg begins with what has not left by our count, also if it has come everywhere by now.
+            stop = min(self._core.needed, self._core.next_block)
+            source.release(self._core.layout.offset(stop))
 
     def _alone(self, now: float) -> bool:
         """Nobody is connected; after a while that is the end."""

@@ -49,7 +49,7 @@ SAMPLES: list[Message] = [
     Quit(17, "the user interrupted it"),
     Demoted(20),
     Promoted(21),
-    CarrierWord(22, 3, b'{}'),
+    CarrierWord(22, 3, b"{}"),
 ]
 
 sessions = st.integers(0, 2**32 - 1)

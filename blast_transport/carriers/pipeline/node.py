@@ -30,6 +30,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     PredecessorLost,
     Refuse,
     SendUp,
+    Skip,
     Stored,
 )
 from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, PipelineLeg
@@ -115,6 +116,8 @@ class PipelineNode(Runner):
                 self._close_feed(self._predecessor, None)
             case Fetch(offset, stop):
                 self._fetch(Pget(offset, stop))
+            case Skip(offset):
+                self._intake.skip(offset)
             case CloseFetch():
                 self._source_dialler.cancel()
                 self._close_feed(self._source, None)
@@ -199,6 +202,7 @@ class PipelineNode(Runner):
             self._core.waited(seconds)
 
     def _work(self, ready: dict[int, int], now: float) -> None:
+        self._core.node.stored_before = _first_byte(self.leg, self._store)
         for feed in (self._predecessor, self._source):
             if feed.link is not None:
                 events = ready.get(feed.link.socket.fileno(), 0)

@@ -38,6 +38,11 @@ class Replay:
         while self.end - self.lowest > self._capacity and len(self._pieces) > 1:
             self.lowest += len(self._pieces.popleft())
 
+    def skip(self, position: int) -> None:
+        """Nothing before this offset is kept."""
+        self.lowest = self.end = position
+        self._pieces.clear()
+
     def piece(self, offset: int) -> memoryview | None:
         """The rest of the piece that has this byte, None if it is not kept."""
         if not self.lowest <= offset < self.end:
@@ -89,6 +94,12 @@ class BlockIntake:
 
     def settle(self) -> None:
         """A part of a block waits for the rest."""
+
+    def skip(self, position: int) -> None:
+        """As `Intake.skip`."""
+        self.position = position
+        self._block, self._filled = -(-position // self._store.layout.block_size), 0
+        self.replay.skip(position)
 
     def complete(self, final: bool) -> None:
         """Nothing more comes; `final`: the last block may be a short one."""

@@ -67,6 +67,12 @@ class FileIntake:
         whole = self.position == self._store.layout.size
         self._put(self._filled if whole else self._filled - self._filled % self._size)
 
+    def skip(self, position: int) -> None:
+        """As `Intake.skip`. Raises StoreError."""
+        self.settle()
+        self.position = position
+        self._block, self._filled, self._stored = -(-position // self._size), 0, 0
+
     def complete(self, final: bool) -> None:
         """Nothing more comes; `final`: the last block may be a short one. Raises StoreError."""
         if final:

@@ -55,6 +55,9 @@ class Intake(Protocol):
     def settle(self) -> None:
         """Nothing more comes for now. Raises StoreError."""
 
+    def skip(self, position: int) -> None:
+        """The store holds all before this offset, where a block begins, or the data ends: take what comes there."""
+
     def complete(self, final: bool) -> None:
         """Nothing more comes; `final`: what is left is the last block of the whole. Raises StoreError.
 

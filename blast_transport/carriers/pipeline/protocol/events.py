@@ -185,6 +185,13 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Skip:
+    """Others have brought all before this offset: take what comes from there on."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloseFetch:
     """Close the connection to the source."""
 
@@ -205,6 +212,6 @@ class Tell:
 
 
 _Down = Connect | Probe | Serve | SendDown | CloseDown
-_Up = Admit | Refuse | SendUp | CloseUp | Fetch | CloseFetch | Complete
+_Up = Admit | Refuse | SendUp | CloseUp | Fetch | Skip | CloseFetch | Complete
 
 Command = _Down | _Up | Tell

@@ -5,7 +5,7 @@ may have died before it ever sent anything. Its data follows, then END or QUIT a
 done, PASSED goes back, and we linger until the source's DONE comes down, for a predecessor whose own one died. Somebody
 further up who joins has skipped our predecessor, which hears that; somebody whom our chain has skipped is refused. What
 our predecessor has forgotten is fetched from the source; what the source has forgotten too is gone, and we quit with
-all after us.
+all after us, unless our store has it by now: a carrier before this one may still have brought it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     PredecessorLost,
     Refuse,
     SendUp,
+    Skip,
     Stored,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome
@@ -217,6 +218,9 @@ class Upstream:
         position = self._node.position
         if forget.lowest <= position:
             raise RemoteProtocolError(f"FORGET up to byte {forget.lowest}, but {position} was asked for")
+        if forget.lowest <= self._node.stored_before:
+            self._skip(now)
+            return
         if self.predecessor == _SOURCE or self._node.leg.chain[_SOURCE].port == 0:
             self._gone(f"bytes from {position} to {forget.lowest} are gone for good", now)
             return
@@ -225,12 +229,23 @@ class Upstream:
 
     def _from_source(self, event: FromSource, now: float) -> None:
         match event.message:
+            case Forget(lowest) if lowest <= self._node.stored_before:
+                self._node.say(CloseFetch())
+                self._skip(now)
             case Forget():
                 self._gone(f"bytes from {self._node.position} on are gone for good", now)
             case Alive():
                 pass
             case _:
                 raise RemoteProtocolError(f"{type(event.message).__name__} from the source that was asked for bytes")
+
+    def _skip(self, now: float) -> None:
+        """Go on behind what others have brought: a source forgets what everybody has, by whatever way."""
+        node = self._node
+        node.position = node.stored_before
+        self.state = Up.RECEIVING
+        node.say(Skip(node.position), SendUp(Get(node.position)))
+        self._settle(now)
 
     def _fetch_lost(self, lost: FetchLost, now: float) -> None:
         self._gone(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
