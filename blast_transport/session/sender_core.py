@@ -277,6 +277,10 @@ class SenderCore:
         """All blocks up to this one have gone out, or need not."""
         self.next_block = max(self.next_block, block + 1)
 
+    def fall_back(self) -> None:
+        """What somebody lacks who keeps up has to leave again: the next leg begins with it."""
+        self.next_block = min([self.next_block, *(peer.position for peer in self.peers.values() if peer.active)])
+
     def owe(self, stop: int) -> None:
         """The blocks before this one go to everybody who misses them, over the control connections."""
         if stop > self.next_block:

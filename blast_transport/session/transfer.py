@@ -302,6 +302,7 @@ class Transfer:
         if self._anew is not None and self._renewals.due is not None:
             if now >= self._renewals.due:
                 self._go(self._anew)
+                self._core.fall_back()
                 return 0
             self._drive(carrier, now)
             return self._renewals.due - now

@@ -156,9 +156,9 @@ class Edge:
         self._heard = self._said = now
 
     def failed(self, reason: str, now: float) -> None:
-        """There is no connection: at the beginning the child may just not be there yet."""
-        if self.state is not State.LOST and not self._streams:
-            self._retry_or_lose(reason, now)
+        """There is no connection, or no further one."""
+        if self.live and not self._streams:
+            self._retry_or_lose(reason, self._timings.reach, now)
 
     def lose(self, reason: str) -> None:
         """It is of no more use."""
@@ -179,8 +179,8 @@ class Edge:
                 self._streams[0].send(_LEAST_UNSENT)
         self.lose("the leg is over")
 
-    def _retry_or_lose(self, reason: str, now: float) -> None:
-        if now >= self._began + self._timings.assembly:
+    def _retry_or_lose(self, reason: str, patience: float, now: float) -> None:
+        if now >= self._began + patience:
             self.lose(reason)
         else:
             self._close_streams()
@@ -221,7 +221,7 @@ class Edge:
             self.lose(f"broke the protocol: {error}")
         except RemoteError as error:
             if self.state is State.OPENING:
-                self._retry_or_lose(str(error), now)
+                self._retry_or_lose(str(error), self._timings.assembly, now)
             else:
                 self.lose(str(error))
 

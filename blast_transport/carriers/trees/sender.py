@@ -88,6 +88,8 @@ class TreesSender(SendingCarrier):
         yield from (PeerLost(name, reason) for name, reason in found.lost.items())
         if found.anew or self._late:
             self._renewed = True
+            # The next carrier knows nothing of what this one has seen.
+            self._show(self._now)
             yield Anew(self._without_broken())
         elif self._drained and not self._oversight.suspects:
             self.over = True

@@ -11,7 +11,8 @@ from blast_transport.store.store_pace import StorePace
 class NodeState:
     """The state of a node that is neither its upstream nor its downstream side's alone.
 
-    `position`: all bytes before it are held. `stored_before`: the same of our store, which others fill too. `stop`: where the leg ends, once that is known, and whether that is
+    `position`: all bytes before it are held. `stored_before`: the same of our store, which others fill too.
+    `stop`: where the leg ends, once that is known, and whether that is
     `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
     `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end, since
     `stored_at`. `held_up`: we wait, since the last sign of life, for something that is not our doing. `starved`: we

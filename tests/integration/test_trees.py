@@ -1,0 +1,186 @@
+"""The carrier `trees` with real agents: any trees, hosts that are lost within them, edges that are broken."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from blast_transport.base.report import Progress
+from blast_transport.carriers.choices import Tree, Trees
+from blast_transport.carriers.sight import Sight
+from blast_transport.links.dialling import SOURCE, Address
+from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
+from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.store.source import opened_file
+from tests.support import transport_hosts
+from tests.support.transport_hosts import LOOPBACK, MTU, Process, agents, receiver_process, sender_to
+from tests.support.waiting import eventually
+
+SIZE = 24 << 20
+RATE = 100e6
+HOSTS = tuple(f"r{place}" for place in range(7))
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return random.Random(15).randbytes(SIZE)
+
+
+@pytest.fixture
+def file(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "content"
+    path.write_bytes(content)
+    return path
+
+
+def any_tree(chance: random.Random, hosts: tuple[str, ...], rate: float) -> Tree:
+    """Each behind any of those before it, in any order."""
+    order = list(hosts)
+    chance.shuffle(order)
+    return Tree(rate, {host: chance.choice([SOURCE, *order[:place]]) for place, host in enumerate(order)})
+
+
+def chain(*hosts: str, rate: float = RATE) -> Tree:
+    """Along these."""
+    return Tree(rate, dict(zip(hosts, (SOURCE, *hosts), strict=False)))
+
+
+@contextmanager
+def processes(folder: Path, names: tuple[str, ...]) -> Iterator[dict[str, Process]]:
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(receiver_process(folder / name)) for name in names}
+
+
+class Struck:
+    """What is done as soon as half of the bytes are there."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._action = action
+        self.done = False
+
+    def __call__(self, progress: Progress) -> None:
+        if not self.done and progress.median >= SIZE // 3:
+            self.done = True
+            self._action()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_trees_bring_everything(tmp_path: Path, file: Path, content: bytes, seed: int) -> None:
+    chance = random.Random(seed)
+    hosts = HOSTS[: chance.randint(1, 7)]
+    trees = tuple(any_tree(chance, hosts, 10 ** chance.uniform(7.5, 9)) for _ in range(chance.randint(1, 5)))
+    with agents(tmp_path, len(hosts)) as there, sender_to(there) as sender:
+        result = sender.send_file(file, Route(Trees(trees)))
+        assert [outcome.reason for outcome in result.receivers] == [""] * len(hosts)
+        assert (result.carriers, result.repaired_bytes) == (("trees",), 0)
+        assert all(one.files() == {"content": content} for one in there)
+
+
+def test_each_tree_has_its_share_and_keeps_its_rate(tmp_path: Path, file: Path) -> None:
+    """At rates that the machine can keep, three to one."""
+    seen: list[Sight] = []
+    trees = (Tree(90e6, {"r0": SOURCE, "r1": "r0"}), Tree(30e6, {"r1": SOURCE, "r0": "r1"}))
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        result = sender.send_file(file, Route(Trees(trees, seen.append)))
+    assert result.complete == 2
+    assert result.seconds >= 0.95 * SIZE * 8 / 120e6
+    late = seen[-2]
+    rates = {(flow.parent, flow.child): flow.rate for flow in late.flows}
+    assert rates.keys() == {(SOURCE, "r0"), ("r0", "r1"), (SOURCE, "r1"), ("r1", "r0")}
+    for flow in late.flows:
+        assert flow.planned in (90e6, 30e6)
+        assert flow.rate <= 1.15 * flow.planned
+    assert not late.lost
+    assert not late.broken
+
+
+@pytest.mark.parametrize("struck", ["killed", "frozen"])
+def test_an_interior_host_that_is_lost_costs_nobody_else_its_data(
+    tmp_path: Path, file: Path, content: bytes, struck: str
+) -> None:
+    """It passes on two of the three trees."""
+    hosts = HOSTS[:5]
+    trees = (
+        chain("r0", "r1", "r2", "r3", "r4"),
+        chain("r4", "r1", "r3", "r0", "r2"),
+        chain("r2", "r3", "r4", "r0", "r1"),
+    )
+    seen: list[Sight] = []
+    settings = SenderSettings(LOOPBACK, MTU, SenderTimings(freeze=1.0, stall=3.0))
+    with processes(tmp_path, hosts) as there, Sender([one.address for one in there.values()], settings) as sender:
+        number = signal.SIGKILL if struck == "killed" else signal.SIGSTOP
+        strike = Struck(lambda: there["r1"].process.send_signal(number))
+        result = sender.send_file(file, Route(Trees(trees, seen.append)), report=strike)
+        assert strike.done
+        assert {one.name for one in result.receivers if not one.complete} == {"r1"}
+        assert result.carriers == ("trees", "trees")
+        for name in hosts:
+            if name != "r1":
+                assert (there[name].directory / "content").read_bytes() == content
+        assert any(sight.lost == ("r1",) for sight in seen)
+        assert not any(sight.broken for sight in seen)
+
+
+class BrokenWays:
+    """Makes dialers for agents, in the order of their names, that cannot reach some others."""
+
+    def __init__(self, broken: dict[str, str]) -> None:
+        self._broken, self._made = broken, 0
+        self._make = transport_hosts.node_dialer
+
+    def __call__(self, *arguments: Any) -> Callable[[Address, float], socket.socket]:
+        own, dial = f"r{self._made}", self._make(*arguments)
+        self._made += 1
+
+        def broken(address: Address, seconds: float) -> socket.socket:
+            if self._broken.get(own) == address[0]:
+                raise ConnectionRefusedError("no way")
+            return dial(address, seconds)
+
+        return broken
+
+
+def test_over_an_edge_that_is_broken_nothing_goes_a_second_time(
+    tmp_path: Path, file: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its child is hung at the host above."""
+    monkeypatch.setattr(transport_hosts, "node_dialer", BrokenWays({"r1": "r2"}))
+    seen: list[Sight] = []
+    trees = (chain("r0", "r1", "r2", "r3"), chain("r3", "r2", "r1", "r0"))
+    with agents(tmp_path, 4) as there, sender_to(there) as sender:
+        result = sender.send_file(file, Route(Trees(trees, seen.append)))
+        assert [outcome.reason for outcome in result.receivers] == [""] * 4
+        assert result.carriers == ("trees", "trees")
+        assert any(sight.broken == (("r1", "r2"),) for sight in seen)
+        assert all(one.files() == {"content": content} for one in there)
+        assert result.repaired_bytes == 0
+
+
+def test_a_leg_by_other_trees_is_a_short_pause(tmp_path: Path, file: Path, content: bytes) -> None:
+    ways = [(chain(*HOSTS[:4]),), (chain(*HOSTS[3::-1]),)]
+    route = Route(Trees(ways[0]))
+    turns = iter([1, 0, 1, 0])
+    reached = [0]
+
+    def change(progress: Progress) -> None:
+        if progress.median > reached[0] + SIZE // 6:
+            reached[0] = progress.median
+            if (turn := next(turns, None)) is not None:
+                route.go(Trees(ways[turn]))
+
+    with agents(tmp_path, 4) as there, sender_to(there) as sender, opened_file(file) as source:
+        result = sender.transmit(source, route, Destination("content"), change)
+        assert [outcome.reason for outcome in result.receivers] == [""] * 4
+        assert len(result.carriers) >= 3
+        assert result.repaired_bytes == 0
+        assert all(one.files() == {"content": content} for one in there)
+        eventually(lambda: next(turns, None) is None)
