@@ -6,12 +6,11 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from blast_transport.base.errors import NoThreadError
 from blast_transport.store.store_pace import StorePace
-from blast_transport.store.store_writer import StoreWriter
-from blast_transport.store.target import Buffer
+from blast_transport.store.store_writer import Piece, StoreWriter
 
 _SLOW_SECONDS = 0.02
 """What comes on a link of some hundred Mbit/s meanwhile is more than what is written in one go."""
@@ -40,22 +39,29 @@ def _is_slow(before: _Usage, after: _Usage) -> bool:
     return seconds > max(_SLOW_SECONDS, _IDLE_SHARE * computed) and after.waits > before.waits
 
 
-class EagerWriter:
+class EagerWriter(Generic[Piece]):
     """Calls `write` with a block's number and what begins with it, at once or in a thread, in order.
 
-    `wake` is called when something that waited is written; there is `room` for so many bytes that wait.
+    `wake` is called when something that waited is written; there is `room` for so many bytes that wait. `keep` makes
+    of a piece one that may wait.
     """
 
-    def __init__(self, write: Callable[[int, Buffer], object], wake: Callable[[], None], room: int) -> None:
-        self._write, self._wake, self._room = write, wake, room
+    def __init__(
+        self,
+        write: Callable[[int, Piece], object],
+        wake: Callable[[], None],
+        room: int,
+        keep: Callable[[Piece], Piece] = lambda piece: piece,
+    ) -> None:
+        self._write, self._wake, self._room, self._keep = write, wake, room, keep
         # None as long as the store is fast: the thread and the copy for it cost more than a write does.
-        self._writer: StoreWriter | None = None
+        self._writer: StoreWriter[Piece] | None = None
         self._calm = 0
 
-    def put(self, block: int, row: Buffer) -> None:
-        """Write it, or let it wait; a view is copied before it waits. Raises StoreError."""
+    def put(self, block: int, row: Piece) -> None:
+        """Write it, or let it wait. Raises StoreError."""
         if self._writer is not None and not self._is_calm(self._writer):
-            self._writer.put(block, bytes(row) if isinstance(row, memoryview) else row)
+            self._writer.put(block, self._keep(row))
             return
         before = _Usage.now()
         self._write(block, row)
@@ -85,7 +91,7 @@ class EagerWriter:
         """For so many seconds the store has taken nothing, though something waits for it. Raises StoreError."""
         return 0.0 if self._writer is None else self._writer.writing
 
-    def waiting(self) -> list[tuple[int, Buffer]]:
+    def waiting(self) -> list[tuple[int, Piece]]:
         """What is not written, with its first block, in order. Raises StoreError."""
         return [] if self._writer is None else self._writer.waiting()
 
@@ -94,7 +100,7 @@ class EagerWriter:
         if self._writer is not None:
             self._writer.close()
 
-    def _is_calm(self, writer: StoreWriter) -> bool:
+    def _is_calm(self, writer: StoreWriter[Piece]) -> bool:
         """Its thread is of no more use, and ended."""
         self._calm = self._calm + 1 if writer.drained else 0
         if self._calm < _CALM_WRITES:

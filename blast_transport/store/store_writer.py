@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from blast_transport.base.errors import LocalError, StoreError
 from blast_transport.base.threads import start_thread
 from blast_transport.store.store_pace import StorePace
-from blast_transport.store.target import Buffer
+
+Piece = TypeVar("Piece", bound=Sized)
+"""What begins with a block, and has so many bytes."""
 
 _JUDGED_SECONDS = 0.5
 _JUDGED_WRITES = 2
@@ -90,16 +93,16 @@ class StoreGauge:
         self._full_at = now if self.waiting >= self.room else None
 
 
-class StoreWriter:
+class StoreWriter(Generic[Piece]):
     """Calls `write` with a block's number and what begins with it, in order, and `wake` when that is done.
 
     `room`: for so many bytes that wait. Raises NoThreadError.
     """
 
-    def __init__(self, write: Callable[[int, Buffer], object], wake: Callable[[], None], room: int) -> None:
+    def __init__(self, write: Callable[[int, Piece], object], wake: Callable[[], None], room: int) -> None:
         self._write, self._wake = write, wake
         # The first one is being written; one that cannot be written stays.
-        self._pieces: deque[tuple[int, Buffer]] = deque()
+        self._pieces: deque[tuple[int, Piece]] = deque()
         self._gauge = StoreGauge(room)
         self._failure: Exception | None = None
         self._closing = False
@@ -113,7 +116,7 @@ class StoreWriter:
             self._check()
             return self._gauge.waiting < self._gauge.room
 
-    def put(self, block: int, piece: Buffer) -> None:
+    def put(self, block: int, piece: Piece) -> None:
         """Write it when the store takes it."""
         with self._changed:
             self._gauge.came(len(piece), time.monotonic())
@@ -141,7 +144,7 @@ class StoreWriter:
             self._check()
             return self._gauge.writing(time.monotonic())
 
-    def waiting(self) -> list[tuple[int, Buffer]]:
+    def waiting(self) -> list[tuple[int, Piece]]:
         """What is not written, with its first block, in order. Raises StoreError."""
         with self._changed:
             self._check()
@@ -176,7 +179,7 @@ class StoreWriter:
                 self._gauge.wrote(len(piece), time.monotonic())
             self._wake()
 
-    def _next(self) -> tuple[int, Buffer] | None:
+    def _next(self) -> tuple[int, Piece] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._pieces or self._closing)
             return None if self._closing else self._pieces[0]

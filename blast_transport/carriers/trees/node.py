@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
-from blast_transport.blocks.block_map import Range
+from blast_transport.blocks.block_map import Range, runs_of
 from blast_transport.carriers.trees.events import Event, Settled
 from blast_transport.carriers.trees.host import Host
 from blast_transport.carriers.trees.inlet import Inlet
@@ -31,15 +31,27 @@ from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.eager_writer import EagerWriter
 from blast_transport.store.store import Store
 from blast_transport.store.store_writer import StoreWriter
-from blast_transport.store.target import Buffer
 
 _MEMORY_BYTES = 64 << 20
 """Of blocks that are under way here, in all trees together."""
 _FEWEST_BLOCKS = 4
 """Of each tree, however many there are."""
 _STORE_BYTES = 8 << 20
+_BLOCKS_AT_ONCE = 16
+"""In one write: about what a processor's cache holds."""
 _SETTLED_SECONDS = 0.1
 """Between two words to the session, which tells the sender: each goes all the way."""
+
+
+class _Batch:
+    """Blocks that are put into the store together, each with its tree; `written` is for whoever writes to say."""
+
+    def __init__(self, parcels: list[tuple[int, Parcel]]) -> None:
+        self.parcels = parcels
+        self.written = False
+
+    def __len__(self) -> int:
+        return sum(len(parcel.data) for _, parcel in self.parcels)
 
 
 class _Limb:
@@ -65,11 +77,10 @@ class Node(Host):
         # Those that have joined, and not said what they want.
         self._guests: list[tuple[Stream, str, float]] = []
         self._in_order = store.target.in_order
-        writer = StoreWriter if self._in_order else EagerWriter
-        self._writer: StoreWriter | EagerWriter = writer(self._put, self._waker.wake, _STORE_BYTES)
-        self._writing: deque[tuple[_Limb, Parcel]] = deque()
-        # Of what is being written, in its order: whether it is held now. Filled by whoever writes.
-        self._written: deque[bool] = deque()
+        writer = StoreWriter[_Batch] if self._in_order else EagerWriter[_Batch]
+        self._writer: StoreWriter[_Batch] | EagerWriter[_Batch] = writer(self._put, self._waker.wake, _STORE_BYTES)
+        self._gathered: list[tuple[int, Parcel]] = []
+        self._writing: deque[_Batch] = deque()
         self._unsaid = False
         self._settled_at = 0.0
 
@@ -148,41 +159,53 @@ class Node(Host):
         if self._in_order:
             limb.early.append(parcel)
             self._pass_on(tree, parcel)
-            self._store_early(limb)
-        else:
-            self._writing.append((limb, parcel))
-            self._writer.put(parcel.number, parcel.data)
-            if self._written and not self._written[-1] and len(self._written) == len(self._writing):
-                # It is not what was sent, and known not to be.
-                for edge in edges:
-                    edge.leave_out()
-                    parcel.used()
-            else:
-                self._pass_on(tree, parcel)
-        self._settle()
+            return
+        self._gathered.append((tree, parcel))
+        if len(self._gathered) == _BLOCKS_AT_ONCE:
+            self._store_gathered()
 
     def _pass_on(self, tree: int, parcel: Parcel) -> None:
         for edge in self._of_tree[tree]:
             edge.push(parcel)
 
-    def _store_early(self, limb: _Limb) -> None:
-        while limb.early and limb.early[0].number < self._store.reach and self._writer.ready:
-            parcel = limb.early.popleft()
-            self._writing.append((limb, parcel))
-            self._writer.put(parcel.number, parcel.data)
+    def _store_gathered(self) -> None:
+        """Store what came in this turn, and pass it on, but for what is known by then not to be what was sent."""
+        if not self._gathered:
+            return
+        batch, self._gathered = _Batch(self._gathered), []
+        self._write(batch)
+        for tree, parcel in batch.parcels:
+            if not batch.written or self._store.has(parcel.number):
+                self._pass_on(tree, parcel)
+                continue
+            for edge in self._of_tree[tree]:
+                edge.leave_out()
+                parcel.used()
+        self._settle()
 
-    def _put(self, number: int, data: Buffer) -> None:
+    def _store_early(self, tree: int) -> None:
+        """What a target takes in order waits until it is not too early for it."""
+        early = self._limbs[tree].early
+        while early and early[0].number < self._store.reach and self._writer.ready:
+            self._write(_Batch([(tree, early.popleft())]))
+
+    def _write(self, batch: _Batch) -> None:
+        self._writing.append(batch)
+        self._writer.put(batch.parcels[0][1].number, batch)
+
+    def _put(self, _first: int, batch: _Batch) -> None:
         """By whoever writes."""
-        kept = self._store.put(number, data)
-        self._written.append(kept or self._store.has(number))
+        rows = {parcel.number: parcel.data for _, parcel in batch.parcels}
+        for first, stop in runs_of(sorted(rows)):
+            self._store.put_all(first, [rows[number] for number in range(first, stop)])
+        batch.written = True
 
     def _settle(self) -> None:
         """What was written needs nothing more here."""
-        while self._written:
-            self._written.popleft()
-            limb, parcel = self._writing.popleft()
-            limb.stored += 1
-            parcel.used()
+        while self._writing and self._writing[0].written:
+            for tree, parcel in self._writing.popleft().parcels:
+                self._limbs[tree].stored += 1
+                parcel.used()
             self._unsaid = True
 
     def _load(self, number: int) -> Parcel | None:
@@ -211,7 +234,8 @@ class Node(Host):
         self._meet(ready, now)
         for number, limb in enumerate(self._limbs):
             limb.inlet.work(ready, lambda limb=limb: self._reads(limb), now)  # type: ignore[misc]
-            self._store_early(limb)
+            self._store_gathered()
+            self._store_early(number)
             self._finish(number, limb)
         self._settle()
         if self._unsaid and (now >= self._settled_at + _SETTLED_SECONDS or self._all_here):

@@ -66,7 +66,7 @@ class BlockIntake:
         self._buffer = bytearray(store.layout.block_size)
         self._filled = 0
         self._wake = wake
-        self._writer: StoreWriter | None = None
+        self._writer: StoreWriter[bytes] | None = None
 
     @property
     def servable(self) -> int:

@@ -42,7 +42,7 @@ class FileIntake:
     def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
         self.position = position
         self._store = store
-        self._writer = EagerWriter(partial(_put_row, store), wake, _MOST_WAITING)
+        self._writer = EagerWriter[Buffer](partial(_put_row, store), wake, _MOST_WAITING, bytes)
         self._size = store.layout.block_size
         self._block = position // self._size
         self._buffer = memoryview(bytearray(_BLOCKS * self._size))
