@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import signal
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +186,63 @@ def test_a_leg_by_other_trees_is_a_short_pause(tmp_path: Path, file: Path, conte
         assert result.repaired_bytes == 0
         assert all(one.files() == {"content": content} for one in there)
         eventually(lambda: next(turns, None) is None)
+
+
+class NarrowWays:
+    """Makes dialers for agents, of whose connections to `narrow` each takes so many bytes/s. `opened` are counted."""
+
+    def __init__(self, narrow: str, rate: float) -> None:
+        self._narrow, self._rate = narrow, rate
+        self._make = transport_hosts.node_dialer
+        self.opened = 0
+
+    def __call__(self, *arguments: Any) -> Callable[[Address, float], socket.socket]:
+        dial = self._make(*arguments)
+
+        def narrow(address: Address, seconds: float) -> socket.socket:
+            far = dial(address, seconds)
+            if address[0] != self._narrow:
+                return far
+            self.opened += 1
+            near, middle = socket.socketpair()
+            for end in (near, middle):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
+            threading.Thread(target=self._relay, args=(middle, far), daemon=True).start()
+            return near
+
+        return narrow
+
+    def _relay(self, middle: socket.socket, far: socket.socket) -> None:
+        back = threading.Thread(target=self._pump, args=(far, middle, 1e9), daemon=True)
+        back.start()
+        self._pump(middle, far, self._rate)
+        back.join()
+        middle.close()
+        far.close()
+
+    @staticmethod
+    def _pump(one: socket.socket, other: socket.socket, rate: float) -> None:
+        with suppress(OSError):
+            while data := one.recv(1 << 14):
+                other.sendall(data)
+                time.sleep(len(data) / rate)  # the rate of the path
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def test_where_one_connection_does_not_fill_a_path_others_join_it(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = NarrowWays("r1", 8e5)
+    monkeypatch.setattr(transport_hosts, "node_dialer", ways)
+    file = tmp_path / "content"
+    file.write_bytes(content[: 8 << 20])
+    seen: list[Sight] = []
+    with agents(tmp_path, 2) as there, sender_to(there) as sender:
+        result = sender.send_file(file, Route(Trees((chain("r0", "r1", rate=50e6),), seen.append)))
+        assert [outcome.reason for outcome in result.receivers] == ["", ""]
+        assert all(one.files() == {"content": content[: 8 << 20]} for one in there)
+    assert ways.opened >= 3
+    held = {(flow.parent, flow.child) for sight in seen for flow in sight.flows if flow.held_back}
+    assert held == {("r0", "r1")}

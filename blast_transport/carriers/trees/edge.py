@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap
-from blast_transport.carriers.trees.flows import Meter
+from blast_transport.carriers.trees.flows import INTERVALS, Meter
 from blast_transport.carriers.trees.pacing import Pace
 from blast_transport.carriers.trees.parcel import Parcel
 from blast_transport.carriers.trees.plan import Timings
@@ -28,6 +28,7 @@ from blast_transport.carriers.trees.protocol.messages import (
     Taken,
 )
 from blast_transport.carriers.trees.stream import Stream
+from blast_transport.carriers.trees.widening import Widening
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _UNSENT_SECONDS, _LEAST_UNSENT, _MOST_UNSENT = 0.05, 128 << 10, 4 << 20
@@ -71,7 +72,10 @@ class Edge:
         self.state = State.CONNECTING
         self.reason = ""
         self.full = False
-        self.meter = Meter(now)
+        self._meter = Meter(now)
+        self._widening = Widening()
+        self._measured = 0
+        self._wanted = 1
         self.again_at = now
         self._rate = way.rate
         self._timings = timings
@@ -157,7 +161,10 @@ class Edge:
 
     def failed(self, reason: str, now: float) -> None:
         """There is no connection, or no further one."""
-        if self.live and not self._streams:
+        if self._streams:
+            self._wanted = len(self._streams)
+            self._widening.resign()
+        elif self.live:
             self._retry_or_lose(reason, self._timings.reach, now)
 
     def lose(self, reason: str) -> None:
@@ -178,6 +185,20 @@ class Edge:
             with suppress(RemoteError):
                 self._streams[0].send(_LEAST_UNSENT)
         self.lose("the leg is over")
+
+    def wanted(self, now: float) -> int | None:
+        """The number of the stream that is to be connected, if one is."""
+        if self.state is State.CONNECTING:
+            return 0 if now >= self.again_at else None
+        return len(self._streams) if self.state is State.OPEN and len(self._streams) < self._wanted else None
+
+    def measure(self, now: float) -> tuple[float, bool]:
+        """Bits/s over the last second or so, and whether the network holds them back; call it some times a second."""
+        rate, held_back = self._meter.take(now)
+        self._measured += 1
+        if self._measured % INTERVALS == 0 and self._widening.judge(len(self._streams), rate, held_back):
+            self._wanted = len(self._streams) + 1
+        return rate, held_back
 
     def _retry_or_lose(self, reason: str, patience: float, now: float) -> None:
         if now >= self._began + patience:
@@ -280,9 +301,9 @@ class Edge:
                 if sent:
                     self._said = now
                     self._pace.sent(sent)
-                    self.meter.sent(sent)
+                    self._meter.sent(sent)
         blocked = bool(self._streams) and all(stream.blocked for stream in self._streams)
-        self.meter.see(blocked and not self.full, now)
+        self._meter.see(blocked and not self.full, now)
 
     def _load(self, stream: Stream) -> None:
         """Give a stream what comes next, about a piece."""

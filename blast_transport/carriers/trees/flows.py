@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-_INTERVALS = 4
+INTERVALS = 4
 """What is told is the mean over so many: about a second."""
 _MOST_OF_THE_TIME = 0.5
 
@@ -13,7 +13,7 @@ class Meter:
     """Of one edge, from `now` on. No clock."""
 
     def __init__(self, now: float) -> None:
-        self._intervals: deque[tuple[float, int, float]] = deque(maxlen=_INTERVALS)
+        self._intervals: deque[tuple[float, int, float]] = deque(maxlen=INTERVALS)
         self._since = self._seen = now
         self._bytes = 0
         self._held = 0.0

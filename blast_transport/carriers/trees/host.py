@@ -87,7 +87,7 @@ class Host(ABC):
         """What is to be told of this host."""
         rates: dict[int, tuple[float, bool]] = {}
         for edge in self._edges.values():
-            rate, held_back = edge.meter.take(now)
+            rate, held_back = edge.measure(now)
             before, was_held = rates.get(edge.child, (0.0, False))
             rates[edge.child] = before + rate, was_held or held_back
         flows = tuple((child, rate, held) for child, (rate, held) in rates.items())
@@ -162,8 +162,9 @@ class Host(ABC):
             else:
                 edge.connected(outcome, stream, self._join(), now)
         for (tree, child), edge in self._edges.items():
-            if edge.state is State.CONNECTING and now >= edge.again_at and (tree, child, 0) not in self._dialling:
-                self._dialling.begin((tree, child, 0), self.leg.members[child], self.leg.timings.answer)
+            wanted = edge.wanted(now)
+            if wanted is not None and (tree, child, wanted) not in self._dialling:
+                self._dialling.begin((tree, child, wanted), self.leg.members[child], self.leg.timings.answer)
 
     def _join(self) -> bytes:
         leg = self.leg
