@@ -18,13 +18,14 @@ from blast_transport.base.endpoint import Endpoint, endpoint
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent
 from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
+from blast_transport.carriers.plan_file import read_plan
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
 
 ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -83,10 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument(
         "--carrier",
         type=carrier_named,
-        choices=(OPTICAL, PIPELINE, UNICAST),
+        choices=(OPTICAL, PIPELINE, TREES, UNICAST),
         default=OPTICAL,
-        help="by light, along a chain over the packet network, or over it with a copy for each (default: by light)",
+        help="by light; on the packet network along a chain, along trees, or with a copy for each (default: by light)",
     )
+    send.add_argument("--trees", type=Path, metavar="FILE", help="their plan, as blast trees --json prints it")
     send.add_argument("--slowest-mbps", type=float, default=0.0, metavar="RATE", help="exclude slower nodes of a chain")
     send.add_argument("--as-given", action="store_true", help="a chain in the order of --to, not that of the names")
     send.add_argument("--sealed", action="store_true", help="encrypt what goes by light")
@@ -126,6 +128,8 @@ def _send(options: argparse.Namespace) -> int:
         raise WrongInputError("--repeat needs at least 1")
     if options.carrier == OPTICAL and None in (options.group, options.port, options.rate_mbps):
         raise WrongInputError(f"light needs --group, --port and --rate-mbps; --carrier {PIPELINE} does without")
+    if options.carrier == TREES and options.trees is None:
+        raise WrongInputError(f"--carrier {TREES} needs --trees FILE, a plan as blast trees --json prints it")
     results = []
     secret = _secret(options)
     settings = SenderSettings(
@@ -152,6 +156,8 @@ def _way(options: argparse.Namespace) -> CarrierChoice:
     if options.carrier == PIPELINE:
         order = tuple(name for name, _, _ in options.to) if options.as_given else None
         return Chain(order, options.slowest_mbps * 1e6)
+    if options.carrier == TREES:
+        return read_plan(options.trees)
     return Unicast()
 
 

@@ -50,23 +50,25 @@ class PlacedTree:
         return [child for child, parent in enumerate(self.parents, 1) if parent == place]
 
     def height(self) -> int:
-        """Edges between the sender and the farthest host. Raises RemoteProtocolError for a circle."""
+        """Edges between the sender and the farthest host.
+
+        Raises RemoteProtocolError for a circle, and where it passes a host that it does not enter.
+        """
         heights = {0: 0}
-        for place in range(1, len(self.parents) + 1):
-            self._climb(place, heights)
+        for place, parent in enumerate(self.parents, 1):
+            if parent != NOWHERE:
+                self._climb(place, heights)
         return max(heights.values())
 
     def _climb(self, place: int, heights: dict[int, int]) -> None:
         way: list[int] = []
-        while place not in heights and place != NOWHERE:
-            if len(way) > len(self.parents):
-                raise RemoteProtocolError("Leg names a tree that goes round in a circle")
+        while place not in heights:
+            if place == NOWHERE or len(way) > len(self.parents):
+                raise RemoteProtocolError("Leg names a tree that goes round in a circle, or passes whom it leaves out")
             way.append(place)
             place = self.parents[place - 1]
-        below = len(self.parents) if place == NOWHERE else heights[place]
-        for further in reversed(way):
-            below += 1
-            heights[further] = below
+        for height, further in enumerate(reversed(way), heights[place] + 1):
+            heights[further] = height
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,7 @@ class TreesLeg:
             raise RemoteProtocolError("Leg names a parent that there is not")
         if not (math.isfinite(tree.rate) and tree.rate > 0):
             raise RemoteProtocolError("Leg names a tree without a rate")
-        if tree.height() >= len(self.members):
-            raise RemoteProtocolError("Leg names a tree that passes a host which it does not enter")
+        tree.height()
 
     def name(self, place: int) -> str:
         """Of whoever stands there."""

@@ -1,0 +1,106 @@
+"""Whatever comes over an edge of a tree: a message or the one typed error, cut in any way, and nothing that grows."""
+
+from __future__ import annotations
+
+import random
+
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.carriers.trees.protocol.messages import (
+    Alive,
+    Block,
+    End,
+    Holds,
+    Message,
+    Named,
+    Open,
+    Quit,
+    Reader,
+    Taken,
+    encode,
+)
+from blast_transport.carriers.trees.protocol.words import Word, decode_word, encode_word
+from tests.fuzz.test_pipeline_fuzz import mutated
+from tests.support.fuzzing import inputs
+
+INPUTS = inputs(20_000)
+MOST = 500
+SAMPLES: list[Message] = [
+    Open(3, 7),
+    Holds(((0, 5), (9, 1))),
+    Holds(()),
+    Block(7, bytearray(b"a block's bytes")),
+    Block(8, bytearray(MOST)),
+    Block(9, bytearray(1)),
+    Named(12),
+    End(1 << 40),
+    Taken(5, True),
+    Taken(6, False),
+    Alive(),
+    Quit("the disk is full"),
+]
+
+
+def check(number: int, size: int) -> None:
+    if not 0 < size <= MOST:
+        raise RemoteProtocolError(f"block {number} of {size} bytes")
+
+
+def heard(stream: bytes, chance: random.Random, most: int) -> list[Message | str]:
+    """The messages in a stream that comes in pieces of at most so many bytes; an error is the last word."""
+    reader, found = Reader(check), list[Message | str]()
+    try:
+        while stream:
+            count, left = 0, min(len(stream), chance.randint(1, most))
+            for view in reader.room():
+                piece = stream[count : count + min(left, len(view))]
+                view[: len(piece)] = piece
+                count, left = count + len(piece), left - len(piece)
+                assert len(view) <= max(MOST, 256)
+            stream = stream[count:]
+            found += reader.filled(count)
+    except RemoteProtocolError:
+        found.append("refused")
+    return found
+
+
+def test_every_message_comes_as_it_was_sent_however_it_is_cut() -> None:
+    chance = random.Random(4)
+    for _ in range(INPUTS // 20):
+        sent = chance.choices(SAMPLES, k=chance.randint(1, 12))
+        stream = b"".join(map(encode, sent))
+        for most in (1, 3, 100, 10_000):
+            assert heard(stream, chance, most) == sent
+
+
+def test_streams_of_messages() -> None:
+    chance = random.Random(5)
+    accepted = refused = 0
+    for number in range(INPUTS):
+        valid = b"".join(map(encode, chance.choices(SAMPLES, k=chance.randint(1, 3))))
+        stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid)
+        found = heard(stream, chance, 10_000)
+        again = heard(stream, chance, 3)
+        # What is refused may come together with what is not.
+        assert found == again or (found[-1] == again[-1] == "refused" and found[:-1] == again[: len(found) - 1])
+        refused += found[-1:] == ["refused"]
+        accepted += len(found) > 0 and found[0] != "refused"
+        if found and isinstance(found[0], Open | Named | End | Taken | Alive | Holds | Block):
+            assert stream.startswith(encode(found[0]))
+    assert accepted > INPUTS // 10
+    assert refused > INPUTS // 10
+
+
+def test_words_to_the_sender() -> None:
+    chance = random.Random(6)
+    samples = [Word(), Word(((1, 2.5e6, True),), ((0, 1, "no way"),), 2, 0.5), Word(lost=((3, 1, ""), (1, 2, "é")))]
+    accepted = refused = 0
+    for _ in range(INPUTS // 4):
+        try:
+            word = decode_word(mutated(chance, encode_word(chance.choice(samples))), 4)
+        except RemoteProtocolError:
+            refused += 1
+            continue
+        accepted += 1
+        assert decode_word(encode_word(word), 4).flows == word.flows
+    assert accepted > INPUTS // 400
+    assert refused > INPUTS // 20
