@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.carriers.choices import Chain, Light, Unicast
+from blast_transport.carriers.choices import Chain, Light, Tree, Trees, Unicast
+from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
@@ -23,6 +24,7 @@ OF_A_TRANSFER = 150
 ROUTES: dict[str, Callable[[], Route]] = {
     "light": lambda: Route(Light("239.77.3.9", 5555, 200e6)),
     "pipeline": lambda: Route(Chain()),
+    "trees": lambda: Route(Trees((Tree(1e9, {"r0": SOURCE, "r1": "r0"}), Tree(1e9, {"r1": SOURCE, "r0": "r1"})))),
     "unicast": lambda: Route(Unicast()),
 }
 

@@ -14,8 +14,8 @@ import pytest
 
 from blast_transport.agent.targets import Targets
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED
-from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
-from blast_transport.links.dialling import Address, dial
+from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
+from blast_transport.links.dialling import SOURCE, Address, dial
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
@@ -29,7 +29,11 @@ SIZE = 4 << 20
 READY = 6.0
 """Seconds; whoever answers has most of them to spare, however busy the machine is."""
 SETTINGS = SenderSettings(LOOPBACK, MTU, timings=SenderTimings(ready=READY))
-WAYS = pytest.mark.parametrize("way", [light(), Chain(), Unicast()], ids=["light", "pipeline", "unicast"])
+FORTH, BACK = ({"r0": SOURCE, "r1": "r0", "r2": "r1"}, {"r2": SOURCE, "r1": "r2", "r0": "r1"})
+TREES = Trees((Tree(400e6, FORTH), Tree(400e6, BACK)))
+WAYS = pytest.mark.parametrize(
+    "way", [light(), Chain(), TREES, Unicast()], ids=["light", "pipeline", "trees", "unicast"]
+)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.report import Failed, Listening, Progress, Received, ReceiverEvent, TransferResult
-from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Light, Tree, Trees, Unicast
+from blast_transport.links.dialling import SOURCE
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
@@ -107,6 +108,12 @@ def light(rate: float) -> Light:
     return Light(group, 20000 + secrets.randbelow(10000), rate)
 
 
+def trees() -> Trees:
+    """A chain there, and one back again."""
+    ways = ([SOURCE, *NAMES], [SOURCE, *reversed(NAMES)])
+    return Trees(tuple(Tree(200e6, dict(zip(way[1:], way, strict=False))) for way in ways))
+
+
 def sender_to(made: dict[str, Host], settings: SenderSettings = SETTINGS) -> Sender:
     return Sender([(name, *host.address) for name, host in made.items()], settings)
 
@@ -119,7 +126,7 @@ def test_every_way_goes_through_leaders_and_their_connections_serve_again(tmp_pa
     with hosts(tmp_path) as made, sender_to(made) as sender:
         assert sender.connect() == {}
         assert sender.connections == RACKS
-        ways: list[CarrierChoice] = [light(200e6), Unicast(), Chain(), light(200e6)]
+        ways: list[CarrierChoice] = [light(200e6), Unicast(), Chain(), trees(), light(200e6)]
         for number, way in enumerate(ways):
             result = sender.send_file(file, Route(way), Destination(f"copy{number}"))
             assert complete(result) == NAMES
@@ -137,7 +144,7 @@ def test_a_sealed_session_keeps_its_key_to_itself_and_its_members(tmp_path: Path
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("way", ["light", "chain"])
+@pytest.mark.parametrize("way", ["light", "chain", "trees"])
 def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_nothing(
     tmp_path: Path, file: Path, blow: signal.Signals, way: str
 ) -> None:
@@ -155,7 +162,7 @@ def test_a_leader_and_a_member_that_are_hit_in_mid_transfer_cost_the_others_noth
         if way == "light":
             result = sender.send_file(file, Route(light(40e6)), report=hit)
         else:
-            result = send_slowly(sender, file, Route(Chain()), hit)
+            result = send_slowly(sender, file, Route(Chain() if way == "chain" else trees()), hit)
         assert not under_way
         assert time.monotonic() - began < HANGING
         survivors = [name for name in NAMES if name not in lost]

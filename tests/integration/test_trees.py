@@ -14,9 +14,13 @@ from typing import Any
 
 import pytest
 
+from blast_transport.agent.settings import ClientSection
 from blast_transport.base.report import Progress
 from blast_transport.carriers.choices import Tree, Trees
 from blast_transport.carriers.sight import Sight
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.roles import SENDER
+from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
@@ -24,7 +28,8 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.source import opened_file
 from tests.support import transport_hosts
-from tests.support.transport_hosts import LOOPBACK, MTU, Process, agents, receiver_process, sender_to
+from tests.support.certificates import Authority
+from tests.support.transport_hosts import LOOPBACK, MTU, Process, agent, agents, receiver_process, sender_to
 from tests.support.waiting import eventually
 
 SIZE = 24 << 20
@@ -246,3 +251,69 @@ def test_where_one_connection_does_not_fill_a_path_others_join_it(
     assert ways.opened >= 3
     held = {(flow.parent, flow.child) for sight in seen for flow in sight.flows if flow.held_back}
     assert held == {("r0", "r1")}
+
+
+def test_over_tls_from_host_to_host(tmp_path: Path, content: bytes) -> None:
+    """Every connection is encrypted, and each host proves its name."""
+    file = tmp_path / "content"
+    file.write_bytes(content)
+    authority = Authority(tmp_path / "ca", "ca")
+
+    def credentials(name: str, unit: str) -> TlsFiles:
+        pair = authority.issue(f"/OU={unit}/CN={name}", f"DNS:{name}" if unit == "hosts" else "")
+        pair.key.chmod(0o600)
+        return TlsFiles(pair.cert, pair.key, authority.cert)
+
+    clients = [
+        ClientSection(organizational_unit="heads", role=SENDER),
+        ClientSection(organizational_unit="hosts", role="neighbour"),
+    ]
+    ours = credentials("head", "heads")
+    with ExitStack() as stack:
+        there = [
+            stack.enter_context(agent(tmp_path / name, credentials=credentials(name, "hosts"), clients=clients))
+            for name in HOSTS[:4]
+        ]
+        settings = SenderSettings(dialer=dialer(ours), credentials=ours)
+        trees = (chain(*HOSTS[:4], rate=400e6), Tree(400e6, {"r3": SOURCE, "r0": "r3", "r1": "r3", "r2": "r3"}))
+        with Sender([one.address for one in there], settings) as sender:
+            result = sender.send_file(file, Route(Trees(trees)))
+        assert [outcome.reason for outcome in result.receivers] == [""] * 4
+        assert (result.carriers, result.repaired_bytes) == (("trees",), 0)
+        assert all(one.files() == {"content": content} for one in there)
+
+
+def test_who_comes_late_is_taken_into_the_trees(tmp_path: Path, file: Path, content: bytes) -> None:
+    """It gets from its neighbours also what had gone by then, which they hold."""
+    with receiver_process(tmp_path / "r1") as reserved:
+        address = reserved.address
+    settings = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=20.0))
+    trees = (chain("r0", "r1", "r2"), chain("r2", "r1", "r0"))
+    with agent(tmp_path / "r0") as first, agent(tmp_path / "r2") as last, ExitStack() as stack:
+        with Sender([first.address, address, last.address], settings) as sender:
+            come = Struck(lambda: stack.enter_context(receiver_process(tmp_path / "r1", address[2])))
+            result = sender.send_file(file, Route(Trees(trees)), report=come)
+        assert come.done
+        assert [outcome.reason for outcome in result.receivers] == [""] * 3
+        assert result.carriers == ("trees", "trees")
+        # Some of what it had missed was on its way from the sender when the trees were planned anew.
+        assert result.repaired_bytes < SIZE // 8
+        assert (tmp_path / "r1" / "content").read_bytes() == content
+        assert all(one.files() == {"content": content} for one in (first, last))
+
+
+def test_what_some_hold_already_goes_to_them_as_numbers(tmp_path: Path, file: Path, content: bytes) -> None:
+    """An earlier transfer reached two of three; the third gets it from them, and the sender's data is not repaired."""
+    trees = Trees((chain("r0", "r1", "r2"), chain("r1", "r2", "r0")))
+    with agents(tmp_path, 3) as there:
+        with sender_to(there[:2]) as sender:
+            route = Route(Trees((chain("r0", "r1"),)))
+            give_up = Struck(lambda: route.give_up("somebody has changed his mind"))
+            sender.send_file(file, route, report=give_up)
+        assert all(one.failed() for one in there[:2])
+        with sender_to(there) as sender:
+            result = sender.send_file(file, Route(trees))
+        assert [outcome.reason for outcome in result.receivers] == [""] * 3
+        assert result.repaired_bytes == 0
+        assert all(one.received().resumed_blocks > 0 for one in there[:2])
+        assert all(one.files() == {"content": content} for one in there)

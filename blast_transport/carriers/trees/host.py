@@ -177,3 +177,6 @@ class Host(ABC):
             edge.close()
         self._give_back()
         self._waker.close()
+        # They call us, and hold our memory.
+        self._edges.clear()
+        self._of_tree.clear()

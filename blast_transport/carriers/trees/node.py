@@ -268,3 +268,7 @@ class Node(Host):
         for limb in self._limbs:
             limb.inlet.close(self._ended.reason if self._ended else "")
         self._writer.close()
+        # They call us, and hold our memory.
+        self._guests.clear()
+        self._limbs.clear()
+        del self._writer

@@ -173,3 +173,4 @@ class Root(Host):
     def _give_back(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
+        self._trunks.clear()

@@ -1,0 +1,276 @@
+"""What one host of a tree bears of those that connect to it, on real sockets: strangers, liars, and the slow."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from blast_transport.carriers.trees.events import Ended, Event, Said, Settled
+from blast_transport.carriers.trees.node import Node
+from blast_transport.carriers.trees.plan import PlacedTree, Timings, TreesLeg
+from blast_transport.carriers.trees.protocol.messages import (
+    Alive,
+    Block,
+    End,
+    Holds,
+    Message,
+    Named,
+    Open,
+    Reader,
+    Taken,
+    encode,
+)
+from blast_transport.store.store import Store
+from blast_transport.wire.codec import FRAME, VERSION
+from tests.support.pipeline_chain import SUITE, content_of, memory_store
+from tests.support.waiting import HANGING, eventually
+
+BLOCK = 44 * 1456
+BLOCKS = 10
+CONTENT = content_of(BLOCKS * BLOCK - 5)
+MEMBERS = (("", "", 0), ("a", "127.0.0.1", 9), ("b", "127.0.0.1", 9))
+FROM_A, FROM_SENDER, NOT_US = PlacedTree(1e9, (0, 1)), PlacedTree(1e9, (-1, 0)), PlacedTree(1e9, (0, -1))
+PATIENT = Timings(silence=HANGING, answer=HANGING)
+
+
+def block(number: int) -> Block:
+    return Block(number, bytearray(CONTENT[number * BLOCK : (number + 1) * BLOCK]))
+
+
+class Parent:
+    """Whoever has connected under a name."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(HANGING)
+        self._reader = Reader(lambda number, size: None)
+        self._heard: list[Message] = []
+        node.accept(theirs, name)
+
+    def say(self, *messages: Message) -> None:
+        self.socket.sendall(b"".join(map(encode, messages)))
+
+    def hear(self, kind: type[Message]) -> Message:
+        """The next one of this kind."""
+        while True:
+            for place, message in enumerate(self._heard):
+                if isinstance(message, kind):
+                    del self._heard[: place + 1]
+                    return message
+            self._heard += self._reader.filled(self.socket.recvmsg_into(self._reader.room())[0])
+
+    def is_closed(self) -> bool:
+        """Whether the other side has ended the connection, whatever it says before."""
+        try:
+            while self.socket.recv(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+        return True
+
+
+class Running:
+    """Node b of a leg, and what it tells."""
+
+    def __init__(self, store: Store, *trees: PlacedTree, timings: Timings = PATIENT) -> None:
+        self.events: list[Event] = []
+        leg = TreesLeg(1, 1, bytes(16), 0, MEMBERS, trees, 2, timings)
+        self.node = Node(leg, store, self.events.append)
+        self.store = store
+        self._parents: list[Parent] = []
+
+    def parent(self, name: str) -> Parent:
+        """Somebody connects."""
+        self._parents.append(Parent(self.node, name))
+        return self._parents[-1]
+
+    def close(self) -> None:
+        """Nobody is connected any more, and the node has ended."""
+        self.node.stop("the test is over")
+        assert self.node.join(HANGING)
+        for parent in self._parents:
+            parent.socket.close()
+
+    def lost(self) -> list[tuple[int, int, str]]:
+        """The edges that it says are lost."""
+        return [edge for event in self.events if isinstance(event, Said) for edge in event.word.lost]
+
+
+@contextmanager
+def running(*trees: PlacedTree, timings: Timings = PATIENT) -> Iterator[Running]:
+    one = Running(memory_store(len(CONTENT)), *trees, timings=timings)
+    one.node.start()
+    try:
+        yield one
+    finally:
+        one.close()
+        assert isinstance(one.events[-1], Ended)
+
+
+def test_blocks_come_by_two_trees_and_are_counted() -> None:
+    with running(FROM_A, FROM_SENDER) as one:
+        a, sender = one.parent("a"), one.parent("")
+        a.say(Open(0, 0))
+        sender.say(Open(1, 0), block(9), *map(block, range(1, 5)), End(5))
+        assert a.hear(Holds) == Holds(())
+        a.say(block(0), *map(block, range(5, 9)), End(5))
+        eventually(lambda: a.hear(Taken) == Taken(5, full=False))
+        eventually(lambda: sender.hear(Taken) == Taken(5, full=False))
+        eventually(lambda: Settled() in one.events)
+        assert one.store.position == BLOCKS
+        assert not one.lost()
+
+
+def test_what_it_holds_it_says_and_is_named() -> None:
+    with running(FROM_A) as one:
+        for number in (2, 3, 9):
+            one.store.put(number, block(number).data)
+        a = one.parent("a")
+        a.say(Open(0, 0))
+        assert a.hear(Holds) == Holds(((2, 2), (9, 1)))
+        a.say(Named(3), block(0), Named(9), End(3))
+        eventually(lambda: a.hear(Taken) == Taken(3, full=False))
+
+
+def test_blocks_of_one_edge_come_in_several_streams() -> None:
+    with running(FROM_A) as one:
+        first, second = one.parent("a"), one.parent("a")
+        first.say(Open(0, 0))
+        first.hear(Holds)
+        second.say(Open(0, 1), *map(block, range(5)))
+        first.say(*map(block, range(5, 10)), End(10))
+        eventually(lambda: first.hear(Taken) == Taken(10, full=False))
+        assert one.store.position == BLOCKS
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("", Open(0, 0)),
+        ("b", Open(0, 0)),
+        ("x", Open(0, 0)),
+        ("a", Open(7, 0)),
+        ("a", Open(1, 0)),
+        ("a", Open(0, 1)),
+        ("a", Alive()),
+        ("a", block(0)),
+    ],
+)
+def test_who_is_not_our_parent_there_is_not_let_in(name: str, first: Message) -> None:
+    with running(FROM_A, NOT_US) as one:
+        stranger = one.parent(name)
+        stranger.say(first)
+        assert stranger.is_closed()
+        # And takes nobody's place.
+        a = one.parent("a")
+        a.say(Open(0, 0), block(0), End(1))
+        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+        assert not one.lost()
+
+
+def test_a_second_parent_of_the_same_name_is_refused() -> None:
+    with running(FROM_A) as one:
+        a, other = one.parent("a"), one.parent("a")
+        a.say(Open(0, 0))
+        a.hear(Holds)
+        other.say(Open(0, 0))
+        assert other.is_closed()
+        a.say(block(0), End(1))
+        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        encode(Block(BLOCKS, bytearray(5))),
+        encode(Block(3, bytearray(BLOCK - 1))),
+        encode(Block(9, bytearray(BLOCK))),
+        encode(Block(0, bytearray())),
+        encode(Taken(1, full=False)),
+        encode(Holds(())),
+        encode(Open(0, 0)),
+        encode(End(0)) + encode(block(1)),
+        encode(End(5)) + encode(End(5)),
+        FRAME.pack(1 << 30, 50, VERSION) + bytes(8),
+        FRAME.pack(0, 99, VERSION),
+        FRAME.pack(0, 54, VERSION + 1),
+    ],
+)
+def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
+    with running(FROM_A) as one:
+        a = one.parent("a")
+        a.say(Open(0, 0))
+        a.hear(Holds)
+        a.socket.sendall(wrong)
+        assert a.is_closed()
+        if not wrong.startswith(encode(End(0))):
+            # Who has had the whole tree misses nothing.
+            eventually(one.lost)
+            assert one.lost()[0][:2] == (1, 2)
+
+
+def test_who_joins_and_says_nothing_is_let_go() -> None:
+    with running(FROM_A, timings=Timings(answer=0.05)) as one:
+        assert one.parent("a").is_closed()
+
+
+def test_many_that_say_nothing_are_bounded() -> None:
+    with running(FROM_A) as one:
+        crowd = [one.parent("a") for _ in range(8 + 20)]
+        assert all(stranger.is_closed() for stranger in crowd[8:])
+        one.node.stop("enough")
+        assert all(stranger.is_closed() for stranger in crowd[:8])
+
+
+def test_a_parent_that_falls_silent_is_lost() -> None:
+    with running(FROM_A, timings=Timings(silence=0.2)) as one:
+        a = one.parent("a")
+        a.say(Open(0, 0), block(0))
+        eventually(one.lost)
+        assert "nothing heard" in one.lost()[0][2]
+        assert a.is_closed()
+
+
+def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads no more than it may keep, and lives."""
+    put = Store.put_all
+    gate: list[bool] = []
+
+    def slow(store: Store, first: int, row: list[bytearray]) -> int:
+        while not gate:
+            time.sleep(0.002)  # a store that takes nothing, until the test lets it
+        return put(store, first, row)
+
+    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    monkeypatch.setattr("blast_transport.carriers.trees.node._STORE_BYTES", 2 * BLOCK)
+    with running(FROM_A) as one:
+        a = one.parent("a")
+        # The first write makes the store a slow one; from then on a thread waits for it.
+        a.say(Open(0, 0), block(0))
+        eventually(lambda: a.hear(Taken) == Taken(1, full=False))
+        monkeypatch.setattr(Store, "put_all", slow)
+        # Who says all of it waits until it is read.
+        saying = threading.Thread(target=a.say, args=(*map(block, range(1, 10)), End(10)))
+        saying.start()
+        eventually(lambda: a.hear(Taken) == Taken(1, full=True))
+        a.hear(Alive)
+        gate.append(True)
+        saying.join()
+        eventually(lambda: a.hear(Taken) == Taken(10, full=False))
+        assert one.store.position == BLOCKS
+
+
+def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
+    with running(FROM_A) as one:
+        digests = b"".join(SUITE.block(block(number).data) for number in range(BLOCKS))
+        one.store.expect(0, digests)
+        a = one.parent("a")
+        a.say(Open(0, 0), Block(4, bytearray(BLOCK)), block(5), End(2))
+        eventually(lambda: a.hear(Taken) == Taken(2, full=False))
+        assert list(one.store.held.ranges()) == [(5, 1)]
+        assert one.store.take_wrong() == [(4, 1)]
