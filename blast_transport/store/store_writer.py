@@ -78,7 +78,7 @@ class StoreGauge:
             # We were stopped ourselves, and it with us.
             self._begun += now - self._seen
         self._seen = now
-        return now - self._begun if self.pieces else 0.0
+        return max(0.0, now - self._begun) if self.pieces else 0.0
 
     def _judge(self, now: float) -> None:
         """How fast it wrote, but for one pause, as every disk makes them, and how fast it came while there was room."""

@@ -288,7 +288,8 @@ def test_who_comes_late_is_taken_into_the_trees(tmp_path: Path, file: Path, cont
     with receiver_process(tmp_path / "r1") as reserved:
         address = reserved.address
     settings = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=20.0))
-    trees = (chain("r0", "r1", "r2"), chain("r2", "r1", "r0"))
+    # Slow enough for a process to be begun meanwhile.
+    trees = (chain("r0", "r1", "r2", rate=2e7), chain("r2", "r1", "r0", rate=2e7))
     with agent(tmp_path / "r0") as first, agent(tmp_path / "r2") as last, ExitStack() as stack:
         with Sender([first.address, address, last.address], settings) as sender:
             come = Struck(lambda: stack.enter_context(receiver_process(tmp_path / "r1", address[2])))

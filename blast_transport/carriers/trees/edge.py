@@ -81,7 +81,9 @@ class Edge:
         self._timings = timings
         self._load_block = load
         self._pace = Pace(way.rate, now)
-        self._began = self._heard = self._said = now
+        self._began = self._said = now
+        # For so many seconds nothing was heard of the child.
+        self._silent = 0.0
         self._streams: list[Stream] = []
         self._queue: deque[Parcel | int] = deque()
         self._queued = 0
@@ -157,7 +159,7 @@ class Edge:
         self._streams.append(stream)
         if number == 0:
             self.state = State.OPENING
-        self._heard = self._said = now
+        self._silent, self._said = 0.0, now
 
     def failed(self, reason: str, now: float) -> None:
         """There is no connection, or no further one."""
@@ -224,7 +226,7 @@ class Edge:
         """Seconds until it has something to do by itself."""
         if not self._streams:
             return self._timings.heartbeat
-        due = min(self._said + self._timings.heartbeat - now, self._heard + self._patience - now)
+        due = min(self._said + self._timings.heartbeat - now, self._patience - self._silent)
         if self._has_more and any(not stream.blocked for stream in self._streams):
             due = min(due, self._pace.wait(now))
         return max(0.0, due)
@@ -236,7 +238,7 @@ class Edge:
                 events = ready.get(stream.socket.fileno(), 0)
                 stream.blocked = stream.blocked and not events & _OUT
                 if events & ~_OUT or stream.pending:
-                    self._listen(number, stream, now)
+                    self._listen(number, stream)
             self._pour(now)
         except RemoteProtocolError as error:
             self.lose(f"broke the protocol: {error}")
@@ -246,9 +248,10 @@ class Edge:
             else:
                 self.lose(str(error))
 
-    def tick(self, now: float) -> None:
-        """What is due."""
-        if self.state in (State.OPENING, State.OPEN) and now >= self._heard + self._patience:
+    def tick(self, now: float, passed: float) -> None:
+        """What is due, now that so many seconds have passed."""
+        self._silent += passed
+        if self.state in (State.OPENING, State.OPEN) and self._silent >= self._patience:
             self.lose(f"nothing heard of it for {self._patience:g} s")
         if self.state is State.OPEN and now >= self._said + self._timings.heartbeat:
             self._said = now
@@ -264,12 +267,12 @@ class Edge:
         waits = any(stream.waiting for stream in self._streams)
         return waits or (self.state is State.OPEN and (bool(self._queue) or (self._ending and not self._end_said)))
 
-    def _listen(self, number: int, stream: Stream, now: float) -> None:
+    def _listen(self, number: int, stream: Stream) -> None:
         for _ in range(_LISTENED):
             messages = stream.receive()
             if not messages:
                 return
-            self._heard = now
+            self._silent = 0.0
             for message in messages:
                 if number:
                     raise RemoteProtocolError("a word on a stream that carries blocks only")

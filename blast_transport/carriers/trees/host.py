@@ -20,6 +20,9 @@ from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 
+_LONGEST_TURN = 0.25
+"""Seconds that count of one turn: those that we ask of it, and a little."""
+
 _Key = tuple[int, int, int]
 """(tree, child, stream)."""
 
@@ -46,6 +49,8 @@ class Host(ABC):
         # (parent, child, why) of edges that are lost here.
         self._lost: list[tuple[int, int, str]] = []
         self._word_at = now + leg.timings.word
+        self._turned_at = now
+        self._passed = 0.0
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, name=f"trees {leg.name(leg.place) or 'source'}", daemon=True)
 
@@ -131,6 +136,8 @@ class Host(ABC):
         if self._ended is not None:
             return
         now = time.monotonic()
+        # Whoever was stopped himself, or kept from the processor, must not take others for dead.
+        self._passed, self._turned_at = min(now - self._turned_at, _LONGEST_TURN), now
         self._connect(now)
         self._work(ready, now)
         for edge in self._edges.values():
@@ -142,8 +149,7 @@ class Host(ABC):
 
     def _serve(self, edge: Edge, ready: dict[int, int], now: float) -> None:
         edge.work(ready, now)
-        # After what was heard: whoever was stopped himself must not take others for dead.
-        edge.tick(now)
+        edge.tick(now, self._passed)
         if not edge.live:
             self._note_lost(self.leg.place, edge.child, edge.reason)
 

@@ -23,8 +23,6 @@ from blast_transport.carriers.trees.protocol.messages import (
 from blast_transport.carriers.trees.stream import Stream
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
-_TURN_SECONDS = 0.015
-"""How long what came may wait to go on, and others to be heard."""
 _TAKEN_SECONDS = 0.01
 """Between two words of how far we are, unless it is all that came: each costs both sides a wake-up."""
 _WORDS_BYTES = 1 << 16
@@ -45,7 +43,9 @@ class Inlet:
         self._streams: list[Stream] = []
         self._told = -1
         self._full = False
-        self._said = self._heard = self._told_at = 0.0
+        self._said = self._told_at = 0.0
+        # For so many seconds nothing was heard of the parent.
+        self._silent = 0.0
 
     @property
     def complete(self) -> bool:
@@ -57,7 +57,7 @@ class Inlet:
         if number != len(self._streams) or self.reason:
             raise RemoteProtocolError(f"stream {number} of a tree, where {len(self._streams)} are open")
         self._streams.append(stream)
-        self._heard = self._said = now
+        self._silent, self._said = 0.0, now
         if number == 0:
             self._say(Holds(held), now)
 
@@ -71,15 +71,14 @@ class Inlet:
         """Seconds until it has something to do by itself."""
         if not self._streams:
             return self._timings.heartbeat
-        due = min(self._said + self._timings.heartbeat, self._heard + self._timings.silence)
-        return max(0.0, due - now)
+        return max(0.0, min(self._said + self._timings.heartbeat - now, self._timings.silence - self._silent))
 
-    def work(self, ready: dict[int, int], may_read: Callable[[], bool], now: float) -> None:
-        """Read and write what can be."""
+    def work(self, ready: dict[int, int], may_read: Callable[[], bool], until: float) -> None:
+        """Read what is there, until then at the latest: a part of it in any case."""
         try:
             for stream in self._streams:
                 if ready.get(stream.socket.fileno(), 0) & ~_OUT or stream.pending:
-                    self._read(stream, may_read, now)
+                    self._read(stream, may_read, until)
         except RemoteError as error:
             self.lose(str(error))
 
@@ -95,12 +94,16 @@ class Inlet:
             self._say(Taken(taken, full), now)
         elif now >= self._said + self._timings.heartbeat:
             self._say(Alive(), now)
-        # Who does not read by its own doing cannot hear either.
-        if full or self.complete:
-            self._heard = now
-        elif now >= self._heard + self._timings.silence:
-            self.lose(f"nothing heard of it for {self._timings.silence:g} s")
         return self._timings.heartbeat
+
+    def tick(self, passed: float) -> None:
+        """So many seconds have passed."""
+        self._silent += passed
+        # Who does not read by its own doing cannot hear either.
+        if self._full or self.complete:
+            self._silent = 0.0
+        elif self._streams and self._silent >= self._timings.silence:
+            self.lose(f"nothing heard of it for {self._timings.silence:g} s")
 
     def lose(self, reason: str) -> None:
         """The way to the parent is of no more use."""
@@ -131,15 +134,16 @@ class Inlet:
         except RemoteError as error:
             self.lose(str(error))
 
-    def _read(self, stream: Stream, may_read: Callable[[], bool], now: float) -> None:
-        until = time.monotonic() + _TURN_SECONDS
-        while may_read() and time.monotonic() < until:
+    def _read(self, stream: Stream, may_read: Callable[[], bool], until: float) -> None:
+        while may_read():
             before = stream.progress
             for message in stream.receive():
                 self.hear(message)
             if stream.progress == before:
                 return
-            self._heard = now
+            self._silent = 0.0
+            if time.monotonic() >= until:
+                return
 
     def hear(self, message: Message) -> None:
         """The parent has said this. Raises RemoteError."""

@@ -7,6 +7,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
@@ -39,6 +40,8 @@ _FEWEST_BLOCKS = 4
 _STORE_BYTES = 8 << 20
 _BLOCKS_AT_ONCE = 16
 """In one write: about what a processor's cache holds."""
+_TURN_SECONDS = 0.015
+"""How long what came may wait to go on, and neighbours to hear that we live."""
 _SETTLED_SECONDS = 0.1
 """Between two words to the session, which tells the sender: each goes all the way."""
 
@@ -81,6 +84,7 @@ class Node(Host):
         self._writer: StoreWriter[_Batch] | EagerWriter[_Batch] = writer(self._put, self._waker.wake, _STORE_BYTES)
         self._gathered: list[tuple[int, Parcel]] = []
         self._writing: deque[_Batch] = deque()
+        self._turns = 0
         self._unsaid = False
         self._settled_at = 0.0
 
@@ -232,11 +236,17 @@ class Node(Host):
 
     def _work(self, ready: dict[int, int], now: float) -> None:
         self._meet(ready, now)
-        for number, limb in enumerate(self._limbs):
-            limb.inlet.work(ready, lambda limb=limb: self._reads(limb), now)  # type: ignore[misc]
-            self._store_gathered()
+        self._turns += 1
+        until = now + _TURN_SECONDS
+        for offset in range(len(self._limbs)):
+            # Each comes first in its turn: the last may find little time left.
+            number = (self._turns + offset) % len(self._limbs)
+            limb = self._limbs[number]
+            limb.inlet.work(ready, partial(self._reads, limb), until)
+            limb.inlet.tick(self._passed)
             self._store_early(number)
             self._finish(number, limb)
+        self._store_gathered()
         self._settle()
         if self._unsaid and (now >= self._settled_at + _SETTLED_SECONDS or self._all_here):
             self._unsaid, self._settled_at = False, now

@@ -17,9 +17,10 @@ from blast_transport.store.store_pace import StorePace
 
 _SETTLING_SECONDS = 0.3
 """After an edge is lost: by then whoever lives has said a word, and a control connection has ended."""
-_QUIET_SECONDS = 1.0
+_QUIET_SECONDS = 1.5
 """Without a word: who is not heard, and has lost an edge besides, is frozen."""
 _SIGHT_SECONDS = 0.5
+_LONGEST_PAUSE = 0.5
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Oversight:
 
     def __init__(self, leg: TreesLeg, now: float) -> None:
         self._leg = leg
-        self._began = self._seen_at = now
+        self._began = self._seen_at = self._ticked = now
         self._heard = dict.fromkeys(range(1, len(leg.members)), now)
         self._planned = leg.planned()
         self._flows: dict[tuple[int, int], tuple[float, bool]] = {}
@@ -86,7 +87,11 @@ class Oversight:
                 self._lose(place, reason)
 
     def tick(self, now: float) -> Findings:
-        """What has come to light since the last call."""
+        """What has come to light since the last call; it is due some times a second."""
+        if (stopped := now - self._ticked - _LONGEST_PAUSE) > 0:
+            # We were stopped ourselves, or kept from the processor, and may not have read what others said.
+            self._heard = {place: heard + stopped for place, heard in self._heard.items()}
+        self._ticked = now
         for edge in list(self._suspected):
             self._judge(edge, now)
         for place, since in list(self._slow.items()):

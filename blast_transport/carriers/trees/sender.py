@@ -97,10 +97,13 @@ class TreesSender(SendingCarrier):
     def heard(self, name: str, body: bytes, now: float) -> None:
         """A word of one of our hosts. Raises RemoteProtocolError."""
         place = self._places.get(name)
-        if place is None or self._oversight is None:
+        if place is None:
             raise RemoteProtocolError("a word of a host that stands in no tree")
-        self._now = now
-        self._oversight.word(place, decode_word(body, len(self._nodes.members)), now)
+        word = decode_word(body, len(self._nodes.members))
+        # Hosts begin before us.
+        if self._oversight is not None:
+            self._now = now
+            self._oversight.word(place, word, now)
 
     def gone(self, name: str, reason: str) -> None:
         """The session has lost this one."""
