@@ -1211,11 +1211,11 @@ class elements_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype220, _size217) = iprot.readListBegin()
-                    for _i221 in range(_size217):
-                        _elem222 = ElementStatus()
-                        _elem222.read(iprot)
-                        self.success.append(_elem222)
+                    (_etype229, _size226) = iprot.readListBegin()
+                    for _i230 in range(_size226):
+                        _elem231 = ElementStatus()
+                        _elem231.read(iprot)
+                        self.success.append(_elem231)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1237,8 +1237,8 @@ class elements_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter223 in self.success:
-                iter223.write(oprot)
+            for iter232 in self.success:
+                iter232.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:
@@ -1782,11 +1782,11 @@ class journal_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype227, _size224) = iprot.readListBegin()
-                    for _i228 in range(_size224):
-                        _elem229 = JournalEntry()
-                        _elem229.read(iprot)
-                        self.success.append(_elem229)
+                    (_etype236, _size233) = iprot.readListBegin()
+                    for _i237 in range(_size233):
+                        _elem238 = JournalEntry()
+                        _elem238.read(iprot)
+                        self.success.append(_elem238)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1813,8 +1813,8 @@ class journal_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter230 in self.success:
-                iter230.write(oprot)
+            for iter239 in self.success:
+                iter239.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:

@@ -1807,16 +1807,20 @@ class RackStatus(object):
      - connected: Whether its ToR is connected to the controller.
      - opticalPorts
      - hosts
+     - accessBitsPerSecond: Rate of the access link to the packet network, either way, of each host for which the config has one.
+     - uplinkBitsPerSecond: Rate of the rack's uplink to the other racks, either way, where the config has one.
 
     """
 
 
-    def __init__(self, name=None, datapath=None, connected=None, opticalPorts=None, hosts=None,):
+    def __init__(self, name=None, datapath=None, connected=None, opticalPorts=None, hosts=None, accessBitsPerSecond=None, uplinkBitsPerSecond=None,):
         self.name = name
         self.datapath = datapath
         self.connected = connected
         self.opticalPorts = opticalPorts
         self.hosts = hosts
+        self.accessBitsPerSecond = accessBitsPerSecond
+        self.uplinkBitsPerSecond = uplinkBitsPerSecond
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1863,6 +1867,22 @@ class RackStatus(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.MAP:
+                    self.accessBitsPerSecond = {}
+                    (_ktype104, _vtype105, _size103) = iprot.readMapBegin()
+                    for _i107 in range(_size103):
+                        _key108 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val109 = iprot.readI64()
+                        self.accessBitsPerSecond[_key108] = _val109
+                    iprot.readMapEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.I64:
+                    self.uplinkBitsPerSecond = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1888,16 +1908,28 @@ class RackStatus(object):
         if self.opticalPorts is not None:
             oprot.writeFieldBegin('opticalPorts', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalPorts))
-            for iter103 in self.opticalPorts:
-                iter103.write(oprot)
+            for iter110 in self.opticalPorts:
+                iter110.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.hosts is not None:
             oprot.writeFieldBegin('hosts', TType.LIST, 5)
             oprot.writeListBegin(TType.STRING, len(self.hosts))
-            for iter104 in self.hosts:
-                oprot.writeString(iter104.encode('utf-8') if sys.version_info[0] == 2 else iter104)
+            for iter111 in self.hosts:
+                oprot.writeString(iter111.encode('utf-8') if sys.version_info[0] == 2 else iter111)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.accessBitsPerSecond is not None:
+            oprot.writeFieldBegin('accessBitsPerSecond', TType.MAP, 6)
+            oprot.writeMapBegin(TType.STRING, TType.I64, len(self.accessBitsPerSecond))
+            for kiter112, viter113 in self.accessBitsPerSecond.items():
+                oprot.writeString(kiter112.encode('utf-8') if sys.version_info[0] == 2 else kiter112)
+                oprot.writeI64(viter113)
+            oprot.writeMapEnd()
+            oprot.writeFieldEnd()
+        if self.uplinkBitsPerSecond is not None:
+            oprot.writeFieldBegin('uplinkBitsPerSecond', TType.I64, 7)
+            oprot.writeI64(self.uplinkBitsPerSecond)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1984,10 +2016,10 @@ class SplitterStatus(object):
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.switchInputs = []
-                    (_etype108, _size105) = iprot.readListBegin()
-                    for _i109 in range(_size105):
-                        _elem110 = iprot.readI32()
-                        self.switchInputs.append(_elem110)
+                    (_etype117, _size114) = iprot.readListBegin()
+                    for _i118 in range(_size114):
+                        _elem119 = iprot.readI32()
+                        self.switchInputs.append(_elem119)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2030,8 +2062,8 @@ class SplitterStatus(object):
         if self.switchInputs is not None:
             oprot.writeFieldBegin('switchInputs', TType.LIST, 5)
             oprot.writeListBegin(TType.I32, len(self.switchInputs))
-            for iter111 in self.switchInputs:
-                oprot.writeI32(iter111)
+            for iter120 in self.switchInputs:
+                oprot.writeI32(iter120)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.reservation is not None:
@@ -2313,31 +2345,31 @@ class LightTreeStatus(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.leafRacks = []
-                    (_etype115, _size112) = iprot.readListBegin()
-                    for _i116 in range(_size112):
-                        _elem117 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.leafRacks.append(_elem117)
+                    (_etype124, _size121) = iprot.readListBegin()
+                    for _i125 in range(_size121):
+                        _elem126 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.leafRacks.append(_elem126)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.LIST:
                     self.splitters = []
-                    (_etype121, _size118) = iprot.readListBegin()
-                    for _i122 in range(_size118):
-                        _elem123 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.splitters.append(_elem123)
+                    (_etype130, _size127) = iprot.readListBegin()
+                    for _i131 in range(_size127):
+                        _elem132 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.splitters.append(_elem132)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
                 if ftype == TType.LIST:
                     self.crossConnects = []
-                    (_etype127, _size124) = iprot.readListBegin()
-                    for _i128 in range(_size124):
-                        _elem129 = CrossConnectStatus()
-                        _elem129.read(iprot)
-                        self.crossConnects.append(_elem129)
+                    (_etype136, _size133) = iprot.readListBegin()
+                    for _i137 in range(_size133):
+                        _elem138 = CrossConnectStatus()
+                        _elem138.read(iprot)
+                        self.crossConnects.append(_elem138)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2378,22 +2410,22 @@ class LightTreeStatus(object):
         if self.leafRacks is not None:
             oprot.writeFieldBegin('leafRacks', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.leafRacks))
-            for iter130 in self.leafRacks:
-                oprot.writeString(iter130.encode('utf-8') if sys.version_info[0] == 2 else iter130)
+            for iter139 in self.leafRacks:
+                oprot.writeString(iter139.encode('utf-8') if sys.version_info[0] == 2 else iter139)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.splitters))
-            for iter131 in self.splitters:
-                oprot.writeString(iter131.encode('utf-8') if sys.version_info[0] == 2 else iter131)
+            for iter140 in self.splitters:
+                oprot.writeString(iter140.encode('utf-8') if sys.version_info[0] == 2 else iter140)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.crossConnects is not None:
             oprot.writeFieldBegin('crossConnects', TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.crossConnects))
-            for iter132 in self.crossConnects:
-                iter132.write(oprot)
+            for iter141 in self.crossConnects:
+                iter141.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2469,44 +2501,44 @@ class FabricStatus(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.racks = []
-                    (_etype136, _size133) = iprot.readListBegin()
-                    for _i137 in range(_size133):
-                        _elem138 = RackStatus()
-                        _elem138.read(iprot)
-                        self.racks.append(_elem138)
+                    (_etype145, _size142) = iprot.readListBegin()
+                    for _i146 in range(_size142):
+                        _elem147 = RackStatus()
+                        _elem147.read(iprot)
+                        self.racks.append(_elem147)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.splitters = []
-                    (_etype142, _size139) = iprot.readListBegin()
-                    for _i143 in range(_size139):
-                        _elem144 = SplitterStatus()
-                        _elem144.read(iprot)
-                        self.splitters.append(_elem144)
+                    (_etype151, _size148) = iprot.readListBegin()
+                    for _i152 in range(_size148):
+                        _elem153 = SplitterStatus()
+                        _elem153.read(iprot)
+                        self.splitters.append(_elem153)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.opticalSwitches = []
-                    (_etype148, _size145) = iprot.readListBegin()
-                    for _i149 in range(_size145):
-                        _elem150 = OpticalSwitchStatus()
-                        _elem150.read(iprot)
-                        self.opticalSwitches.append(_elem150)
+                    (_etype157, _size154) = iprot.readListBegin()
+                    for _i158 in range(_size154):
+                        _elem159 = OpticalSwitchStatus()
+                        _elem159.read(iprot)
+                        self.opticalSwitches.append(_elem159)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.lightTrees = []
-                    (_etype154, _size151) = iprot.readListBegin()
-                    for _i155 in range(_size151):
-                        _elem156 = LightTreeStatus()
-                        _elem156.read(iprot)
-                        self.lightTrees.append(_elem156)
+                    (_etype163, _size160) = iprot.readListBegin()
+                    for _i164 in range(_size160):
+                        _elem165 = LightTreeStatus()
+                        _elem165.read(iprot)
+                        self.lightTrees.append(_elem165)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2523,10 +2555,10 @@ class FabricStatus(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.warnings = []
-                    (_etype160, _size157) = iprot.readListBegin()
-                    for _i161 in range(_size157):
-                        _elem162 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.warnings.append(_elem162)
+                    (_etype169, _size166) = iprot.readListBegin()
+                    for _i170 in range(_size166):
+                        _elem171 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.warnings.append(_elem171)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2543,29 +2575,29 @@ class FabricStatus(object):
         if self.racks is not None:
             oprot.writeFieldBegin('racks', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.racks))
-            for iter163 in self.racks:
-                iter163.write(oprot)
+            for iter172 in self.racks:
+                iter172.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.splitters))
-            for iter164 in self.splitters:
-                iter164.write(oprot)
+            for iter173 in self.splitters:
+                iter173.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.opticalSwitches is not None:
             oprot.writeFieldBegin('opticalSwitches', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalSwitches))
-            for iter165 in self.opticalSwitches:
-                iter165.write(oprot)
+            for iter174 in self.opticalSwitches:
+                iter174.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightTrees is not None:
             oprot.writeFieldBegin('lightTrees', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.lightTrees))
-            for iter166 in self.lightTrees:
-                iter166.write(oprot)
+            for iter175 in self.lightTrees:
+                iter175.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightRateBitsPerSecond is not None:
@@ -2579,8 +2611,8 @@ class FabricStatus(object):
         if self.warnings is not None:
             oprot.writeFieldBegin('warnings', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.warnings))
-            for iter167 in self.warnings:
-                oprot.writeString(iter167.encode('utf-8') if sys.version_info[0] == 2 else iter167)
+            for iter176 in self.warnings:
+                oprot.writeString(iter176.encode('utf-8') if sys.version_info[0] == 2 else iter176)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2654,10 +2686,10 @@ class Version(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.features = []
-                    (_etype171, _size168) = iprot.readListBegin()
-                    for _i172 in range(_size168):
-                        _elem173 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.features.append(_elem173)
+                    (_etype180, _size177) = iprot.readListBegin()
+                    for _i181 in range(_size177):
+                        _elem182 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.features.append(_elem182)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2687,8 +2719,8 @@ class Version(object):
         if self.features is not None:
             oprot.writeFieldBegin('features', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.features))
-            for iter174 in self.features:
-                oprot.writeString(iter174.encode('utf-8') if sys.version_info[0] == 2 else iter174)
+            for iter183 in self.features:
+                oprot.writeString(iter183.encode('utf-8') if sys.version_info[0] == 2 else iter183)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.openflowFramework is not None:
@@ -3592,41 +3624,41 @@ class ReconcileReport(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.commands = []
-                    (_etype178, _size175) = iprot.readListBegin()
-                    for _i179 in range(_size175):
-                        _elem180 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.commands.append(_elem180)
+                    (_etype187, _size184) = iprot.readListBegin()
+                    for _i188 in range(_size184):
+                        _elem189 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.commands.append(_elem189)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.foreign = []
-                    (_etype184, _size181) = iprot.readListBegin()
-                    for _i185 in range(_size181):
-                        _elem186 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.foreign.append(_elem186)
+                    (_etype193, _size190) = iprot.readListBegin()
+                    for _i194 in range(_size190):
+                        _elem195 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.foreign.append(_elem195)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.compared = []
-                    (_etype190, _size187) = iprot.readListBegin()
-                    for _i191 in range(_size187):
-                        _elem192 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.compared.append(_elem192)
+                    (_etype199, _size196) = iprot.readListBegin()
+                    for _i200 in range(_size196):
+                        _elem201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.compared.append(_elem201)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.notCompared = []
-                    (_etype196, _size193) = iprot.readListBegin()
-                    for _i197 in range(_size193):
-                        _elem198 = NotCompared()
-                        _elem198.read(iprot)
-                        self.notCompared.append(_elem198)
+                    (_etype205, _size202) = iprot.readListBegin()
+                    for _i206 in range(_size202):
+                        _elem207 = NotCompared()
+                        _elem207.read(iprot)
+                        self.notCompared.append(_elem207)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3647,29 +3679,29 @@ class ReconcileReport(object):
         if self.commands is not None:
             oprot.writeFieldBegin('commands', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
-            for iter199 in self.commands:
-                oprot.writeString(iter199.encode('utf-8') if sys.version_info[0] == 2 else iter199)
+            for iter208 in self.commands:
+                oprot.writeString(iter208.encode('utf-8') if sys.version_info[0] == 2 else iter208)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
             oprot.writeFieldBegin('foreign', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
-            for iter200 in self.foreign:
-                oprot.writeString(iter200.encode('utf-8') if sys.version_info[0] == 2 else iter200)
+            for iter209 in self.foreign:
+                oprot.writeString(iter209.encode('utf-8') if sys.version_info[0] == 2 else iter209)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.compared is not None:
             oprot.writeFieldBegin('compared', TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.compared))
-            for iter201 in self.compared:
-                oprot.writeString(iter201.encode('utf-8') if sys.version_info[0] == 2 else iter201)
+            for iter210 in self.compared:
+                oprot.writeString(iter210.encode('utf-8') if sys.version_info[0] == 2 else iter210)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notCompared is not None:
             oprot.writeFieldBegin('notCompared', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.notCompared))
-            for iter202 in self.notCompared:
-                iter202.write(oprot)
+            for iter211 in self.notCompared:
+                iter211.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3797,21 +3829,21 @@ class FibreReport(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.faults = []
-                    (_etype206, _size203) = iprot.readListBegin()
-                    for _i207 in range(_size203):
-                        _elem208 = FibreFault()
-                        _elem208.read(iprot)
-                        self.faults.append(_elem208)
+                    (_etype215, _size212) = iprot.readListBegin()
+                    for _i216 in range(_size212):
+                        _elem217 = FibreFault()
+                        _elem217.read(iprot)
+                        self.faults.append(_elem217)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.skipped = []
-                    (_etype212, _size209) = iprot.readListBegin()
-                    for _i213 in range(_size209):
-                        _elem214 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.skipped.append(_elem214)
+                    (_etype221, _size218) = iprot.readListBegin()
+                    for _i222 in range(_size218):
+                        _elem223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.skipped.append(_elem223)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3833,15 +3865,15 @@ class FibreReport(object):
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
-            for iter215 in self.faults:
-                iter215.write(oprot)
+            for iter224 in self.faults:
+                iter224.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
             oprot.writeFieldBegin('skipped', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
-            for iter216 in self.skipped:
-                oprot.writeString(iter216.encode('utf-8') if sys.version_info[0] == 2 else iter216)
+            for iter225 in self.skipped:
+                oprot.writeString(iter225.encode('utf-8') if sys.version_info[0] == 2 else iter225)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.probed is not None:
@@ -4193,6 +4225,8 @@ RackStatus.thrift_spec = (
     (3, TType.BOOL, 'connected', None, None, ),  # 3
     (4, TType.LIST, 'opticalPorts', (TType.STRUCT, [OpticalPortStatus, None], False), None, ),  # 4
     (5, TType.LIST, 'hosts', (TType.STRING, 'UTF8', False), None, ),  # 5
+    (6, TType.MAP, 'accessBitsPerSecond', (TType.STRING, 'UTF8', TType.I64, None, False), None, ),  # 6
+    (7, TType.I64, 'uplinkBitsPerSecond', None, None, ),  # 7
 )
 all_structs.append(SplitterStatus)
 SplitterStatus.thrift_spec = (

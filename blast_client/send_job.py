@@ -122,7 +122,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         slowest_rate=arguments.slowest,
         priority=arguments.priority,
         patience=arguments.patience,
-        credentials=_credentials(arguments),
+        credentials=agent_credentials(arguments),
         sealed=arguments.sealed,
     )
 
@@ -138,7 +138,8 @@ def _opened(written: str) -> Iterator[Source]:
             file.check_unchanged()
 
 
-def _credentials(arguments: argparse.Namespace) -> Credentials:
+def agent_credentials(arguments: argparse.Namespace) -> Credentials:
+    """What proves us to the agents. Raises WrongInputError, SettingsError."""
     files = (arguments.agent_cert, arguments.agent_key, arguments.agent_ca)
     if arguments.secret_file is not None and any(files):
         raise WrongInputError("agents know either a secret or certificates: give --secret-file or --agent-cert")

@@ -14,6 +14,7 @@ SUMMARIES = {
     "finish": "say that a transfer is over, so that its light is free",
     "journal": "show what the controller meant to do and did",
     "lab": "Mininet with an emulated optical fabric (root)",
+    "measure": "find what each host can send to each other one",
     "plan": "allocate the requests of a file, offline",
     "quarantine": "take an element out of use; what it serves now goes on",
     "reconcile": "compare what devices hold with what they should, and repair it",

@@ -151,12 +151,16 @@ class OpticalPortSection(TransceiverKeys):
     output: Number
 
 
+_RateGbps = Annotated[float, Field(gt=0, le=1e6)]
+
+
 class HostSection(Section):
     """One server."""
 
     name: Name
     port: PortNumber
     ip: Ip
+    access_rate_gbps: _RateGbps | None = None
 
 
 class RackSection(Section):
@@ -166,6 +170,7 @@ class RackSection(Section):
     datapath: Annotated[str, AfterValidator(_datapath)]
     optical_ports: tuple[OpticalPortSection, ...] = ()
     hosts: tuple[HostSection, ...] = ()
+    uplink_rate_gbps: _RateGbps | None = None
 
 
 class SplitterSection(SplitterKeys):
@@ -224,10 +229,15 @@ class Config(Section):
                 r.name,
                 int(r.datapath, 16),
                 tuple(port for p in r.optical_ports for port in self._sides(r.name, p)),
+                _bits_per_second(r.uplink_rate_gbps),
             )
             for r in self.rack
         }
-        hosts = {h.name: Host(h.name, r.name, h.port, str(h.ip)) for r in self.rack for h in r.hosts}
+        hosts = {
+            h.name: Host(h.name, r.name, h.port, str(h.ip), _bits_per_second(h.access_rate_gbps))
+            for r in self.rack
+            for h in r.hosts
+        }
         splitters = {s.name: Splitter(s.name, s.optical_switch, s.input, s.outputs) for s in self.splitter}
         switches = tuple(s.name for s in self.optical_switch)
         static = {t.name: _static_tree(t) for t in self.static_tree}
@@ -283,6 +293,10 @@ class Config(Section):
             ports = tuple(port.port for port in rack.optical_ports)
             found[datapath] = found.get(datapath, ()) + ports + fixed
         return found
+
+
+def _bits_per_second(gbps: float | None) -> float | None:
+    return None if gbps is None else gbps * 1e9
 
 
 def _static_ends(config: Config) -> list[StaticEndSection]:

@@ -235,6 +235,10 @@ struct RackStatus {
   3: required bool connected
   4: required list<OpticalPortStatus> opticalPorts
   5: required list<string> hosts
+  /** Rate of the access link to the packet network, either way, of each host for which the config has one. */
+  6: optional map<string, i64> accessBitsPerSecond
+  /** Rate of the rack's uplink to the other racks, either way, where the config has one. */
+  7: optional i64 uplinkBitsPerSecond
 }
 
 /** A passive splitter: the switch's output feeds it, its legs come back into the switch's inputs. */

@@ -20,12 +20,16 @@ Node = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A server: the ToR port it hangs on (`port`, an OpenFlow port number) and its address on the data network."""
+    """A server: the ToR port it hangs on (`port`, an OpenFlow port number) and its address on the data network.
+
+    `access_rate`: bits/s of its link to the packet network, either way; None where nobody has said.
+    """
 
     name: str
     rack: str
     port: int
     ip: str
+    access_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,15 @@ class OpticalPort:
 
 @dataclass(frozen=True, slots=True)
 class Rack:
-    """A rack: an OpenFlow datapath (possibly shared with other racks) and its optical ports."""
+    """A rack: an OpenFlow datapath (possibly shared with other racks) and its optical ports.
+
+    `uplink_rate`: bits/s of its link to the other racks over the packet network, either way; None where nobody says.
+    """
 
     name: str
     datapath: int
     optical_ports: tuple[OpticalPort, ...]
+    uplink_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

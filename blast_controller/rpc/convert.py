@@ -222,6 +222,13 @@ def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttyp
                     for port in rack.optical_ports
                 ],
                 hosts=[host.name for host in declared.hosts.values() if host.rack == rack.name],
+                accessBitsPerSecond={
+                    host.name: round(host.access_rate)
+                    for host in declared.hosts.values()
+                    if host.rack == rack.name and host.access_rate is not None
+                }
+                or None,
+                uplinkBitsPerSecond=None if rack.uplink_rate is None else round(rack.uplink_rate),
             )
             for rack in declared.racks.values()
         ],

@@ -21,6 +21,7 @@ from blast_transport.blocks.digests import SUITES
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
+from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.command_target import kill_commands
 from blast_transport.store.file_target import FileRules
@@ -44,7 +45,8 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
         connect=node_dialer(credentials, admission),
     )
     claims = Claims([folder.path for folder in settings.folder if folder.claimed])
-    return ServerParts(admission, session_factory(surroundings), surroundings.connect, claims)
+    measuring = MeasuringLimits(settings.limits.measuring_bytes, settings.limits.measuring_ms / 1000)
+    return ServerParts(admission, session_factory(surroundings), surroundings.connect, claims, measuring)
 
 
 def make_server(settings: Settings, credentials: Credentials, reporter: Reporter) -> AgentServer:

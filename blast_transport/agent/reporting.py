@@ -44,6 +44,8 @@ class Why(Enum):
     """An error of the program; the log has it."""
     JOIN = "join"
     """A neighbour does not belong to a session that runs."""
+    MEASURE = "measure"
+    """A measurement that is more than may be, is one too many, was given up, or is none."""
 
 
 class Reporter:

@@ -2,8 +2,9 @@
 
 Every connection has a thread of its own. It stands at the door until it has proved who it is, within a bounded time.
 Then a Hello makes a session, which runs in that thread and has the connection until it ends; a Join brings the
-connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts. What is
-refused is told to the other side where there are words for it, counted, and logged.
+connection to a session that runs; a Relay makes us the leader of a rack, as long as the connection lasts; a Measure
+makes us an end of a measurement, to which a Probe brings its connection. What is refused is told to the other side
+where there are words for it, counted, and logged.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from blast_transport.agent.claims import Claims
+from blast_transport.agent.measurements import Measurements
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
@@ -27,7 +29,9 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import (
     AuthenticationError,
     CannotListenError,
+    NotAllowedError,
     NoThreadError,
+    RemoteError,
     RemoteProtocolError,
     TransportError,
     sentence,
@@ -39,8 +43,10 @@ from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.door import Door
 from blast_transport.links.first_message import read_first
 from blast_transport.links.leader import Leader
+from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.codec import encode
 from blast_transport.wire.joining import Join
+from blast_transport.wire.measuring import Measure, Probe
 from blast_transport.wire.messages import Hello, Quit
 from blast_transport.wire.relaying import Relay
 
@@ -56,12 +62,13 @@ _SECONDS_WITHOUT_ROOM = 0.2
 
 
 class ServerParts(NamedTuple):
-    """What may change while a server runs: who comes in, what a Hello makes, other agents, what is claimed."""
+    """What may change while a server runs: who comes in, what a Hello makes, other agents, claims, measurements."""
 
     admission: Admission
     factory: SessionFactory
     dialer: Dialer
     claims: Claims = Claims(())
+    measuring: MeasuringLimits = MeasuringLimits()
 
 
 class AgentServer:
@@ -80,6 +87,7 @@ class AgentServer:
     ) -> None:
         self._parts = ServerParts(admission, factory, dialer)
         self._leaders: set[Leader] = set()
+        self._measurements = Measurements()
         # Each dials as many hosts as its Relay names.
         self._places_of_leaders = threading.Semaphore(settings.limits.sessions)
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
@@ -118,6 +126,7 @@ class AgentServer:
         self._listening.close()
         for leader in list(self._leaders):
             leader.stop()
+        self._measurements.stop()
         if not self._sessions.stop(self.reason, self._stop_seconds):
             log.warning("%s did not end in time", self.status)
         os.close(self._wake_reader)
@@ -198,8 +207,13 @@ class AgentServer:
             case Join():
                 self._join(connection, first)
                 return None
+            case Probe():
+                self._join_measurement(connection, first)
+                return None
             case Relay():
                 self._lead(connection, first)
+            case Measure():
+                self._measure(connection, first)
         connection.close()
         return None
 
@@ -235,6 +249,21 @@ class AgentServer:
             leader.run()
         finally:
             self._leaders.discard(leader)
+
+    def _measure(self, connection: Connection, measure: Measure) -> None:
+        try:
+            self._measurements.serve(connection, measure, self._parts.dialer, self._parts.measuring)
+        except RemoteError as error:
+            self.refusals.add(Why.MEASURE, connection.peer, str(error))
+        except OSError as error:
+            self.refusals.add(Why.RESOURCES, connection.peer, f"nothing can be measured: {sentence(error)}")
+
+    def _join_measurement(self, connection: Connection, probe: Probe) -> None:
+        try:
+            self._measurements.join(connection, probe)
+        except NotAllowedError as error:
+            self.refusals.add(Why.MEASURE, connection.peer, str(error))
+            connection.close()
 
     def _session(self, connection: Connection, hello: Hello) -> bool:
         if connection.role != SENDER:

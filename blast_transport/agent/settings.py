@@ -26,6 +26,8 @@ from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, endpoint
 from blast_transport.base.errors import SettingsError
 from blast_transport.credentials.roles import NEIGHBOUR, SENDER
 from blast_transport.links.door import MOST_CONNECTIONS, MOST_STRANGERS, MOST_STRANGERS_PER_HOST
+from blast_transport.measuring.limits import MeasuringLimits
+from blast_transport.wire.measuring import MOST_BYTES, MOST_SECONDS
 
 FILE_NAME = "{file_name}"
 """The element of a command's `run` that stands for the name of the file that comes."""
@@ -128,6 +130,8 @@ class LimitsSection:
     file_bytes: Annotated[int | None, whole(1, _MOST_BYTES)] = None
     memory_bytes: Annotated[int, whole(0, _MOST_BYTES)] = 0
     highest_rate_mbps: Annotated[float | None, positive(1e9)] = None
+    measuring_bytes: Annotated[int, whole(0, MOST_BYTES)] = MeasuringLimits().bytes
+    measuring_ms: Annotated[float, positive(MOST_SECONDS * 1000)] = MeasuringLimits().seconds * 1000
 
 
 @dataclass(frozen=True, slots=True)

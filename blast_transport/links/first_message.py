@@ -1,4 +1,7 @@
-"""The first message of a connection: a sender's Hello or Relay, or a neighbour's Join. Not a byte more is read."""
+"""The first message of a connection: a sender's Hello, Relay or Measure, a neighbour's Join or Probe.
+
+Not a byte more is read.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,14 @@ from blast_transport.base.errors import AuthenticationError, RemoteProtocolError
 from blast_transport.credentials.admission import receive_some
 from blast_transport.wire.codec import FRAME, LARGEST_BODY, Decoder
 from blast_transport.wire.joining import JOIN_TYPE, Join, read_join
+from blast_transport.wire.measuring import FIRST_TYPES, Measure, MeasuringDecoder, Probe
 from blast_transport.wire.messages import Hello, Message
 from blast_transport.wire.relaying import RELAY_TYPE, Relay, RelayDecoder
 
 LARGEST = 1 << 16
 """Bytes of a Hello at most; one that is longer is none, but for words of a session that has ended."""
 
-FirstMessage = Hello | Join | Relay
+FirstMessage = Hello | Join | Relay | Measure | Probe
 
 
 def read_first(sock: socket.socket, patience: float, seconds: float, ended: int | None = None) -> FirstMessage | None:
@@ -35,22 +39,24 @@ def read_first(sock: socket.socket, patience: float, seconds: float, ended: int 
         except AuthenticationError as error:
             raise RemoteProtocolError(f"the first message was cut short: {error}") from error
         message = _parse(frame)
-        if isinstance(message, Hello | Join | Relay):
+        if isinstance(message, FirstMessage):
             sock.settimeout(None)
             return message
         if message is None or ended is None or message.session != ended:
             raise RemoteProtocolError(
-                f"a connection begins with Hello, Join or Relay, not with {type(message).__name__}"
+                f"a connection begins with Hello, Join, Relay, Measure or Probe, not with {type(message).__name__}"
             )
 
 
-def _parse(frame: bytes) -> Message | Join | Relay | None:
+def _parse(frame: bytes) -> Message | FirstMessage | None:
     """The message in a whole frame. Raises RemoteProtocolError."""
     _, number, _ = FRAME.unpack_from(frame)
     if number == JOIN_TYPE:
         return read_join(frame)
     if number == RELAY_TYPE:
         return next((each for each in RelayDecoder().feed(frame) if isinstance(each, Relay)), None)
+    if number in FIRST_TYPES:
+        return next((each for each in MeasuringDecoder().feed(frame) if isinstance(each, Measure | Probe)), None)
     return next(iter(Decoder().feed(frame)), None)
 
 

@@ -1,0 +1,107 @@
+"""Capacities that an external monitor knows (as Delphoi does in the paper): a program of the user's, run once.
+
+It is given {"root": …, "receivers": […]} on standard input, and writes a network file to standard output. What it says
+on standard error goes to ours. It is not given to a shell, and killed where it takes too long or says too much.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from blast_client.base_error import BlastError, WrongArgument
+from blast_client.capacities.by_file import refuse_others
+from blast_client.capacities.capacities import Capacities, WrongNetwork, read_capacities
+
+PATIENCE_SECONDS = 60.0
+MOST_BYTES = 64 << 20
+"""A network of a thousand hosts takes less."""
+
+_READ_BYTES = 1 << 16
+
+
+class MonitorFailed(BlastError):
+    """The monitor did not say what it should have."""
+
+
+class MonitorCapacities:
+    """A CapacitySource: a command line, within limits. Raises WrongArgument."""
+
+    def __init__(self, command: str, seconds: float = PATIENCE_SECONDS, most_bytes: int = MOST_BYTES) -> None:
+        try:
+            self._command = shlex.split(command)
+        except ValueError as error:
+            raise WrongArgument(f"the monitor {command!r} is no command line: {error}") from error
+        if not self._command:
+            raise WrongArgument("the monitor is an empty command line: name a program")
+        self._seconds, self._most = seconds, most_bytes
+
+    def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
+        """What it says. Raises MonitorFailed, WrongNetwork."""
+        question = json.dumps({"root": root, "receivers": list(receivers)}).encode()
+        answer = self._ask(question + b"\n")
+        try:
+            found = read_capacities(answer)
+            refuse_others(found, root, receivers)
+        except WrongNetwork as error:
+            raise WrongNetwork(f"the monitor {self._command[0]}: {error}") from error
+        return found
+
+    def _ask(self, question: bytes) -> bytes:
+        name = self._command[0]
+        try:
+            process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise MonitorFailed(f"the monitor {name} cannot be run: {reason}") from error
+        try:
+            answer = self._talk(process, question)
+            status = process.wait(self._seconds)
+        except subprocess.TimeoutExpired as error:
+            raise self._too_late() from error
+        finally:
+            # What it has started goes with it.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):
+                        pipe.close()
+        if status:
+            raise MonitorFailed(f"the monitor {name} has failed, with status {status}")
+        return answer
+
+    def _talk(self, process: subprocess.Popen[bytes], question: bytes) -> bytes:
+        assert process.stdin is not None and process.stdout is not None
+        # Far below what a pipe holds; whoever does not read it need not.
+        with suppress(BrokenPipeError):
+            os.set_blocking(process.stdin.fileno(), False)
+            process.stdin.write(question)
+            process.stdin.close()
+        return self._read(process.stdout.fileno())
+
+    def _read(self, pipe: int) -> bytes:
+        answer, deadline = bytearray(), time.monotonic() + self._seconds
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            while True:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise self._too_late()
+                if not (some := os.read(pipe, _READ_BYTES)):
+                    return bytes(answer)
+                answer += some
+                if len(answer) > self._most:
+                    raise MonitorFailed(f"the monitor {self._command[0]} writes more than {self._most} bytes")
+
+    def _too_late(self) -> MonitorFailed:
+        return MonitorFailed(f"the monitor {self._command[0]} has not answered within {self._seconds:g} s")

@@ -1,0 +1,317 @@
+"""Measuring how fast data goes along some flows at once: the side that orders it, in one thread.
+
+Who orders may be a source itself, without an agent (`HERE`). Each target's agent is made a sink first; a source is told
+to begin when all of its targets wait. One measurement may have one flow (a link), many disjoint ones (links that do not
+disturb each other), all those from one host or to one host (what its access link carries).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import secrets
+import selectors
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from blast_transport.base.errors import RemoteError, TransportError
+from blast_transport.base.threads import start_thread
+from blast_transport.links.control_connection import FramedConnection
+from blast_transport.links.dialling import Address, Dialer
+from blast_transport.measuring.loop import Loop
+from blast_transport.measuring.source import Source
+from blast_transport.measuring.timings import ANSWER_SECONDS, DIAL_SECONDS, JOIN_SECONDS, drain_seconds
+from blast_transport.wire.measuring import (
+    LEAST_BYTES,
+    TOKEN_BYTES,
+    Measure,
+    Measured,
+    MeasuringDecoder,
+    MeasuringMessage,
+    Refused,
+    Sent,
+    Waiting,
+    encode_measuring,
+)
+
+HERE: Final = None
+"""In place of a source's address: this process."""
+
+Flow = tuple[Address | None, Address]
+"""From an agent, or HERE, to an agent."""
+
+_BUSY_SECONDS = 15.0
+_LEAST_PAUSE, _MOST_PAUSE = 0.05, 0.4
+_LATE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is sent along each flow: so many bytes or seconds, whichever is over first, by so many connections."""
+
+    bytes: int = 8 << 20
+    seconds: float = 0.5
+    streams: int = 1
+
+
+SHORT = Size(512 << 10, 0.2)
+"""For a link of a transfer that is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowsMeasured:
+    """What came at the targets, by their names, or why nothing did; `away`: hosts that do not answer, and why."""
+
+    measured: Mapping[str, Measured]
+    failed: Mapping[str, str]
+    away: Mapping[str, str]
+
+
+class LinkFailed(RemoteError):
+    """Nothing arrives by this link."""
+
+
+class _Busy(RemoteError):
+    """Somebody else has something measured at one of these hosts."""
+
+
+def measure_link(source: Address | None, target: Address, dialer: Dialer, size: Size = SHORT) -> float:
+    """The rate in bits/s at which data goes from one host to another, now, beside whatever else goes there.
+
+    Raises LinkFailed, which says why nothing arrives, or that others keep the hosts busy.
+    """
+    found = measure_flows([(source, target)], dialer, size)
+    if target[0] in found.failed:
+        raise LinkFailed(found.failed[target[0]])
+    return found.measured[target[0]].rate
+
+
+def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: float = _BUSY_SECONDS) -> FlowsMeasured:
+    """Measure along all of these at once. While others measure at one of the hosts, try again, `patience` seconds long.
+
+    No host may be source and target at once.
+    """
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            return _Measurement(flows, dialer, size).run()
+        except _Busy as error:
+            if time.monotonic() >= give_up:
+                return FlowsMeasured({}, {target[0]: str(error) for _, target in flows}, {})
+        # By chance, so that two who have kept each other waiting do not do so again.
+        time.sleep(random.uniform(_LEAST_PAUSE, _MOST_PAUSE))
+
+
+@dataclass(slots=True)
+class _End:
+    """An agent that takes part: as source where it has `targets`.
+
+    `ordered`: it was told; `waiting`: it has said yes; `over`: no more is heard of it.
+    """
+
+    address: Address
+    order: Measure
+    targets: tuple[str, ...] = ()
+    connection: FramedConnection[MeasuringMessage] | None = None
+    deadline: float = math.inf
+    waiting: bool = False
+    ordered: bool = False
+    over: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.address[0]
+
+
+@dataclass(slots=True)
+class _Found:
+    measured: dict[str, Measured] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    away: dict[str, str] = field(default_factory=dict)
+
+
+class _Measurement:
+    """One attempt. `run` raises _Busy."""
+
+    def __init__(self, flows: Sequence[Flow], dialer: Dialer, size: Size) -> None:
+        self._flows, self._dialer, self._size = flows, dialer, size
+        self._token = secrets.token_bytes(TOKEN_BYTES)
+        self._loop = Loop(dialer)
+        self._found = _Found()
+        self._sinks = {target[0]: self._sink(target) for _, target in flows}
+        self._sources = {source[0]: self._source(source) for source, _ in flows if source is not None}
+        self._from_here = tuple(target[0] for source, target in flows if source is HERE)
+        self._local: Source | None = None
+        self._local_outcome: Sent | str | None = None
+        self._local_ended = False
+
+    def run(self) -> FlowsMeasured:
+        """To the end."""
+        try:
+            for end in (*self._sinks.values(), *self._sources.values()):
+                self._loop.dial(end.address, DIAL_SECONDS, partial(self._connected, end), partial(self._lose, end))
+            while not self._done():
+                self._loop.turn(self._next_deadline())
+                self._expire(time.monotonic())
+                self._begin_sources()
+                self._hear_local()
+        finally:
+            self._close()
+        return FlowsMeasured(self._found.measured, self._found.failed, self._found.away)
+
+    def _done(self) -> bool:
+        """Nobody is at work any more, so that the next measurement finds nobody busy."""
+        sinks, sources = self._sinks.values(), self._sources.values()
+        sent = all(source.over or self._in_vain(source.targets) for source in sources)
+        return all(sink.over for sink in sinks) and sent and (self._local is None or self._local_ended)
+
+    def _in_vain(self, targets: Sequence[str]) -> bool:
+        return all(name in self._found.failed for name in targets)
+
+    # ---------------------------------------------------------------------------------------------- the orders
+
+    def _sink(self, target: Address) -> _End:
+        flows = sum(target == other for _, other in self._flows)
+        return _End(target, self._order(self._size.streams * flows, flows))
+
+    def _source(self, source: Address) -> _End:
+        targets = tuple(target for other, target in self._flows if other == source)
+        return _End(source, self._order(self._size.streams, len(targets), targets), tuple(t[0] for t in targets))
+
+    def _order(self, streams: int, flows: int, targets: tuple[Address, ...] = ()) -> Measure:
+        total = max(LEAST_BYTES, self._size.bytes) * flows
+        return Measure(self._token, total, self._size.seconds, streams, targets)
+
+    def _begin_sources(self) -> None:
+        for source in self._sources.values():
+            if source.connection is not None and not (source.ordered or source.over) and self._all_wait(source.targets):
+                self._say(source, self._reachable(source.order))
+        if self._from_here and self._local is None and self._all_wait(self._from_here):
+            targets = tuple(self._sinks[name].address for name in self._from_here)
+            order = self._reachable(self._order(self._size.streams, len(targets), targets))
+            self._local = Source(order, self._dialer)
+            start_thread("measuring", self._run_local, self._local)
+
+    def _all_wait(self, names: Sequence[str]) -> bool:
+        """Those that have not failed; at least one."""
+        left = [name for name in names if name not in self._found.failed]
+        return bool(left) and all(self._sinks[name].waiting for name in left)
+
+    def _reachable(self, order: Measure) -> Measure:
+        targets = tuple(target for target in order.targets if target[0] not in self._found.failed)
+        return replace(order, targets=targets)
+
+    def _run_local(self, source: Source) -> None:
+        try:
+            self._local_outcome = source.run()
+        except TransportError as error:
+            self._local_outcome = str(error)
+        self._loop.wake()
+
+    def _hear_local(self) -> None:
+        if self._local_outcome is not None:
+            outcome, self._local_outcome, self._local_ended = self._local_outcome, None, True
+            unsent = dict(outcome.failed) if isinstance(outcome, Sent) else dict.fromkeys(self._from_here, outcome)
+            self._fail_targets(unsent)
+
+    # --------------------------------------------------------------------------------------------- the agents
+
+    def _connected(self, end: _End, sock: socket.socket) -> None:
+        end.connection = FramedConnection(sock, MeasuringDecoder(), encode_measuring)
+        self._loop.watch(sock, selectors.EVENT_READ, partial(self._hear, end))
+        if not end.targets:
+            self._say(end, end.order)
+
+    def _say(self, end: _End, order: Measure) -> None:
+        assert end.connection is not None
+        end.ordered, end.deadline = True, time.monotonic() + ANSWER_SECONDS
+        try:
+            end.connection.send(order)
+            end.connection.flush()
+        except TransportError as error:
+            self._lose(end, str(error))
+
+    def _hear(self, end: _End) -> None:
+        assert end.connection is not None
+        try:
+            messages = end.connection.receive()
+        except TransportError as error:
+            self._lose(end, str(error) if end.waiting else f"{error}; an agent of an older version measures nothing")
+            return
+        for message in messages:
+            self._take(end, message)
+
+    def _take(self, end: _End, message: MeasuringMessage) -> None:
+        match message:
+            case Refused(busy=True):
+                raise _Busy(f"{end.name}: {message.reason}")
+            case Refused():
+                self._fail_end(end, message.reason)
+            case Waiting():
+                seconds = self._size.seconds
+                end.waiting = True
+                end.deadline = time.monotonic() + JOIN_SECONDS + seconds + drain_seconds(seconds) + _LATE_SECONDS
+            case Measured() if not end.targets:
+                self._take_measured(end, message)
+            case Sent() if end.targets:
+                self._release(end)
+                self._fail_targets(dict(message.failed))
+            case _:
+                self._lose(end, f"{type(message).__name__} makes no sense here")
+
+    def _take_measured(self, sink: _End, measured: Measured) -> None:
+        self._release(sink)
+        if measured.rate > 0:
+            self._found.measured[sink.name] = measured
+        else:
+            self._found.failed.setdefault(sink.name, "nothing has arrived")
+
+    # ----------------------------------------------------------------------------------------- what goes wrong
+
+    def _lose(self, end: _End, reason: str) -> None:
+        """It does not answer."""
+        if end.name not in self._found.measured:
+            self._found.away.setdefault(end.name, reason)
+        self._fail_end(end, reason)
+
+    def _fail_end(self, end: _End, reason: str) -> None:
+        self._release(end)
+        if end.targets:
+            self._fail_targets(dict.fromkeys(end.targets, f"{end.name}: {reason}"))
+        elif end.name not in self._found.measured:
+            self._found.failed.setdefault(end.name, reason)
+
+    def _fail_targets(self, reasons: Mapping[str, str]) -> None:
+        """Those to which nobody else sends get nothing."""
+        for name, reason in reasons.items():
+            alone = sum(target[0] == name for _, target in self._flows) == 1
+            if alone and name not in self._found.measured:
+                self._release(self._sinks[name])
+                self._found.failed.setdefault(name, reason)
+
+    def _expire(self, now: float) -> None:
+        for end in (*self._sinks.values(), *self._sources.values()):
+            if now >= end.deadline:
+                self._lose(end, "no answer in time")
+
+    def _next_deadline(self) -> float:
+        ends = (*self._sinks.values(), *self._sources.values())
+        soonest = min(end.deadline for end in ends)
+        return min(soonest, time.monotonic() + 1.0)
+
+    def _release(self, end: _End) -> None:
+        end.deadline, end.waiting, end.over = math.inf, False, True
+        if end.connection is not None:
+            self._loop.forget(end.connection.socket)
+            end.connection.close()
+
+    def _close(self) -> None:
+        if self._local is not None:
+            self._local.stop()
+        for end in (*self._sinks.values(), *self._sources.values()):
+            self._release(end)
+        self._loop.close()

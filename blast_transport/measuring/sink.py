@@ -1,0 +1,110 @@
+"""The end of a measurement at which data arrives: it takes the bytes, keeps none, and says how fast they came."""
+
+from __future__ import annotations
+
+import queue
+import selectors
+import socket
+import ssl
+import time
+from contextlib import suppress
+from functools import partial
+
+from blast_transport.base.errors import RemoteError
+from blast_transport.measuring.arrivals import Arrivals
+from blast_transport.measuring.loop import Loop
+from blast_transport.measuring.timings import ANSWER_SECONDS, JOIN_SECONDS, drain_seconds
+from blast_transport.wire.measuring import Measure, Measured, Waiting, encode_measuring
+
+_BUFFER_BYTES = 1 << 18
+_AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Sink:
+    """One measurement, as `measure` asks for it. `join` is called by any thread, `run` once."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+        self._loop = Loop()
+        self._joined: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
+        self._streams: dict[socket.socket, int] = {}
+        self._begun = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._arrivals = Arrivals()
+        self._left = ""
+
+    def join(self, sock: socket.socket) -> None:
+        """Take a probe, which is ours from then on."""
+        self._joined.put(sock)
+        self._loop.wake()
+
+    def stop(self) -> None:
+        """End soon. Any thread."""
+        self._left = "the agent is ending"
+        self._loop.wake()
+
+    def run(self, commander: socket.socket) -> Measured:
+        """Take what comes until all streams have ended, or their time. Raises RemoteError if nobody wants to know."""
+        begun_by = time.monotonic() + JOIN_SECONDS
+        ended_by = begun_by + self._measure.most_seconds + drain_seconds(self._measure.most_seconds)
+        self._loop.watch(commander, selectors.EVENT_READ, self._lose_commander)
+        try:
+            while not self._over(begun_by, ended_by):
+                self._loop.turn(ended_by if self._begun == self._measure.streams else begun_by)
+                self._take_joined()
+        finally:
+            self._close()
+        if self._left:
+            raise RemoteError(self._left)
+        return Measured(self._arrivals.bytes, self._arrivals.seconds, self._arrivals.rate())
+
+    def _over(self, begun_by: float, ended_by: float) -> bool:
+        now = time.monotonic()
+        all_begun = self._begun == self._measure.streams or now >= begun_by
+        return bool(self._left) or (all_begun and not self._streams) or now >= ended_by
+
+    def _take_joined(self) -> None:
+        while not self._joined.empty():
+            sock = self._joined.get()
+            if self._begun == self._measure.streams:
+                sock.close()
+                continue
+            try:
+                sock.settimeout(ANSWER_SECONDS)
+                sock.sendall(encode_measuring(Waiting()))
+                sock.setblocking(False)
+            except OSError:
+                sock.close()
+                continue
+            number = self._streams[sock] = self._begun
+            self._begun += 1
+            self._loop.watch(sock, selectors.EVENT_READ, partial(self._receive, sock, number))
+
+    def _receive(self, sock: socket.socket, number: int) -> None:
+        try:
+            count = sock.recv_into(self._buffer)
+            # TLS may hold what the selector cannot see.
+            while count and isinstance(sock, ssl.SSLSocket) and sock.pending():
+                self._arrivals.add(number, count, time.monotonic())
+                count = sock.recv_into(self._buffer)
+        except _AGAIN:
+            return
+        except OSError:
+            count = 0
+        if count:
+            self._arrivals.add(number, count, time.monotonic())
+        if not count or self._arrivals.bytes > self._measure.most_bytes:
+            self._loop.forget(sock)
+            del self._streams[sock]
+            sock.close()
+
+    def _lose_commander(self) -> None:
+        self._left = "the commander has gone"
+
+    def _close(self) -> None:
+        self._loop.close()
+        while not self._joined.empty():
+            self._joined.get().close()
+        for sock in self._streams:
+            with suppress(OSError):
+                sock.close()
