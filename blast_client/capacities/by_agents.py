@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from blast_client.base_error import BlastError, WrongArgument
-from blast_client.capacities.capacities import Capacities, reachable
+from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.receivers import Receiver
 from blast_transport.links.dialling import Dialer
@@ -79,14 +79,13 @@ class AgentCapacities:
         rounds = link_rounds(hosts, root)
         self._measure_links(rounds, len(rounds) + 2 * len(hosts) - 1, found)
         self._measure_access(hosts, root, len(rounds), found)
-        reached = reachable(root, found.links) - {root}
-        if not reached:
+        whole = Capacities(tuple(hosts), root, tuple(receivers), found.links, found.out, found.into)
+        reached = whole.reachable()
+        served = tuple(name for name in receivers if name in reached)
+        if not served:
             reasons = [*found.away.values(), *found.dead.values()]
             raise NothingMeasured(f"nothing gets from {root} to any of the hosts: {reasons[0]}")
-        served = tuple(name for name in receivers if name in reached)
-        return Findings(
-            Capacities(tuple(hosts), root, served, found.links, found.out, found.into), found.dead, found.away
-        )
+        return Findings(replace(whole, receivers=served), found.dead, found.away)
 
     def _measure_links(self, rounds: Sequence[Sequence[Pair]], total: int, found: _Rates) -> None:
         for number, pairs in enumerate(rounds, start=1):

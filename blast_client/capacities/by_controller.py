@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blast_api.ttypes import FabricStatus, RackStatus
-from blast_client.base_error import BlastError
+from blast_client.base_error import WrongArgument
 from blast_client.capacities.capacities import Capacities
 
 
-class RatesUnknown(BlastError):
+class RatesUnknown(WrongArgument):
     """The controller does not know these hosts, or no rate of theirs."""
 
 

@@ -44,14 +44,14 @@ class MonitorCapacities:
         self._seconds, self._most = seconds, most_bytes
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
-        """What it says. Raises MonitorFailed, WrongNetwork."""
+        """What it says. Raises MonitorFailed."""
         question = json.dumps({"root": root, "receivers": list(receivers)}).encode()
         answer = self._ask(question + b"\n")
         try:
             found = read_capacities(answer)
             refuse_others(found, root, receivers)
         except WrongNetwork as error:
-            raise WrongNetwork(f"the monitor {self._command[0]}: {error}") from error
+            raise MonitorFailed(f"the monitor {self._command[0]} says what is no network: {error}") from error
         return found
 
     def _ask(self, question: bytes) -> bytes:
@@ -63,9 +63,10 @@ class MonitorCapacities:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise MonitorFailed(f"the monitor {name} cannot be run: {reason}") from error
+        deadline = time.monotonic() + self._seconds
         try:
-            answer = self._talk(process, question)
-            status = process.wait(self._seconds)
+            answer = self._talk(process, question, deadline)
+            status = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as error:
             raise self._too_late() from error
         finally:
@@ -81,17 +82,17 @@ class MonitorCapacities:
             raise MonitorFailed(f"the monitor {name} has failed, with status {status}")
         return answer
 
-    def _talk(self, process: subprocess.Popen[bytes], question: bytes) -> bytes:
+    def _talk(self, process: subprocess.Popen[bytes], question: bytes, deadline: float) -> bytes:
         assert process.stdin is not None and process.stdout is not None
         # Far below what a pipe holds; whoever does not read it need not.
         with suppress(BrokenPipeError):
             os.set_blocking(process.stdin.fileno(), False)
             process.stdin.write(question)
             process.stdin.close()
-        return self._read(process.stdout.fileno())
+        return self._read(process.stdout.fileno(), deadline)
 
-    def _read(self, pipe: int) -> bytes:
-        answer, deadline = bytearray(), time.monotonic() + self._seconds
+    def _read(self, pipe: int, deadline: float) -> bytes:
+        answer = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             while True:

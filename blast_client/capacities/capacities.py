@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
-from blast_client.base_error import BlastError
+from blast_client.base_error import WrongArgument
 
 MOST_HOSTS = 1000
 LEAST_RATE, MOST_RATE = 1e-9, 1e18
@@ -23,8 +23,8 @@ _NEEDED = ("hosts", "root", "receivers", "links")
 _OPTIONAL = ("out", "in")
 
 
-class WrongNetwork(BlastError, ValueError):
-    """A network file, or what a monitor says, is wrong; one sentence that names the place."""
+class WrongNetwork(WrongArgument):
+    """A network file is wrong; one sentence that names the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,19 @@ class Capacities:
     links: Mapping[tuple[str, str], float]
     out: Mapping[str, float] = field(default_factory=dict)
     into: Mapping[str, float] = field(default_factory=dict)
+
+    def reachable(self) -> set[str]:
+        """The hosts to which data of the root can come, itself among them."""
+        onward: dict[str, list[str]] = {}
+        for (start, end), rate in self.links.items():
+            if min(rate, self.out.get(start, rate), self.into.get(end, rate)) > 0:
+                onward.setdefault(start, []).append(end)
+        found, fresh = {self.root}, [self.root]
+        while fresh:
+            news = set(onward.get(fresh.pop(), ())) - found
+            found |= news
+            fresh += news
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """As in a network file."""
@@ -78,20 +91,6 @@ def read_capacities(data: bytes) -> Capacities:
     return found
 
 
-def reachable(root: str, links: Mapping[tuple[str, str], float]) -> set[str]:
-    """The hosts to which data of the root can come, itself among them."""
-    onward: dict[str, list[str]] = {}
-    for (start, end), rate in links.items():
-        if rate > 0:
-            onward.setdefault(start, []).append(end)
-    found, fresh = {root}, [root]
-    while fresh:
-        news = [end for end in onward.get(fresh.pop(), ()) if end not in found]
-        found.update(news)
-        fresh += news
-    return found
-
-
 def _check(found: Capacities, links: int) -> None:
     known = set(found.hosts)
     if len(found.hosts) > MOST_HOSTS:
@@ -105,7 +104,7 @@ def _check(found: Capacities, links: int) -> None:
         raise WrongNetwork("the root is among the receivers" if found.receivers else "there are no receivers")
     if itself := next((start for start, end in found.links if start == end), None):
         raise WrongNetwork(f"there is a link from {itself!r} to itself")
-    if lost := sorted(set(found.receivers) - reachable(found.root, found.links)):
+    if lost := sorted(set(found.receivers) - found.reachable()):
         raise WrongNetwork(f"no data of {found.root!r} can come to {', '.join(lost[:6])}")
 
 

@@ -45,7 +45,7 @@ class Why(Enum):
     JOIN = "join"
     """A neighbour does not belong to a session that runs."""
     MEASURE = "measure"
-    """A measurement that is more than may be, is one too many, was given up, or is none."""
+    """A measurement that is more than may be, or is one too many, or a probe of none."""
 
 
 class Reporter:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from blast_transport.agent.claims import Claims
-from blast_transport.agent.measurements import Measurements
+from blast_transport.agent.measurements import Busy, Measurements
 from blast_transport.agent.reporting import LOGGER, Refusals, Reporter, Why
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
@@ -253,8 +253,10 @@ class AgentServer:
     def _measure(self, connection: Connection, measure: Measure) -> None:
         try:
             self._measurements.serve(connection, measure, self._parts.dialer, self._parts.measuring)
-        except RemoteError as error:
+        except (NotAllowedError, Busy) as error:
             self.refusals.add(Why.MEASURE, connection.peer, str(error))
+        except RemoteError as error:
+            log.info("a measurement for %s was given up: %s", connection.peer, error)
         except OSError as error:
             self.refusals.add(Why.RESOURCES, connection.peer, f"nothing can be measured: {sentence(error)}")
 

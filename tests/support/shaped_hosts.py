@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 _UNLIMITED = 10_000.0
 _FRAME = 1514
+_BURST_SECONDS = 1e-3
+_QUEUE = ("bfifo", "limit", "1000000")
 
 
 def run(*command: str) -> None:
@@ -62,8 +64,8 @@ def plant(count: int, shape: Shape) -> Iterator[Plant]:
         run("ip", "-n", middle, "link", "set", "bridge", "up")
         for number in range(count):
             _wire(made, middle, number)
-            _shape(made.namespace(number), "eth", _classes(made, number, shape))
-            _shape(middle, f"port{number}", [(shape.into.get(number, _UNLIMITED), {})])
+            _shape_device(made.namespace(number), "eth", shape.out.get(number, _UNLIMITED), _pairs(made, number, shape))
+            _shape_device(middle, f"port{number}", shape.into.get(number, _UNLIMITED), {})
         yield made
     finally:
         for name in names:
@@ -78,27 +80,29 @@ def _wire(made: Plant, middle: str, number: int) -> None:
     run("ip", "-n", host, "link", "set", "eth", "up")
 
 
-def _classes(made: Plant, number: int, shape: Shape) -> Sequence[tuple[float, Mapping[str, float]]]:
-    pairs = {made.address(to): rate for (start, to), rate in shape.links.items() if start == number}
-    return [(shape.out.get(number, _UNLIMITED), pairs)]
+def _pairs(made: Plant, number: int, shape: Shape) -> dict[str, float]:
+    return {made.address(to): rate for (start, to), rate in shape.links.items() if start == number}
 
 
-def _shape(namespace: str, device: str, classes: Sequence[tuple[float, Mapping[str, float]]]) -> None:
-    ((whole, pairs),) = classes
+def _shape_device(namespace: str, device: str, whole: float, pairs: Mapping[str, float]) -> None:
     tc = ("tc", "-n", namespace)
+    # What is promised to all classes together is no more than there is; each may borrow up to its own limit.
+    promised = whole / (len(pairs) + 1)
     run(*tc, "qdisc", "add", "dev", device, "root", "handle", "1:", "htb", "default", "2")
-    _class(tc, device, "1:", "1:1", whole, whole)
-    _class(tc, device, "1:1", "1:2", whole, whole)
+    _add_class(tc, device, ("1:", "1:1"), whole, whole)
+    _add_class(tc, device, ("1:1", "1:2"), promised, whole)
+    run(*tc, "qdisc", "add", "dev", device, "parent", "1:2", *_QUEUE)
     for place, (address, rate) in enumerate(pairs.items(), start=16):
-        _class(tc, device, "1:1", f"1:{place:x}", min(rate, whole), min(rate, whole))
-        match = ("u32", "match", "ip", "dst", f"{address}/32", "flowid", f"1:{place:x}")
+        name = f"1:{place:x}"
+        _add_class(tc, device, ("1:1", name), min(rate, promised), min(rate, whole))
+        run(*tc, "qdisc", "add", "dev", device, "parent", name, *_QUEUE)
+        match = ("u32", "match", "ip", "dst", f"{address}/32", "flowid", name)
         run(*tc, "filter", "add", "dev", device, "parent", "1:", "protocol", "ip", "prio", "1", *match)
 
 
-def _class(tc: tuple[str, ...], device: str, parent: str, name: str, rate: float, ceil: float) -> None:
-    burst = f"{max(2 * _FRAME, int(ceil * 1e6 / 8 * 1e-3))}b"
-    rates = ("rate", f"{rate}mbit", "ceil", f"{ceil}mbit", "burst", burst, "cburst", burst, "quantum", str(_FRAME))
-    run(*tc, "class", "add", "dev", device, "parent", parent, "classid", name, "htb", *rates)
-    leaf = ("bfifo", "limit", "1000000")
-    if name != "1:1":
-        run(*tc, "qdisc", "add", "dev", device, "parent", name, *leaf)
+def _add_class(tc: tuple[str, ...], device: str, names: tuple[str, str], rate: float, ceil: float) -> None:
+    parent, name = names
+    burst = f"{max(2 * _FRAME, int(ceil * 1e6 / 8 * _BURST_SECONDS))}b"
+    rates = ("rate", f"{round(rate * 1000)}kbit", "ceil", f"{round(ceil * 1000)}kbit")
+    more = ("burst", burst, "cburst", burst, "quantum", str(_FRAME))
+    run(*tc, "class", "add", "dev", device, "parent", parent, "classid", name, "htb", *rates, *more)

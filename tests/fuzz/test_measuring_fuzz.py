@@ -1,0 +1,134 @@
+"""What is said to measure the network: a message, or one typed error. Network files, as the simulator reads them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from blast_client.capacities.capacities import WrongNetwork, read_capacities
+from blast_sim.network_file import parse_network
+from blast_sim.wrong_input import WrongInput
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.wire.codec import FRAME, VERSION
+from blast_transport.wire.measuring import (
+    MOST_STREAMS,
+    TOKEN_BYTES,
+    Measure,
+    Measured,
+    MeasuringDecoder,
+    MeasuringMessage,
+    Probe,
+    Refused,
+    Sent,
+    Waiting,
+    encode_measuring,
+)
+from tests.fuzz.test_agent_fuzz import bytes_changed
+from tests.fuzz.test_network_fuzz import NETWORK
+from tests.support.fuzzing import Decoder, fuzz, inputs
+
+TOKEN = bytes(range(TOKEN_BYTES))
+SAMPLES: list[MeasuringMessage] = [
+    Measure(TOKEN, 8 << 20, 0.5, 4),
+    Measure(TOKEN, 1 << 30, 10.0, 2, (("h2", "10.0.0.2", 9095), ("h3", "fe80::1", 1))),
+    Probe(TOKEN),
+    Waiting(),
+    Refused("another measurement is at work on this host", busy=True),
+    Measured(8 << 20, 0.51, 131_072_000.5),
+    Sent(8 << 20, (("h2", "cannot connect"),)),
+]
+
+
+def invented(rng: random.Random) -> bytes:
+    body = rng.choice([rng.randbytes(rng.randrange(60)), b"{}", b'{"token":"%s"}' % TOKEN.hex().encode()])
+    return FRAME.pack(len(body), rng.choice([*range(94, 104), 1, 64]), VERSION) + body
+
+
+def decoded(stream: bytes, cut: int) -> list[MeasuringMessage] | None:
+    decoder = MeasuringDecoder()
+    try:
+        return decoder.feed(stream[:cut]) + decoder.feed(stream[cut:])
+    except RemoteProtocolError as error:
+        assert str(error).isprintable()
+        return None
+
+
+def check(rng: random.Random, stream: bytes) -> str:
+    found = decoded(stream, 0)
+    assert found == decoded(stream, rng.randrange(len(stream) + 1))
+    if found is None:
+        return "refused"
+    for message in found:
+        if isinstance(message, Measure):
+            assert message.most_bytes > 0 and 0 < message.most_seconds < 1000
+            assert 0 < message.streams * max(1, len(message.targets)) <= MOST_STREAMS
+    # What was understood can be said again, and is understood to be the same.
+    assert decoded(b"".join(map(encode_measuring, found)), 0) == found
+    return "understood" if found else "too short"
+
+
+MESSAGES = Decoder(
+    "measuring",
+    [encode_measuring(message) for message in SAMPLES],
+    bytes_changed,
+    invented,
+    check,
+    ("wire/measuring.py", "wire/codec.py", "wire/fields.py"),
+)
+
+
+def test_messages_are_understood_or_refused() -> None:
+    run = fuzz(MESSAGES, inputs(8_000))
+    assert min(run.outcomes[name] for name in ("refused", "understood", "too short")) > run.inputs // 200, run.outcomes
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        Measure(TOKEN[1:], 1 << 20, 1.0),
+        Measure(TOKEN, 1, 1.0),
+        Measure(TOKEN, 1 << 41, 1.0),
+        Measure(TOKEN, 1 << 20, 0.0),
+        Measure(TOKEN, 1 << 20, -1.0),
+        Measure(TOKEN, 1 << 20, 61.0),
+        Measure(TOKEN, 1 << 20, 1.0, 0),
+        Measure(TOKEN, 1 << 20, 1.0, MOST_STREAMS + 1),
+        Measure(TOKEN, 1 << 20, 1.0, MOST_STREAMS, (("a", "a", 1), ("b", "b", 2))),
+        Measure(TOKEN, 1 << 20, 1.0, 1, (("a", "a", 0),)),
+        Measure(TOKEN, 1 << 20, 1.0, 1, (("a", "a", 1 << 16),)),
+    ],
+)
+def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
+    with pytest.raises(RemoteProtocolError):
+        MeasuringDecoder().feed(encode_measuring(measure))
+
+
+def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
+    """The client and the simulator take the same files, and read the same out of them."""
+    data = text.encode(errors="surrogatepass")
+    try:
+        network = parse_network(data)
+    except WrongInput:
+        network = None
+    try:
+        found = read_capacities(data)
+    except WrongNetwork as error:
+        assert network is None, f"{error}: the simulator takes it"
+        assert str(error).strip() and "\n" not in str(error)
+        return "refused"
+    assert network is not None, "the simulator refuses it"
+    places = {name: place for place, name in enumerate(network.hosts)}
+    assert (found.hosts, found.root) == (network.hosts, network.hosts[network.root])
+    assert [places[name] for name in found.receivers] == list(network.receivers)
+    assert all(network.rates[places[one], places[other]] == rate for (one, other), rate in found.links.items())
+    assert all(network.out[places[name]] == rate for name, rate in found.out.items())
+    assert all(network.into[places[name]] == rate for name, rate in found.into.items())
+    return "read"
+
+
+def test_network_files_are_read_as_the_simulator_reads_them() -> None:
+    files = ("capacities/capacities.py", "/network_file.py", "/named_network.py")
+    decoder = Decoder("capacities", NETWORK.seeds, NETWORK.mutate, NETWORK.invent, as_the_simulator_reads_it, files)
+    run = fuzz(decoder, inputs(6_000))
+    assert min(run.outcomes[name] for name in ("read", "refused")) > run.inputs // 100, run.outcomes

@@ -1,0 +1,179 @@
+"""`blast measure` against agents in processes of their own: the file, the table, what fails, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from blast_client.capacities.capacities import read_capacities
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import SharedSecret, read_secret
+from blast_transport.measuring.flows import HERE, SHORT, measure_flows
+from tests.support.certificates import Authority
+from tests.support.interrupted import ended, started
+from tests.support.measured_hosts import BLAST, Process, host_process
+from tests.support.waiting import HANGING, eventually
+
+QUICK = ("--root", "here", "--bytes", "1MiB")
+
+
+def blast(*words: object, given: str = "") -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*BLAST, *map(str, words)], input=given, capture_output=True, text=True, timeout=4 * HANGING, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def named(*hosts: Process) -> str:
+    return ",".join(one.written for one in hosts)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.touch(mode=0o600)
+    path.write_text("0123456789abcdef" * 2)
+    return path
+
+
+@pytest.fixture
+def start(tmp_path: Path, secret: Path) -> Iterator[Callable[..., Process]]:
+    """Starts agents that know the secret, or with other access."""
+    with ExitStack() as stack:
+        yield lambda name, access=f'[access]\nsecret_file = "{secret}"': stack.enter_context(
+            host_process(tmp_path, name, access)
+        )
+
+
+@pytest.fixture
+def hosts(start) -> list[Process]:
+    return [start(f"h{number}") for number in range(3)]
+
+
+def test_blast_trees_takes_what_it_writes(hosts, secret, tmp_path):
+    output = tmp_path / "network.json"
+    words = ("measure", "--hosts", named(*hosts), "--secret-file", secret, "--output", output, *QUICK)
+    status, table, errors = blast(*words)
+    assert (status, errors) == (0, "")
+    assert [line.split("  ")[0] for line in table.splitlines()] == [
+        "from \\ to", "here (root)", "h0", "h1", "h2", "takes in all"
+    ]  # fmt: skip
+    found = read_capacities(output.read_bytes())
+    assert found.hosts == ("here", "h0", "h1", "h2") and len(found.links) == 9 and min(found.links.values()) > 0
+    status, plan, errors = blast("trees", output, "--json")
+    assert (status, errors) == (0, "") and json.loads(plan)["rate"] > 0
+
+
+def test_it_may_be_piped_and_another_host_be_the_root(hosts, secret):
+    words = ("measure", "--hosts", named(*hosts), "--secret-file", secret, "--root", "h1", "--bytes", "1MiB")
+    status, network, errors = blast(*words, "--json", "--streams", "2")
+    assert (status, errors) == (0, "") and json.loads(network)["root"] == "h1"
+    status, plan, errors = blast("trees", "-", "--json", given=network)
+    assert (status, errors) == (0, "") and json.loads(plan)["rate"] > 0
+    status, shown, _ = blast("measure", "--hosts", "h1,h0,h2", "--root", "h1", "--file", "/dev/stdin", "--json")
+    assert (status, shown) == (2, "")
+
+
+def test_by_certificates(start, tmp_path):
+    authority = Authority(tmp_path / "ca", "ca")
+
+    def access(name: str) -> str:
+        pair = authority.issue(f"/CN={name}/OU=hosts", f"DNS:{name},IP:127.0.0.1")
+        clients = '[{ common_name = "sender" }, { organizational_unit = "hosts", role = "neighbour" }]'
+        files = f'certificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nclient_ca = "{authority.cert}"'
+        for path in (pair.key, pair.cert):
+            path.chmod(0o600)
+        return f"[access]\n{files}\nclient = {clients}"
+
+    hosts = [start(name, access(name)) for name in ("h0", "h1")]
+    ours = authority.issue("/CN=sender")
+    ours.key.chmod(0o600)
+    proofs = ("--agent-cert", ours.cert, "--agent-key", ours.key, "--agent-ca", authority.cert)
+    status, network, errors = blast("measure", "--hosts", named(*hosts), "--json", *proofs, *QUICK)
+    assert (status, errors) == (0, "") and min(rate for *_, rate in json.loads(network)["links"]) > 0
+
+
+@pytest.mark.parametrize("how", ["killed", "frozen"])
+def test_a_host_that_is_lost_is_told_and_the_others_are_measured(hosts, secret, how):
+    if how == "killed":
+        hosts[1].process.kill()
+        hosts[1].process.wait()
+    else:
+        hosts[1].freeze()
+    words = ("measure", "--hosts", named(*hosts), "--secret-file", secret, "--json", *QUICK)
+    status, network, errors = blast(*words)
+    found = read_capacities(network.encode())
+    assert status == 3 and found.receivers == ("h0", "h2")
+    assert {link for link, rate in found.links.items() if rate == 0} == {link for link in found.links if "h1" in link}
+    assert errors.startswith("blast: h1 does not answer: ") and "left out of the receivers" in errors
+    assert len(errors.splitlines()) == 2
+    status, plan, _ = blast("trees", "-", "--json", given=network)
+    assert status == 0 and json.loads(plan)["rate"] > 0
+
+
+def test_with_nobody_there_nothing_is_written(tmp_path):
+    output = tmp_path / "network.json"
+    status, out, errors = blast("measure", "--hosts", "h1=127.0.0.1:1", "--output", output, *QUICK)
+    assert (status, out) == (1, "") and not output.exists()
+    assert errors.startswith("blast: nothing gets from here to any of the hosts: ") and errors.count("\n") == 1
+
+
+def test_the_wrong_secret_is_told(hosts, tmp_path):
+    other = tmp_path / "other"
+    other.touch(mode=0o600)
+    other.write_text("x" * 32)
+    status, _, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", other, *QUICK)
+    assert status == 1 and "the secret is not this agent's" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--hosts", "h1,h1"), "named twice"),
+        (("--hosts", "h1", "--root", "h1"), "h1 is the only host"),
+        (("--hosts", "h1", "--seconds", "1h"), "up to 10 s"),
+        (("--hosts", "h1", "--streams", "0"), "1 to 16 connections"),
+        (("--hosts", "h1", "--output", "/no/such/folder/file"), "cannot be written"),
+        (("--hosts", "h1", "--file", "/no/such/file"), "cannot be read"),
+        (("--hosts", "h1", "--monitor", "", "--topology"), "not allowed with"),
+        (("--hosts", "h1", "--monitor", ""), "empty command line"),
+        (("--hosts", "h1", "--secret-file", "/no/such/file"), "cannot be read"),
+    ],
+)
+def test_wrong_use(words, sentence):
+    status, out, errors = blast("measure", *words)
+    assert (status, out) == (2, "") and sentence in errors and errors.count("\n") == 1
+
+
+def test_a_monitor_is_asked_in_place_of_the_agents(tmp_path):
+    program = tmp_path / "monitor"
+    answer = {"hosts": ["here", "h1"], "root": "here", "receivers": ["h1"], "links": [["here", "h1", 5]]}
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/asked\necho '{json.dumps(answer)}'\n")
+    program.chmod(0o755)
+    status, out, errors = blast("measure", "--hosts", "h1", "--root", "here", "--monitor", program, "--json")
+    assert (status, errors) == (0, "") and json.loads(out)["links"] == [["here", "h1", 5.0]]
+    assert json.loads((tmp_path / "asked").read_text()) == {"root": "here", "receivers": ["h1"]}
+
+
+def test_ctrl_c_stops_at_once_and_nobody_goes_on(hosts, secret, tmp_path):
+    output = tmp_path / "network.json"
+    slow = ("--root", "here", "--seconds", "10", "--bytes", "1GiB")
+    words = ("measure", "--hosts", named(*hosts), "--secret-file", str(secret), "--output", str(output), *slow)
+    with started(*words) as process:
+        # A short measurement finds everybody busy, once it has begun.
+        eventually(lambda: _busy(hosts[0], secret), "the measuring to begin")
+        status, out, errors = ended(process)
+    assert (status, out) == (130, "") and not output.exists()
+    assert errors == "blast: stopped: nothing was written, and nobody goes on measuring\n"
+    status, _, errors = blast("measure", "--hosts", named(*hosts), "--secret-file", secret, *QUICK)
+    assert (status, errors) == (0, ""), "they are free for others"
+
+
+def _busy(one: Process, secret: Path) -> bool:
+    found = measure_flows([(HERE, one.address)], dialer(SharedSecret(read_secret(secret))), SHORT, patience=0.0)
+    return "another measurement" in found.failed.get(one.name, "")

@@ -1,0 +1,112 @@
+"""Agents in threads that measure, as the command would run them, and agents that freeze, in processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from json import loads
+from pathlib import Path
+
+from blast_transport.agent.process import make_server
+from blast_transport.agent.reporting import Reporter, Why
+from blast_transport.agent.server import AgentServer
+from blast_transport.agent.settings import AccessSection, AgentSection, ClientSection, LimitsSection, Settings
+from blast_transport.base.endpoint import Endpoint
+from blast_transport.credentials.material import Credentials
+from blast_transport.links.dialling import Address
+from tests.support.waiting import HANGING, eventually
+
+BLAST = [sys.executable, "-m", "blast_client.start"]
+
+
+@dataclass(frozen=True)
+class Host:
+    """An agent in this process."""
+
+    name: str
+    server: AgentServer
+
+    @property
+    def address(self) -> Address:
+        return (self.name, *self.server.endpoint)
+
+    @property
+    def written(self) -> str:
+        """As on a command line."""
+        return f"{self.name}={self.server.endpoint}"
+
+    def at_rest(self) -> None:
+        """Wait until nobody has anything measured here any more."""
+        eventually(lambda: self.server._measurements._running is None, f"{self.name} to be at rest")
+        eventually(lambda: not self.server.busy, f"nobody to be connected to {self.name}")
+
+    def refused(self, why: Why = Why.MEASURE) -> int:
+        return self.server.refusals.totals[why]
+
+
+@contextmanager
+def host(
+    name: str,
+    credentials: Credentials = None,
+    clients: Sequence[ClientSection] = (),
+    limits: LimitsSection | None = None,
+) -> Iterator[Host]:
+    """One that listens on loopback until the end of the block."""
+    settings = Settings(
+        AgentSection(Endpoint("127.0.0.1", 0)),
+        limits=limits or LimitsSection(memory_bytes=1),
+        access=AccessSection(client=tuple(clients)),
+    )
+    server = make_server(settings, credentials, Reporter())
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield Host(name, server)
+    finally:
+        server.stop("the test is over")
+        thread.join(HANGING)
+        assert not thread.is_alive()
+
+
+@dataclass(frozen=True)
+class Process:
+    """An agent in a process of its own."""
+
+    name: str
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def address(self) -> Address:
+        return (self.name, "127.0.0.1", self.port)
+
+    @property
+    def written(self) -> str:
+        return f"{self.name}=127.0.0.1:{self.port}"
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def host_process(folder: Path, name: str, more: str = "", before: Sequence[str] = ()) -> Iterator[Process]:
+    """`blast agent run`, killed at the end, with `more` of a configuration; `before`: words that run it elsewhere."""
+    config = folder / f"{name}.toml"
+    listen = "" if "listen" in more else '[agent]\nlisten = "127.0.0.1:0"\n'
+    config.write_text(f"{listen}{more}\n[limits]\nmemory_bytes = 1\n")
+    command = [*before, *BLAST, "agent", "run", "--config", str(config), "--json", "--log-level", "error"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield Process(name, process, int(loads(process.stdout.readline())["port"]))
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.kill()

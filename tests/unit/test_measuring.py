@@ -1,0 +1,340 @@
+"""Measurements between agents over real sockets: what is measured, who may, who is busy, and what goes wrong."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from blast_transport.agent.reporting import Why
+from blast_transport.agent.settings import ClientSection, LimitsSection
+from blast_transport.base.errors import RemoteError
+from blast_transport.credentials.admission import dialer
+from blast_transport.credentials.material import Credentials, SharedSecret
+from blast_transport.credentials.roles import NEIGHBOUR
+from blast_transport.credentials.tls import TlsFiles
+from blast_transport.links.dialling import Address, Dialer, dial
+from blast_transport.measuring import flows as flows_module
+from blast_transport.measuring import sink as sink_module
+from blast_transport.measuring.flows import HERE, SHORT, LinkFailed, Size, measure_flows, measure_link
+from blast_transport.measuring.source import Source
+from blast_transport.wire.codec import FRAME
+from blast_transport.wire.measuring import (
+    TOKEN_BYTES,
+    Measure,
+    Measured,
+    MeasuringDecoder,
+    MeasuringMessage,
+    Probe,
+    Refused,
+    Waiting,
+    encode_measuring,
+)
+from tests.support.certificates import Authority
+from tests.support.measured_hosts import Host, host
+from tests.support.waiting import eventually
+
+SECRET = SharedSecret(b"s" * 32)
+SMALL = Size(1 << 20, 2.0)
+TOKEN = b"t" * TOKEN_BYTES
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[Host]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(host(f"h{number}")) for number in range(4)]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"), "ca")
+
+
+def files(authority: Authority, subject: str, alternatives: str = "") -> TlsFiles:
+    pair = authority.issue(subject, alternatives)
+    return TlsFiles(pair.cert, pair.key, authority.cert)
+
+
+class Talk:
+    """A connection to an agent, by hand."""
+
+    def __init__(self, address: Address, dialer: Dialer = dial) -> None:
+        self.sock = dialer(address, 10.0)
+        self.sock.settimeout(30)
+
+    def say(self, message: MeasuringMessage) -> None:
+        self.sock.sendall(encode_measuring(message))
+
+    def hear(self) -> MeasuringMessage | None:
+        """The next message, None at the end."""
+        frame = self.sock.recv(FRAME.size, socket.MSG_WAITALL)
+        if not frame:
+            return None
+        (message,) = MeasuringDecoder().feed(frame + self.sock.recv(FRAME.unpack(frame)[0], socket.MSG_WAITALL))
+        return message
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.sock.close()
+
+
+# ------------------------------------------------------------------------------------------------ what is measured
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+def test_a_link_between_two_agents_and_one_from_here(hosts, streams):
+    size = Size(1 << 20, 2.0, streams)
+    for source in (hosts[0].address, HERE):
+        assert measure_link(source, hosts[1].address, dial, size) > 0
+    found = measure_flows([(hosts[0].address, hosts[1].address)], dial, size).measured["h1"]
+    assert size.bytes - size.bytes // 16 <= found.received <= size.bytes and found.seconds > 0
+
+
+def test_links_that_share_no_host_are_measured_at_once_and_hosts_are_free_afterwards(hosts):
+    pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
+    for _ in range(10):
+        found = measure_flows(pairs, dial, SMALL, patience=0.0)
+        assert found.measured.keys() == {"h1", "h3"} and not found.failed and not found.away
+    assert [one.refused() for one in hosts] == [0, 0, 0, 0]
+
+
+def test_all_that_a_host_sends_and_all_that_it_takes(hosts):
+    first, *others = (one.address for one in hosts)
+    sent = measure_flows([(first, other) for other in others], dial, SMALL)
+    assert sent.measured.keys() == {"h1", "h2", "h3"} and not sent.failed
+    total = sum(found.received for found in sent.measured.values())
+    assert 2.5 * (1 << 20) < total <= 3 << 20, "together they end when all has gone"
+    taken = measure_flows([(other, first) for other in [*others, HERE]], dial, SMALL)
+    assert taken.measured.keys() == {"h0"} and not taken.failed
+    assert taken.measured["h0"].received > 3.5 * (1 << 20)
+
+
+def test_time_ends_it_where_there_are_bytes_left(hosts):
+    found = measure_flows([(HERE, hosts[0].address)], dial, Size(1 << 30, 0.05))
+    assert 0 < found.measured["h0"].received < 1 << 30
+
+
+def test_a_short_one_is_short():
+    assert SHORT.bytes <= 512 << 10 and SHORT.seconds <= 0.2
+
+
+@pytest.mark.parametrize("credentials", ["secret", "certificates"])
+def test_by_secret_and_by_certificate(authority, credentials):
+    ours: Credentials = SECRET
+    theirs: list[Credentials] = [SECRET, SECRET]
+    clients: list[ClientSection] = []
+    if credentials == "certificates":
+        ours = files(authority, "/CN=sender")
+        theirs = [files(authority, f"/CN=agent{name}/OU=hosts", f"DNS:h{name},IP:127.0.0.1") for name in range(2)]
+        # Agents are neighbours to each other: they may bring probes, and have nothing measured.
+        clients = [ClientSection(common_name="sender"), ClientSection(organizational_unit="hosts", role=NEIGHBOUR)]
+    with host("h0", theirs[0], clients) as one, host("h1", theirs[1], clients) as other:
+        for size in (SMALL, Size(1 << 20, 2.0, 3)):
+            assert measure_link(one.address, other.address, dialer(ours), size) > 0
+            assert measure_link(HERE, other.address, dialer(ours), size) > 0
+        with pytest.raises(LinkFailed):
+            measure_link(one.address, other.address, dialer(SharedSecret(b"t" * 32)), SMALL)
+
+
+# ------------------------------------------------------------------------------------------------------ who may not
+
+
+def test_a_neighbour_has_nothing_measured(authority):
+    agent = files(authority, "/CN=h0", "DNS:h0,IP:127.0.0.1")
+    clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOUR)]
+    with host("h0", agent, clients) as one:
+        neighbour = dialer(files(authority, "/CN=other"))
+        with pytest.raises(LinkFailed, match="you may hand on data here, but have nothing measured"):
+            measure_link(HERE, one.address, neighbour)
+        eventually(lambda: one.refused() == 1, "it to be counted")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (LimitsSection(memory_bytes=1, measuring_bytes=0), "takes part in no measurements"),
+        (LimitsSection(memory_bytes=1, measuring_bytes=1 << 19), "with at most 524288 bytes and 10 s"),
+        (LimitsSection(memory_bytes=1, measuring_ms=100), "with at most 1073741824 bytes and 0.1 s"),
+    ],
+)
+def test_no_more_than_the_configuration_allows(hosts, limits, sentence):
+    with host("limited", limits=limits) as one:
+        for pair in ((HERE, one.address), (hosts[0].address, one.address), (one.address, hosts[0].address)):
+            with pytest.raises(LinkFailed, match=sentence):
+                measure_link(*pair, dial, SMALL)
+        eventually(lambda: one.refused() == 3, "each to be counted")
+        one.at_rest()
+    for other in hosts:
+        other.at_rest()
+
+
+def test_a_probe_that_nobody_ordered_is_refused_and_costs_nothing(hosts):
+    with Talk(hosts[0].address) as stranger:
+        stranger.say(Probe(TOKEN))
+        answer = stranger.hear()
+        assert isinstance(answer, Refused) and not answer.busy
+        assert stranger.hear() is None
+    with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as stranger:
+        commander.say(Measure(TOKEN, 1 << 20, 1.0))
+        assert commander.hear() == Waiting()
+        stranger.say(Probe(b"x" * TOKEN_BYTES))
+        assert isinstance(stranger.hear(), Refused)
+    hosts[0].at_rest()
+    assert hosts[0].refused() == 2
+
+
+def test_a_sink_takes_the_connections_that_were_announced_and_no_more_bytes(hosts):
+    with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as probe, Talk(hosts[0].address) as more:
+        commander.say(Measure(TOKEN, 1 << 16, 10.0))
+        assert commander.hear() == Waiting()
+        probe.say(Probe(TOKEN))
+        assert probe.hear() == Waiting()
+        more.say(Probe(TOKEN))
+        assert more.sock.recv(1) == b"", "one was announced"
+        with pytest.raises(OSError):
+            for _ in range(1000):
+                probe.sock.sendall(bytes(1 << 16))
+        answer = commander.hear()
+        assert isinstance(answer, Measured) and answer.received > 1 << 16
+    hosts[0].at_rest()
+
+
+# ----------------------------------------------------------------------------------------------------------- busy
+
+
+def test_one_at_a_time_and_who_is_told_to_wait_tries_again(hosts):
+    with Talk(hosts[0].address) as other:
+        other.say(Measure(TOKEN, 1 << 20, 10.0))
+        assert other.hear() == Waiting()
+        found = measure_flows([(HERE, hosts[0].address)], dial, SMALL, patience=0.0)
+        assert "another measurement is at work on this host" in found.failed["h0"] and not found.away
+        outcome: list[float] = []
+        later = threading.Thread(target=lambda: outcome.append(measure_link(HERE, hosts[0].address, dial, SMALL)))
+        later.start()
+        eventually(lambda: hosts[0].refused() >= 2, "the other one to be told to wait")
+    later.join(30)
+    assert outcome and outcome[0] > 0
+
+
+def test_two_commanders_who_meet_both_get_there(hosts):
+    pairs = [(hosts[0].address, hosts[1].address), (hosts[1].address, hosts[0].address)]
+    rates: list[float] = []
+
+    def measure(pair: tuple[Address, Address]) -> None:
+        rates.extend(measure_link(*pair, dial, SMALL) for _ in range(5))
+
+    threads = [threading.Thread(target=measure, args=(pair,)) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(rates) == 10 and min(rates) > 0
+
+
+# ------------------------------------------------------------------------------------------------ what goes wrong
+
+
+def test_a_host_that_is_not_there_takes_no_other_with_it(hosts, monkeypatch):
+    monkeypatch.setattr(sink_module, "JOIN_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        gone = ("gone", *nobody.getsockname())
+    first, second = hosts[0].address, hosts[1].address
+    found = measure_flows([(first, second), (HERE, gone)], dial, SMALL)
+    assert found.measured.keys() == {"h1"} and "Connection refused" in found.failed["gone"]
+    assert found.away.keys() == {"gone"}
+    found = measure_flows([(gone, second), (first, hosts[2].address)], dial, SMALL)
+    assert found.measured.keys() == {"h2"} and found.failed["h1"].startswith("gone: ")
+    assert found.away.keys() == {"gone"}, "h1 is there, it was sent nothing"
+    found = measure_flows([(first, gone), (first, second)], dial, SMALL)
+    assert found.measured.keys() == {"h1"} and found.failed.keys() == {"gone"}
+    found = measure_flows([(first, second), (gone, second)], dial, Size(1 << 20, 0.2))
+    assert found.away.keys() == {"gone"}
+    for one in hosts:
+        one.at_rest()
+
+
+def test_an_agent_of_an_older_version_measures_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            sock, _ = listening.accept()
+            with sock:
+                sock.recv(1 << 16)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(LinkFailed, match="an agent of an older version measures nothing"):
+            measure_link(HERE, ("old", *listening.getsockname()), dial)
+        thread.join(30)
+
+
+@pytest.mark.parametrize("as_source", [True, False])
+def test_who_says_nothing_is_given_up(hosts, monkeypatch, as_source):
+    """As a frozen host: its kernel takes the connection."""
+    monkeypatch.setattr(flows_module, "ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        frozen = ("frozen", *silent.getsockname())
+        pair = (frozen, hosts[0].address) if as_source else (hosts[0].address, frozen)
+        found = measure_flows([pair], dial, SMALL)
+        assert found.away == {"frozen": "no answer in time"} and not found.measured
+    hosts[0].at_rest()
+
+
+def test_a_commander_that_goes_ends_it_at_both_ends(hosts):
+    source, sink = Talk(hosts[0].address), Talk(hosts[1].address)
+    with source, sink:
+        sink.say(Measure(TOKEN, 1 << 30, 10.0))
+        assert sink.hear() == Waiting()
+        source.say(Measure(TOKEN, 1 << 30, 10.0, 1, (hosts[1].address,)))
+        assert source.hear() == Waiting()
+    for one in hosts[:2]:
+        one.at_rest()
+
+
+def test_an_agent_that_ends_ends_its_measurement():
+    with host("h0") as one, Talk(one.address) as commander:
+        commander.say(Measure(TOKEN, 1 << 30, 10.0))
+        assert commander.hear() == Waiting()
+        one.server.stop("enough")
+        assert commander.hear() is None
+
+
+def test_a_source_here_can_be_stopped(hosts):
+    with Talk(hosts[0].address) as commander:
+        commander.say(Measure(TOKEN, 1 << 30, 10.0))
+        assert commander.hear() == Waiting()
+        source = Source(Measure(TOKEN, 1 << 30, 10.0, 1, (hosts[0].address,)), dial)
+        source.stop()
+        with pytest.raises(RemoteError):
+            source.run()
+    hosts[0].at_rest()
+
+
+def test_nothing_is_left_open(hosts):
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    measure_link(HERE, hosts[1].address, dial, SMALL)
+    for one in hosts:
+        one.at_rest()
+    before = descriptors()
+    for _ in range(5):
+        measure_flows([(hosts[0].address, hosts[1].address), (HERE, hosts[2].address)], dial, SMALL)
+        with pytest.raises(LinkFailed):
+            measure_link(hosts[0].address, ("x", "127.0.0.1", 1), dial, SMALL)
+    for one in hosts:
+        one.at_rest()
+    eventually(lambda: descriptors() <= before, "all sockets to be closed")
+
+
+def test_refusals_are_counted_by_their_kind(hosts):
+    with Talk(hosts[0].address) as one:
+        one.sock.sendall(encode_measuring(Waiting()))
+        assert one.sock.recv(1) == b""
+    eventually(lambda: hosts[0].refused(Why.PROTOCOL) == 1, "the refusal to be counted")
