@@ -6,7 +6,7 @@ takes from all others at once, because an access link is shared by all of its pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from blast_transport.measuring.flows import HERE, Flow, Size, measure_flows
 from blast_transport.wire.measuring import MOST_STREAMS
 
 MOST_HOSTS = 128
+_MOST_TOGETHER = 1 << 30
+"""Bytes along all flows of a host at once: what agents take part in unless they are told otherwise."""
 
 
 class NothingMeasured(BlastError):
@@ -35,11 +37,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was measured; `dead`: links without a rate, and why; `away`: hosts that do not answer, and why."""
+    """What was measured, and why some things were not.
+
+    `dead`: links without a rate; `away`: hosts that do not answer; `alone`: hosts whose links were measured one by one
+    only, so that the best of them stands for their access link.
+    """
 
     capacities: Capacities
-    dead: dict[Pair, str]
-    away: dict[str, str]
+    dead: Mapping[Pair, str] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """All of it was measured."""
+        return not (self.dead or self.away or self.alone)
 
 
 @dataclass(slots=True)
@@ -49,6 +61,15 @@ class _Rates:
     into: dict[str, float] = field(default_factory=dict)
     dead: dict[Pair, str] = field(default_factory=dict)
     away: dict[str, str] = field(default_factory=dict)
+    alone: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Best:
+    """By target: the better rate, and why there was none, at one of two tries at least."""
+
+    rates: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 class AgentCapacities:
@@ -85,15 +106,16 @@ class AgentCapacities:
         if not served:
             reasons = [*found.away.values(), *found.dead.values()]
             raise NothingMeasured(f"nothing gets from {root} to any of the hosts: {reasons[0]}")
-        return Findings(replace(whole, receivers=served), found.dead, found.away)
+        return Findings(replace(whole, receivers=served), found.dead, found.away, found.alone)
 
     def _measure_links(self, rounds: Sequence[Sequence[Pair]], total: int, found: _Rates) -> None:
         for number, pairs in enumerate(rounds, start=1):
-            rates = self._best(pairs, found)
+            best = self._best(pairs, 1, found)
             for start, end in pairs:
-                rate = found.links[start, end] = rates.get(end, 0.0)
-                if rate:
-                    found.dead.pop((start, end), None)
+                found.links[start, end] = best.rates.get(end, 0.0)
+                if end not in best.rates:
+                    gone = next((name for name in (start, end) if name in found.away), None)
+                    found.dead[start, end] = best.failed.get(end) or f"{gone} does not answer"
             self._report(Step(number, total, "links"))
 
     def _measure_access(self, hosts: Sequence[str], root: str, done: int, found: _Rates) -> None:
@@ -112,34 +134,32 @@ class AgentCapacities:
 
     def _measure_together(self, links: Sequence[Pair], host: str, rates: dict[str, float], found: _Rates) -> None:
         """An access link carries at least what the best of its paths does."""
-        best = max((found.links[link] for link in links), default=0.0)
-        together = sum(self._best(links, found).values()) if len(links) > 1 else 0.0
-        rates[host] = max(best, together)
+        rates[host] = max((found.links[link] for link in links), default=0.0)
+        if len(links) > 1:
+            best = self._best(links, len(links), found)
+            rates[host] = max(rates[host], sum(best.rates.values()))
+            found.alone.update((host, reason) for reason in best.failed.values())
 
-    def _best(self, links: Sequence[Pair], found: _Rates) -> dict[str, float]:
-        """Rates by target, along all of these at once: with one stream, with several where wanted, what is better."""
-        rates: dict[str, float] = {}
+    def _best(self, links: Sequence[Pair], sharing: int, found: _Rates) -> _Best:
+        """Along all of these at once, with one stream, and with several where wanted; so many share a host."""
+        best = _Best()
         for streams in dict.fromkeys((1, self._size.streams)):
-            flows = self._flows(links, found)
+            lost = found.away.keys()
+            flows = [self._flow(link) for link in links if not lost & set(link)]
             if not flows:
                 break
-            size = replace(self._size, streams=min(streams, MOST_STREAMS // len(flows) or 1))
+            size = replace(
+                self._size,
+                bytes=min(self._size.bytes, _MOST_TOGETHER // sharing),
+                streams=min(streams, MOST_STREAMS // sharing),
+            )
             measured = measure_flows(flows, self._dialer, size)
-            found.away |= {name: reason for name, reason in measured.away.items() if name not in found.away}
-            for start, end in links:
-                if end in measured.failed and (start, end) not in found.links:
-                    found.dead[start, end] = measured.failed[end]
+            found.away = {**measured.away, **found.away}
+            best.failed.update(measured.failed)
             for end, got in measured.measured.items():
-                rates[end] = max(rates.get(end, 0.0), float(round(got.rate)))
-        return rates
+                best.rates[end] = max(best.rates.get(end, 0.0), float(round(got.rate)))
+        return best
 
-    def _flows(self, links: Sequence[Pair], found: _Rates) -> list[Flow]:
-        """Those whose ends have not been lost."""
-        flows: list[Flow] = []
-        for start, end in links:
-            gone = next((name for name in (start, end) if name in found.away), None)
-            if gone is None:
-                flows.append((self._agents.get(start, HERE), self._agents[end]))
-            else:
-                found.dead.setdefault((start, end), f"{gone} does not answer: {found.away[gone]}")
-        return flows
+    def _flow(self, link: Pair) -> Flow:
+        start, end = link
+        return self._agents.get(start, HERE), self._agents[end]

@@ -78,7 +78,7 @@ def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) ->
 
 
 def _all_well(capacities: Capacities) -> Findings:
-    return Findings(capacities, {}, {})
+    return Findings(capacities)
 
 
 def _tell_faults(found: Findings) -> None:
@@ -89,6 +89,8 @@ def _tell_faults(found: Findings) -> None:
         sys.stderr.write(f"blast: nothing gets from {start} to {end}: {reason}\n")
     if len(dead) > _MOST_TOLD:
         sys.stderr.write(f"blast: … and {len(dead) - _MOST_TOLD} more links are dead\n")
+    for name, reason in found.alone.items():
+        sys.stderr.write(f"blast: the access link of {name} counts for no more than its best path: {reason}\n")
     wanted = [name for name in found.capacities.hosts if name != found.capacities.root]
     lost = [name for name in wanted if name not in found.capacities.receivers]
     if lost and (found.away or found.dead):
@@ -103,7 +105,7 @@ def _give(arguments: argparse.Namespace, found: Findings) -> int:
         except OSError as error:
             return _fail(FAILED, f"{arguments.output} cannot be written: {error.strerror}")
     sys.stdout.write(written if arguments.json else capacities_table(found.capacities) + "\n")
-    return PARTLY if found.dead or found.away else DONE
+    return DONE if found.whole else PARTLY
 
 
 def _refuse_unwritable(path: Path | None) -> None:

@@ -175,8 +175,10 @@ class _Measurement:
     # ---------------------------------------------------------------------------------------------- the orders
 
     def _sink(self, target: Address) -> _End:
-        flows = sum(target == other for _, other in self._flows)
-        return _End(target, self._order(self._size.streams * flows, flows))
+        sources = [source for source, other in self._flows if other == target]
+        # What a source has for all of its targets may all come here.
+        most = sum(sources.count(source) for source, _ in self._flows)
+        return _End(target, self._order(self._size.streams * len(sources), most))
 
     def _source(self, source: Address) -> _End:
         targets = tuple(target for other, target in self._flows if other == source)

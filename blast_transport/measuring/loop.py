@@ -25,7 +25,8 @@ class Loop:
         self._reader, self._writer = socket.socketpair()
         for end in (self._reader, self._writer):
             end.setblocking(False)
-        self._selector.register(self._reader, selectors.EVENT_READ, self._woken)
+        self._acts: dict[socket.socket, Act] = {}
+        self.watch(self._reader, selectors.EVENT_READ, self._woken)
         self._dialling: Dialling[int] = Dialling(dialer, self.wake)
         self._dials: list[tuple[Connected, Unconnected]] = []
 
@@ -36,14 +37,15 @@ class Loop:
 
     def watch(self, sock: socket.socket, events: int, act: Act) -> None:
         """Call `act` whenever the socket is ready for these events of `selectors`; replaces what was watched before."""
-        if sock in self._selector.get_map():
-            self._selector.modify(sock, events, act)
+        if sock in self._acts:
+            self._selector.modify(sock, events, sock)
         else:
-            self._selector.register(sock, events, act)
+            self._selector.register(sock, events, sock)
+        self._acts[sock] = act
 
     def forget(self, sock: socket.socket) -> None:
-        """Watch it no more."""
-        if sock.fileno() >= 0 and sock in self._selector.get_map():
+        """Watch it no more; to be said before it is closed."""
+        if self._acts.pop(sock, None) is not None:
             self._selector.unregister(sock)
 
     def wake(self) -> None:
@@ -54,9 +56,9 @@ class Loop:
     def turn(self, deadline: float) -> None:
         """Wait until something is ready, or `deadline` (time.monotonic), and act on it."""
         for key, _ in self._selector.select(max(0.0, deadline - time.monotonic())):
-            # What was acted on before in this turn may have forgotten this one.
-            if key.fileobj in self._selector.get_map():
-                key.data()
+            # What was acted on before in this turn may have forgotten this one, and closed it.
+            if (act := self._acts.get(key.data)) is not None:
+                act()
         for number, outcome in self._dialling.take():
             connected, unconnected = self._dials[number]
             if isinstance(outcome, str):

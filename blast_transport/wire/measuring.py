@@ -27,6 +27,10 @@ MOST_SECONDS = 60.0
 MOST_STREAMS = 256
 """Connections of one end in one measurement."""
 
+MOST_RATE = 1e15
+"""Bits/s."""
+
+_MOST_REASON = 1000
 _MEASURE_BYTES = 1 << 16
 _REASON_BYTES = 1 << 14
 
@@ -77,6 +81,10 @@ class Refused:
     reason: str
     busy: bool = False
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for a reason that cannot be shown."""
+        _check_reason(self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -89,6 +97,11 @@ class Measured:
     seconds: float
     rate: float
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for what nobody can have measured."""
+        if self.received < 0 or self.seconds < 0 or not 0 <= self.rate <= MOST_RATE:
+            raise RemoteProtocolError("Measured tells of bytes, seconds or a rate out of range")
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -97,14 +110,26 @@ class Sent:
     sent: int
     failed: tuple[tuple[str, str], ...] = ()
 
+    def check(self) -> None:
+        """Raises RemoteProtocolError for bytes below nothing, or reasons that cannot be shown."""
+        if self.sent < 0:
+            raise RemoteProtocolError("Sent tells of less than no bytes")
+        for _, reason in self.failed:
+            _check_reason(reason)
+
 
 MeasuringMessage = Measure | Probe | Waiting | Refused | Measured | Sent
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.isprintable() or len(reason) > _MOST_REASON:
+        raise RemoteProtocolError(f"a reason is one printable line of at most {_MOST_REASON} characters")
 
 
 def _decode(kind: type[Any]) -> Callable[[bytes], Any]:
     def decode(body: bytes) -> Any:
         message = from_json(kind, body)
-        if isinstance(message, Measure):
+        if isinstance(message, Measure | Refused | Measured | Sent):
             message.check()
         return message
 

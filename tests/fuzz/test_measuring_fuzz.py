@@ -104,6 +104,24 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
         MeasuringDecoder().feed(encode_measuring(measure))
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Measured(-1, 1.0, 1.0),
+        Measured(1, -1.0, 1.0),
+        Measured(1, 1.0, -1.0),
+        Measured(1, 1.0, 1e16),
+        Refused("\x1b[2J"),
+        Refused("x" * 1001),
+        Sent(-1),
+        Sent(1, (("h2", "two\nlines"),)),
+    ],
+)
+def test_what_nobody_can_have_measured_is_refused(answer: MeasuringMessage) -> None:
+    with pytest.raises(RemoteProtocolError):
+        MeasuringDecoder().feed(encode_measuring(answer))
+
+
 def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
     """The client and the simulator take the same files, and read the same out of them."""
     data = text.encode(errors="surrogatepass")

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,10 +107,11 @@ def test_links_that_share_no_host_are_measured_at_once_and_hosts_are_free_afterw
 
 def test_all_that_a_host_sends_and_all_that_it_takes(hosts):
     first, *others = (one.address for one in hosts)
-    sent = measure_flows([(first, other) for other in others], dial, SMALL)
-    assert sent.measured.keys() == {"h1", "h2", "h3"} and not sent.failed
-    total = sum(found.received for found in sent.measured.values())
-    assert 2.5 * (1 << 20) < total <= 3 << 20, "together they end when all has gone"
+    for _ in range(10):
+        sent = measure_flows([(first, other) for other in others], dial, replace(SMALL, streams=2))
+        assert sent.measured.keys() == {"h1", "h2", "h3"} and not sent.failed
+        total = sum(found.received for found in sent.measured.values())
+        assert 2.5 * (1 << 20) < total <= 3 << 20, "together they end when all has gone, whichever has taken more"
     taken = measure_flows([(other, first) for other in [*others, HERE]], dial, SMALL)
     assert taken.measured.keys() == {"h0"} and not taken.failed
     assert taken.measured["h0"].received > 3.5 * (1 << 20)
