@@ -77,10 +77,10 @@ class CapacitySource(Protocol):
 def read_capacities(data: bytes) -> Capacities:
     """What a network file says. Raises WrongNetwork."""
     top = _table(_parsed(data), "the network")
-    if unknown := next((key for key in top if key not in (*_NEEDED, *_OPTIONAL)), None):
-        raise WrongNetwork(f"the network has an unknown key {_shown(unknown)}")
-    if absent := next((key for key in _NEEDED if key not in top), None):
-        raise WrongNetwork(f"the network has no {absent!r}")
+    if unknown := [key for key in top if key not in (*_NEEDED, *_OPTIONAL)]:
+        raise WrongNetwork(f"the network has an unknown key {_shown(unknown[0])}")
+    if absent := [key for key in _NEEDED if key not in top]:
+        raise WrongNetwork(f"the network has no {absent[0]!r}")
     hosts, root = _names(top["hosts"], "hosts"), _name(top["root"], "root")
     wanted = [host for host in hosts if host != root]
     receivers = wanted if top["receivers"] == "all" else _names(top["receivers"], "receivers")
@@ -98,12 +98,12 @@ def _check(found: Capacities, links: int) -> None:
     if len(known) < len(found.hosts) or len(set(found.receivers)) < len(found.receivers) or len(found.links) < links:
         raise WrongNetwork("a host, a receiver or a link is there twice")
     named = {found.root, *found.receivers, *found.out, *found.into, *(end for link in found.links for end in link)}
-    if stranger := next(iter(sorted(named - known)), None):
-        raise WrongNetwork(f"{stranger!r} is not among the hosts")
+    if strangers := sorted(named - known):
+        raise WrongNetwork(f"{_shown(strangers[0])} is not among the hosts")
     if found.root in found.receivers or not found.receivers:
         raise WrongNetwork("the root is among the receivers" if found.receivers else "there are no receivers")
-    if itself := next((start for start, end in found.links if start == end), None):
-        raise WrongNetwork(f"there is a link from {itself!r} to itself")
+    if itself := [start for start, end in found.links if start == end]:
+        raise WrongNetwork(f"there is a link from {itself[0]!r} to itself")
     if lost := sorted(set(found.receivers) - found.reachable()):
         raise WrongNetwork(f"no data of {found.root!r} can come to {', '.join(lost[:6])}")
 

@@ -31,6 +31,8 @@ from blast_transport.wire.measuring import (
 _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 14, 1 << 18
 """Bytes of one write: small ones arrive evenly, where they are slow; large ones cost little, where they are fast."""
 _PIECE_SECONDS = 5e-4
+_BUFFER_SECONDS = 1e-2
+"""For so long what is taken may be no more than what the socket's buffer holds."""
 _LEAST_PIECES = 64
 _TCP_NOTSENT_LOWAT = 25
 """Linux' number; Python 3.11 has no name for it."""
@@ -180,7 +182,7 @@ class Source:
 
     def _enlarge_piece(self) -> None:
         """Never smaller again: TLS wants what it could not take once to come again, as a whole."""
-        rate = self._bytes / max(time.monotonic() - self._began, _PIECE_SECONDS)
+        rate = self._bytes / max(time.monotonic() - self._began, _BUFFER_SECONDS)
         most = min(_LARGEST_PIECE, self._measure.most_bytes // _LEAST_PIECES)
         self._piece = max(self._piece, min(int(rate * _PIECE_SECONDS), most))
 

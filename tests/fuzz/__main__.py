@@ -98,6 +98,7 @@ def main() -> int:
 def run_all(count: int, only: str) -> None:
     """Fuzz one decoder after the other, and print a line for each as soon as it is done."""
     from tests.fuzz.test_config_fuzz import CONFIG
+    from tests.fuzz.test_measuring_fuzz import CAPACITIES, MESSAGES
     from tests.fuzz.test_network_fuzz import NETWORK
     from tests.fuzz.test_rpc_messages import BODY, STREAM
     from tests.fuzz.test_tl1_fuzz import TRANSCRIPTS
@@ -105,7 +106,7 @@ def run_all(count: int, only: str) -> None:
     from tests.support.fuzzing import fuzz
 
     print(f"{'decoder':<16}{'inputs':>10}{'mutations':>11}{'seeds found':>13}{'CPU seconds':>13}  outcomes")
-    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, NETWORK):
+    for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, MESSAGES, NETWORK, CAPACITIES):
         if only not in decoder.name:
             continue
         print(f"fuzzing {decoder.name} with {count} inputs", file=sys.stderr, flush=True)

@@ -145,8 +145,16 @@ def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
     return "read"
 
 
+CAPACITIES = Decoder(
+    "capacities",
+    NETWORK.seeds,
+    NETWORK.mutate,
+    NETWORK.invent,
+    as_the_simulator_reads_it,
+    ("capacities/capacities.py", "/network_file.py", "/named_network.py"),
+)
+
+
 def test_network_files_are_read_as_the_simulator_reads_them() -> None:
-    files = ("capacities/capacities.py", "/network_file.py", "/named_network.py")
-    decoder = Decoder("capacities", NETWORK.seeds, NETWORK.mutate, NETWORK.invent, as_the_simulator_reads_it, files)
-    run = fuzz(decoder, inputs(6_000))
+    run = fuzz(CAPACITIES, inputs(6_000))
     assert min(run.outcomes[name] for name in ("read", "refused")) > run.inputs // 100, run.outcomes
