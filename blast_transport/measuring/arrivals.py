@@ -1,7 +1,9 @@
 """A rate, from what came when. No clock, no sockets.
 
-TCP begins slowly, and a shaper lets a first burst pass; both are over soon. So the rate is that of the later half of
-the time in which all streams had begun and none had ended. Where there was no such time, it is that of the whole.
+TCP begins slowly, and a shaper lets a first burst pass; both are over soon. So only the time counts in which all
+streams had begun and none had ended, or all of it where there was no such time, and of what came in it the later half.
+That is cut into windows of equally many bytes, of which the median one gives the rate: a busy machine may stop a sender
+in between for longer than all the rest took, and that is not the network's.
 
 Data comes in lumps of up to 64 KB, and nobody knows whether what holds the rate lets a lump go at the beginning of the
 time that it takes (a token bucket) or at the end (a wire). So half of each counts before its moment, and half after it.
@@ -10,9 +12,13 @@ time that it takes (a token bucket) or at the end (a wire). So half of each coun
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
 
 _LEAST_GAP = 2e-4
 """Seconds between two moments that are kept: a bound on memory."""
+_WINDOWS = 8
 
 
 class Arrivals:
@@ -43,24 +49,22 @@ class Arrivals:
 
     def rate(self) -> float:
         """Bits/s; 0 where nothing came, or all of it at once."""
-        if not self._times:
+        if not self.seconds:
             return 0.0
+        halfway = [(before + total) / 2 for before, total in zip([0, *self._totals], self._totals, strict=False)]
         begin, end = max(self._first.values()), min(self._last.values())
-        middle = (begin + end) / 2
-        if middle >= end:
-            middle, end = self._times[0], self._times[-1]
-        seconds = end - middle
-        return 8 * (self._total_at(end) - self._total_at(middle)) / seconds if seconds > 0 else 0.0
+        if begin >= end:
+            begin, end = self._times[0], self._times[-1]
+        first, last = (_interpolated(moment, self._times, halfway) for moment in (begin, end))
+        size = (last - first) / 2 / _WINDOWS
+        edges = [_interpolated(last - number * size, halfway, self._times) for number in range(_WINDOWS + 1)]
+        seconds = median(later - earlier for later, earlier in pairwise(edges))
+        return 8 * size / seconds if seconds > 0 else 0.0
 
-    def _total_at(self, moment: float) -> float:
-        """Bytes that had come; between two moments that are known, as if they came evenly."""
-        after = bisect_right(self._times, moment)
-        before = after - 1
-        if after == len(self._times):
-            return self._half_way(before)
-        share = (moment - self._times[before]) / (self._times[after] - self._times[before])
-        return (1 - share) * self._half_way(before) + share * self._half_way(after)
 
-    def _half_way(self, place: int) -> float:
-        """Bytes in the middle of what came then."""
-        return (self._totals[place] + (self._totals[place - 1] if place else 0)) / 2
+def _interpolated(place: float, places: Sequence[float], values: Sequence[float]) -> float:
+    """The value at a place between those that are known, in ascending order."""
+    after = min(max(bisect_right(places, place), 1), len(places) - 1)
+    start, stop = places[after - 1], places[after]
+    share = (place - start) / (stop - start) if stop > start else 1.0
+    return values[after - 1] + share * (values[after] - values[after - 1])

@@ -51,6 +51,15 @@ def test_a_slow_beginning_does_not_count(share: float, rate: float) -> None:
     assert found.rate() == pytest.approx(rate, rel=1e-3)
 
 
+@given(st.integers(5, 90), st.floats(0.01, 100.0))
+def test_a_pause_does_not_count_however_long(place: int, pause: float) -> None:
+    found, now = Arrivals(), 0.0
+    for number in range(100):
+        now += 0.005 + (pause if number == place else 0)
+        found.add(0, 10_000, now)
+    assert found.rate() == pytest.approx(8 * 10_000 / 0.005, rel=0.01)
+
+
 def test_several_streams_count_while_all_of_them_run() -> None:
     found = Arrivals()
     for number in range(1000):
