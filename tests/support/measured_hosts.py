@@ -19,6 +19,7 @@ from blast_transport.agent.settings import AccessSection, AgentSection, ClientSe
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address
+from blast_transport.measuring.sink import Sink
 from tests.support.waiting import HANGING, eventually
 
 BLAST = [sys.executable, "-m", "blast_client.start"]
@@ -44,6 +45,11 @@ class Host:
         """Wait until nobody has anything measured here any more."""
         eventually(lambda: self.server._measurements._running is None, f"{self.name} to be at rest")
         eventually(lambda: not self.server.busy, f"nobody to be connected to {self.name}")
+
+    def received(self) -> int:
+        """Bytes of the measurement that is at work here."""
+        running = self.server._measurements._running
+        return running[1]._arrivals.bytes if running is not None and isinstance(running[1], Sink) else 0
 
     def refused(self, why: Why = Why.MEASURE) -> int:
         return self.server.refusals.totals[why]
@@ -97,11 +103,16 @@ class Process:
 
 
 @contextmanager
-def host_process(folder: Path, name: str, more: str = "", before: Sequence[str] = ()) -> Iterator[Process]:
-    """`blast agent run`, killed at the end, with `more` of a configuration; `before`: words that run it elsewhere."""
+def host_process(
+    folder: Path, name: str, more: str = "", before: Sequence[str] = (), limits: str = ""
+) -> Iterator[Process]:
+    """`blast agent run`, killed at the end; `more` and `limits` go into its configuration.
+
+    `before`: words that run it elsewhere.
+    """
     config = folder / f"{name}.toml"
     listen = "" if "listen" in more else '[agent]\nlisten = "127.0.0.1:0"\n'
-    config.write_text(f"{listen}{more}\n[limits]\nmemory_bytes = 1\n")
+    config.write_text(f"{listen}{more}\n[limits]\nmemory_bytes = 1\n{limits}\n")
     command = [*before, *BLAST, "agent", "run", "--config", str(config), "--json", "--log-level", "error"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -21,10 +21,12 @@ from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.dialling import Address, Dialer, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
+from blast_transport.measuring import source as source_module
 from blast_transport.measuring.flows import HERE, SHORT, LinkFailed, Size, measure_flows, measure_link
 from blast_transport.measuring.source import Source
 from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
+    MOST_BYTES,
     TOKEN_BYTES,
     Measure,
     Measured,
@@ -32,16 +34,18 @@ from blast_transport.wire.measuring import (
     MeasuringMessage,
     Probe,
     Refused,
+    Sent,
     Waiting,
     encode_measuring,
 )
 from tests.support.certificates import Authority
-from tests.support.measured_hosts import Host, host
+from tests.support.measured_hosts import Host, host, host_process
 from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
 SMALL = Size(1 << 20, 2.0)
 TOKEN = b"t" * TOKEN_BYTES
+NO_LIMIT = f"measuring_bytes = {MOST_BYTES}"
 
 
 @pytest.fixture
@@ -286,6 +290,37 @@ def test_who_says_nothing_is_given_up(hosts, monkeypatch, as_source):
         found = measure_flows([pair], dial, SMALL)
         assert found.away == {"frozen": "no answer in time"} and not found.measured
     hosts[0].at_rest()
+
+
+def test_a_sink_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(source_module, "drain_seconds", lambda seconds: 0.5)
+    with host_process(tmp_path, "h0", limits=NO_LIMIT) as sink, Talk(sink.address) as commander:
+        commander.say(Measure(TOKEN, MOST_BYTES, 10.0))
+        assert commander.hear() == Waiting()
+        source = Source(Measure(TOKEN, MOST_BYTES, 3.0, 1, (sink.address,)), dial)
+        outcome: list[Sent] = []
+        running = threading.Thread(target=lambda: outcome.append(source.run()))
+        running.start()
+        eventually(lambda: source._bytes, "the data to flow")
+        sink.freeze()
+        running.join(30)
+    assert outcome[0].failed == (("h0", "takes nothing any more"),) and outcome[0].sent < MOST_BYTES
+
+
+def test_a_source_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(sink_module, "JOIN_SECONDS", 0.5)
+    with host("sink", limits=LimitsSection(memory_bytes=1, measuring_bytes=MOST_BYTES)) as sink, ExitStack() as stack:
+        source = stack.enter_context(host_process(tmp_path, "source", limits=NO_LIMIT))
+        commander, other = (stack.enter_context(Talk(one.address)) for one in (sink, source))
+        commander.say(Measure(TOKEN, MOST_BYTES, 0.5))
+        assert commander.hear() == Waiting()
+        other.say(Measure(TOKEN, MOST_BYTES, 10.0, 1, (sink.address,)))
+        assert other.hear() == Waiting()
+        eventually(sink.received, "the data to flow")
+        source.freeze()
+        answer = commander.hear()
+        assert isinstance(answer, Measured) and 0 < answer.received < MOST_BYTES
+        sink.at_rest()
 
 
 def test_a_commander_that_goes_ends_it_at_both_ends(hosts):
