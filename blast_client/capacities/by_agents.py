@@ -15,7 +15,7 @@ from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.receivers import Receiver
 from blast_transport.links.dialling import Dialer
-from blast_transport.measuring.flows import HERE, Flow, Size, measure_flows
+from blast_transport.measuring.flows import HERE, Flow, FlowsMeasured, Size, measure_flows
 from blast_transport.wire.measuring import MOST_STREAMS
 
 MOST_HOSTS = 128
@@ -66,10 +66,25 @@ class _Rates:
 
 @dataclass(slots=True)
 class _Best:
-    """By target: the better rate, and why there was none, at one of two tries at least."""
+    """By target: the better rate, and why there was none, at one of two tries at least. `together`: of all of them.
+
+    Where many share an access link some lose a lot at once, and what TCP kept back for them comes late and in lumps: so
+    `together` is what came in all the time, which no moment can make more of.
+    """
 
     rates: dict[str, float] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    together: float = 0.0
+
+    def add(self, measured: FlowsMeasured) -> None:
+        """Another try."""
+        self.failed.update(measured.failed)
+        for end, got in measured.measured.items():
+            self.rates[end] = max(self.rates.get(end, 0.0), float(round(got.rate)))
+        seconds = max((got.seconds for got in measured.measured.values()), default=0.0)
+        if seconds:
+            received = sum(got.received for got in measured.measured.values())
+            self.together = max(self.together, float(round(8 * received / seconds)))
 
 
 class AgentCapacities:
@@ -137,7 +152,7 @@ class AgentCapacities:
         rates[host] = max((found.links[link] for link in links), default=0.0)
         if len(links) > 1:
             best = self._best(links, len(links), found)
-            rates[host] = max(rates[host], sum(best.rates.values()))
+            rates[host] = max(rates[host], best.together)
             found.alone.update((host, reason) for reason in best.failed.values())
 
     def _best(self, links: Sequence[Pair], sharing: int, found: _Rates) -> _Best:
@@ -155,9 +170,7 @@ class AgentCapacities:
             )
             measured = measure_flows(flows, self._dialer, size)
             found.away = {**measured.away, **found.away}
-            best.failed.update(measured.failed)
-            for end, got in measured.measured.items():
-                best.rates[end] = max(best.rates.get(end, 0.0), float(round(got.rate)))
+            best.add(measured)
         return best
 
     def _flow(self, link: Pair) -> Flow:

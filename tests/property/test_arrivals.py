@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from blast_transport.measuring.arrivals import Arrivals
 
 RATES = st.floats(1e6, 1e11)
-LUMPS = st.lists(st.integers(1_000, 65_536), min_size=12, max_size=60)
+LUMPS = st.lists(st.integers(12_000, 16_384), min_size=24, max_size=200)
 
 
 def arrivals(lumps: list[int], rate: float, *, at_the_end: bool) -> Arrivals:
@@ -28,9 +28,9 @@ def test_lumps_are_as_fast_as_they_are_wherever_their_time_lies(
 ) -> None:
     found = arrivals(lumps, rate, at_the_end=at_the_end)
     assert found.bytes == sum(lumps)
-    # Half of a lump at either edge of the interval, which is half of all the time or the part of it that is seen.
-    blur = 2 * max(lumps) / (sum(lumps) / 2 - max(lumps)) if sum(lumps) > 6 * max(lumps) else None
-    if blur is not None and found.seconds > 0.02:
+    # One lump may lie on either side of the beginning of what counts, which is half of all.
+    blur = 2 * max(lumps) / (sum(lumps) / 2)
+    if found.seconds > 0.02:
         assert found.rate() == pytest.approx(rate, rel=blur)
 
 
@@ -51,7 +51,7 @@ def test_a_slow_beginning_does_not_count(share: float, rate: float) -> None:
     assert found.rate() == pytest.approx(rate, rel=1e-3)
 
 
-@given(st.integers(5, 90), st.floats(0.01, 100.0))
+@given(st.integers(5, 90), st.floats(0.1, 100.0))
 def test_a_pause_does_not_count_however_long(place: int, pause: float) -> None:
     found, now = Arrivals(), 0.0
     for number in range(100):
@@ -69,6 +69,17 @@ def test_several_streams_count_while_all_of_them_run() -> None:
         if number < 800:
             found.add(0, 3000, now)
     assert found.rate() == pytest.approx(8 * 4000 * 1000, rel=1e-2), "alone they would be 1000 and 3000"
+
+
+def test_what_waited_for_one_lost_packet_did_not_come_in_one_moment() -> None:
+    found = Arrivals()
+    for number in range(1000):
+        now = number / 1000
+        found.add(0, 1000, now)
+        # The other one as fast, but for what the kernel keeps back.
+        if not 300 <= number < 700:
+            found.add(1, 401_000 if number == 700 else 1000, now)
+    assert found.rate() == pytest.approx(8 * 2000 * 1000, rel=0.02)
 
 
 def test_streams_that_never_ran_together_are_one_row() -> None:
@@ -90,5 +101,5 @@ def test_however_small_the_pieces_are_little_is_kept() -> None:
     found = Arrivals()
     for number in range(200_000):
         found.add(0, 1, number * 1e-6)
-    assert len(found._times) <= 2 + 0.2 / 1e-4
+    assert len(found._streams[0].times) <= 2 + 0.2 / 1e-4
     assert found.rate() == pytest.approx(8e6, rel=0.01)
