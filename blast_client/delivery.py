@@ -1,7 +1,7 @@
-"""Data to many hosts by whatever brings it earlier: light when it is granted, a pipeline while it is not.
+"""Data to many hosts by whatever brings it earlier: light when it is granted, packets while it is not.
 
-The transfer begins at once. It goes along a pipeline as long as the request waits; over to light when that comes, if
-it is then done earlier; and back to the pipeline when the light is withdrawn or paused, or our own side of it fails.
+The transfer begins at once. It goes by packets (a pipeline, or trees) as long as the request waits; over to light when
+that comes, if it is then done earlier; and back when the light is withdrawn or paused, or our own side of it fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from blast_client.failures import explain_failure
 from blast_client.in_thread import carried
 from blast_client.part_sending import Carry, Controller, PartSending, PartSent
 from blast_client.submitted import Submitted
-from blast_transport.carriers.choices import CarrierChoice, Chain, Light
+from blast_transport.carriers.choices import CarrierChoice, Light
 from blast_transport.session.route import Route
 
 GRANT_SECONDS = 0.1
@@ -36,11 +36,11 @@ _LIGHT_SHARE = 0.94
 _LEAST_MEASURED_SECONDS = 0.2
 
 
-def light_is_earlier(remaining: int, light_rate: float, chain_rate: float | None) -> bool:
-    """Whether `remaining` bytes are there earlier by light than by a pipeline of so many bits/s (None: not known)."""
-    if not chain_rate:
+def light_is_earlier(remaining: int, light_rate: float, packet_rate: float | None) -> bool:
+    """Whether `remaining` bytes are there earlier by light than by packets at so many bits/s (None: not known)."""
+    if not packet_rate:
         return True
-    return SWITCH_SECONDS + remaining * 8 / (light_rate * _LIGHT_SHARE) < remaining * 8 / chain_rate
+    return SWITCH_SECONDS + remaining * 8 / (light_rate * _LIGHT_SHARE) < remaining * 8 / packet_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,23 @@ class Delivered:
     refused: str = ""
 
 
-async def deliver(controller: Controller | None, request: MulticastRequest, carry: Carry, chain: Chain) -> Delivered:
+async def deliver(
+    controller: Controller | None, request: MulticastRequest, carry: Carry, packets: CarrierChoice
+) -> Delivered:
     """Send the data of a request to all of its receivers, by light if that is granted and worth it.
 
-    Without a controller (None), with one that is away or refuses, all goes along `chain`. The request must not be
-    split: one transfer serves all receivers. Cancelled, it is given up and the request withdrawn. Raises what `carry`
-    raises, and WrongGrant.
+    Without a controller (None), with one that is away or refuses, all goes by `packets`, a chain or trees. The request
+    must not be split: one transfer serves all receivers. Cancelled, it is given up and the request withdrawn. Raises
+    what `carry` raises, and WrongGrant.
     """
-    return await _Delivery(controller, request, carry, chain).run()
+    return await _Delivery(controller, request, carry, packets).run()
 
 
 class _Delivery:
-    def __init__(self, controller: Controller | None, request: MulticastRequest, carry: Carry, chain: Chain) -> None:
-        self._controller, self._request, self._carry, self._chain = controller, request, carry, chain
+    def __init__(
+        self, controller: Controller | None, request: MulticastRequest, carry: Carry, packets: CarrierChoice
+    ) -> None:
+        self._controller, self._request, self._carry, self._packets = controller, request, carry, packets
         self._sequence = 0
 
     async def run(self) -> Delivered:
@@ -78,16 +82,16 @@ class _Delivery:
 
     async def _alone(self) -> PartSent:
         receivers = tuple(self._request.receivers)
-        result = await carried(self._carry, receivers, Route(self._chain))
+        result = await carried(self._carry, receivers, Route(self._packets))
         return PartSent(0, receivers, PartState.WITHDRAWN, "", 0, result)
 
     async def _with(self, controller: Controller) -> Delivered:
         first = await self._first(controller)
-        choice: CarrierChoice = self._chain
+        choice = self._packets
         if first is not None and first.kind == EventKind.GRANTED:
             grant = first.grant
             choice = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
-        part = _Part(controller, self._request, self._chain, choice)
+        part = _Part(controller, self._request, self._packets, choice)
         if first is not None:
             part.inbox.put_nowait(first)
         listening = asyncio.create_task(self._listen(controller, part))
@@ -134,15 +138,16 @@ def _away(error: Exception) -> Event:
 
 
 class _Part(PartSending):
-    """All receivers; where there is no light, the chain goes on."""
+    """All receivers; where there is no light, packets go on."""
 
-    def __init__(self, controller: Controller, request: MulticastRequest, chain: Chain, first: CarrierChoice) -> None:
-        super().__init__(controller, request, 0, request.receivers, Route(first, chain))
-        self._chain = chain
-        self._begun: tuple[float, int] | None = (time.monotonic(), 0) if isinstance(first, Chain) else None
+    def __init__(
+        self, controller: Controller, request: MulticastRequest, packets: CarrierChoice, first: CarrierChoice
+    ) -> None:
+        super().__init__(controller, request, 0, request.receivers, Route(first, packets))
+        self._begun: tuple[float, int] | None = None if isinstance(first, Light) else (time.monotonic(), 0)
 
     async def shine(self, light: Light) -> None:
-        """Go over to light, or stay with it, unless the chain is done earlier."""
+        """Go over to light, or stay with it, unless packets are there earlier."""
         if not self.route.no_more_light and self._is_worth(light):
             self._begun = None
             self.route.shine(light)
@@ -150,17 +155,17 @@ class _Part(PartSending):
             await self.decline()
 
     async def light_broke(self) -> None:
-        """Go on along the chain."""
-        self._go_by_chain()
+        """Go on by packets."""
+        self._go_by_packets()
         await super().light_broke()
 
     def darken(self) -> None:
-        """Go on along the chain until another grant."""
-        self._go_by_chain()
+        """Go on by packets until another grant."""
+        self._go_by_packets()
 
     def without_light(self) -> None:
-        """Go on along the chain."""
-        self._go_by_chain()
+        """Go on by packets."""
+        self._go_by_packets()
 
     async def transferred(self) -> None:
         """Every receiver has the data or has failed: a request that waits is not wanted any more."""
@@ -175,18 +180,18 @@ class _Part(PartSending):
         except (TException, ControllerUnreachable) as error:
             self.inbox.put_nowait(_away(error))
 
-    def _go_by_chain(self) -> None:
+    def _go_by_packets(self) -> None:
         if self._begun is None:
             self._begun = time.monotonic(), self.route.reached
-            self.route.go(self._chain)
+            self.route.go_otherwise()
 
     def _is_worth(self, light: Light) -> bool:
-        return self._begun is None or light_is_earlier(self._remaining(), light.rate, self._chain_rate(*self._begun))
+        return self._begun is None or light_is_earlier(self._remaining(), light.rate, self._packet_rate(*self._begun))
 
     def _remaining(self) -> int:
         remaining: int = self._request.bytes - self.route.reached
         return max(0, remaining)
 
-    def _chain_rate(self, began: float, reached: int) -> float | None:
+    def _packet_rate(self, began: float, reached: int) -> float | None:
         seconds = time.monotonic() - began
         return None if seconds < _LEAST_MEASURED_SECONDS else (self.route.reached - reached) * 8 / seconds

@@ -1,12 +1,13 @@
-"""A whole round: ask for light, send by it or along a pipeline, see it confirmed, and give the light back."""
+"""A whole round: ask for light, send by it or by packets, see it confirmed, and give the light back."""
 
 from __future__ import annotations
 
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from thrift.Thrift import TException
 
@@ -16,29 +17,33 @@ from blast_client.aio import AsyncClient
 from blast_client.base_error import WrongArgument
 from blast_client.calls import ControllerUnreachable, milliseconds
 from blast_client.delivery import deliver
-from blast_client.in_thread import Carry, carried
+from blast_client.in_thread import Carry, carried, in_thread
 from blast_client.part_sending import PartSent
 from blast_client.receivers import Receiver
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, TlsSettings
+from blast_client.trees.guide import TreeGuide
+from blast_client.trees.plan_file import read_plan
+from blast_client.trees.planner import planner_of
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
 from blast_transport.base.report import Progress, TransferResult
 from blast_transport.blocks.digests import BEST
-from blast_transport.carriers.choices import Chain, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST
 
 Report = Callable[[Sequence[str], Progress], None]
 """Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
 
-_VIAS = (AUTO, OPTICAL, PIPELINE, UNICAST)
+_VIAS = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
+_BY_PACKETS = (PIPELINE, TREES, UNICAST)
 _ORDERS = (None, RACKS, NAMES, GIVEN)
 
 
@@ -48,10 +53,12 @@ class RoundSettings:
 
     `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
     `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path (None:
-    the one towards the receivers). `via`: auto, optical, pipeline or unicast; `order` of a pipeline: racks, names or
-    given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it. `priority` and
-    `patience` (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is
-    encrypted. `suite`: of digests. Raises WrongArgument.
+    the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline: racks,
+    names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it. Trees are
+    planned for the `network` in this file (as `blast trees` reads it), and `auto` takes them where they are enough
+    faster than a pipeline; or `trees` is a file with a plan. `priority` and `patience` (seconds) of the request.
+    `credentials` prove us to the agents; `sealed`: what goes by light is encrypted. `suite`: of digests. Raises
+    WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -62,6 +69,8 @@ class RoundSettings:
     via: str = AUTO
     order: str | None = None
     slowest_rate: float = 0.0
+    network: Path | None = None
+    trees: Path | None = None
     priority: int | None = None
     patience: float | None = None
     credentials: Credentials = field(default=None, repr=False)
@@ -72,6 +81,12 @@ class RoundSettings:
         for what, given, known in (("via", self.via, _VIAS), ("order", self.order, _ORDERS)):
             if given not in known:
                 raise WrongArgument(f"{what} must be one of {', '.join(filter(None, known))}, and not {given!r}")
+        if self.via == TREES and (self.network is None) == (self.trees is None):
+            raise WrongArgument("trees need either the network that they are planned for, or a plan of them")
+        if self.trees is not None and self.via != TREES:
+            raise WrongArgument(f"a plan of trees goes with the way {TREES!r}, and not with {self.via!r}")
+        if self.network is not None and self.via not in (AUTO, TREES):
+            raise WrongArgument(f"a network is what trees are planned for: it does not go with {self.via!r}")
 
     @property
     def host(self) -> str:
@@ -95,6 +110,7 @@ class Round:
         self._addresses = {receiver[0]: receiver for receiver in receivers}
         self._settings = settings
         self._racks: dict[str, str] = {}
+        self._guide: TreeGuide | None = None
 
     async def deliver(
         self, source: Source, destination: Destination, report: Report, size: int | None = None
@@ -105,10 +121,10 @@ class Round:
         """
         settings, size = self._settings, source.size if source.size is not None else size
         carry = self._carry(source, destination, report)
-        if settings.via in (PIPELINE, UNICAST) or size is None or settings.controller is None:
+        if settings.via in _BY_PACKETS or size is None or settings.controller is None:
             if settings.via == OPTICAL:
                 raise WrongInputError(_no_light_without(size))
-            way = Unicast() if settings.via == UNICAST else self._chain(await self._order())
+            way = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
             return RoundResult((await carried(carry, tuple(self._addresses), Route(way)),), {}, "")
         async with self._client(settings.controller) as client:
             if len(self._addresses) > MOST_DIRECT:
@@ -116,8 +132,8 @@ class Round:
                     await self._find_racks(client)
             if settings.via == OPTICAL:
                 return _of_parts(await send(client, self._request(size, may_split=True), carry))
-            chain = self._chain(await self._order(client))
-            delivered = await deliver(client, self._request(size, may_split=False), carry, chain)
+            packets = await self._packets(await self._order(client))
+            delivered = await deliver(client, self._request(size, may_split=False), carry, packets)
             return _of_parts([delivered.sent], delivered.refused)
 
     def _carry(self, source: Source, destination: Destination, report: Report) -> Carry:
@@ -132,7 +148,8 @@ class Round:
 
         def carry(receivers: Sequence[str], route: Route) -> TransferResult:
             addresses = [self._addresses[name] for name in receivers]
-            with Sender(addresses, replace(sending, racks=self._racks)) as sender:
+            guiding = nullcontext() if self._guide is None else self._guide.guiding(route)
+            with guiding, Sender(addresses, replace(sending, racks=self._racks)) as sender:
                 return sender.transmit(source, route, destination, lambda progress: report(receivers, progress))
 
         return carry
@@ -173,15 +190,26 @@ class Round:
         fabric = await client.fabric()
         self._racks = {host: rack.name for rack in fabric.racks for host in rack.hosts}
 
-    def _chain(self, order: list[str]) -> Chain:
-        return Chain(tuple(order), self._settings.slowest_rate)
+    async def _packets(self, order: list[str]) -> CarrierChoice:
+        """The way over the packet network: a pipeline in this order, or trees."""
+        settings, names = self._settings, list(self._addresses)
+        chain = Chain(tuple(order), settings.slowest_rate)
+        if settings.trees is not None:
+            return read_plan(settings.trees, names)
+        if settings.network is None:
+            return chain
+        guide = await in_thread("tree planner", TreeGuide, planner_of(settings.network), names)
+        if settings.via == AUTO and not guide.are_worth_it(order):
+            return chain
+        self._guide = guide
+        return guide.choice
 
     def _client(self, controller: str) -> AsyncClient:
         return AsyncClient(controller, tls=self._settings.tls, token=self._settings.token)
 
     def _light_address(self) -> str | None:
         settings = self._settings
-        if settings.via in (PIPELINE, UNICAST) or settings.controller is None:
+        if settings.via in _BY_PACKETS or settings.controller is None:
             return None
         return settings.light_address or _own_address(list(self._addresses.values()))
 

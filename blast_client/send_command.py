@@ -11,13 +11,14 @@ from blast_client.options import add_command, checked
 from blast_client.receivers import Receiver, parse_receivers
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
+from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
 
 _DESCRIPTION = """\
 Bring a file, or with - standard input, to many hosts, each of which runs `blast agent` (or is given one over SSH).
 
 By light if the controller grants it, along a pipeline over the packet network while it does not, and from one to the
-other in mid-transfer (--via auto). Every receiver checks what it got before the file has its name.
+other in mid-transfer (--via auto). Where the links of the packet network are known and uneven (--network), over several
+trees at once instead of the pipeline. Every receiver checks what it got before the file has its name.
 """
 _EXAMPLES = """\
 examples:
@@ -25,6 +26,7 @@ examples:
   blast send model.bin --to h2=10.0.2.1:9095,h3=10.0.3.1:9095 --via pipeline
   tar c data | blast send - --to h2,h3 --command unpack --via pipeline
   pg_dump db | blast send - --to h2,h3 --as db.sql --via pipeline
+  blast send model.bin --to b,c,d --via trees --network sites.json
   blast send model.bin --to h2,h3 --ssh --ssh-folder /srv/incoming
 
 Exit status: 0 every receiver has it, 3 some have, 1 none has, 2 wrong use, 130 stopped by Ctrl-C (143 by SIGTERM):
@@ -40,8 +42,6 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--to", metavar="HOST,…", type=checked(_receivers), required=True, help="HOST, HOST:PORT or HOST=ADDRESS:PORT"
     )
-    ways = (AUTO, OPTICAL, PIPELINE, UNICAST)
-    parser.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
     _add_target(parser)
     add_way(parser).add_argument(
         "--bytes", metavar="SIZE", type=checked(parse_bytes), help="of a stream that is to go by light"
@@ -66,12 +66,23 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 def add_way(parser: argparse.ArgumentParser) -> Any:
     """The options that say how data goes; the group that they are in."""
     way = parser.add_argument_group("how it goes")
+    ways = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
+    way.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
     way.add_argument("--from", dest="sender", metavar="HOST", help="this host as the controller knows it")
     way.add_argument("--light-address", metavar="IP", help="ours on the light path (default: as towards the hosts)")
     way.add_argument("--sealed", action="store_true", help="encrypt what goes by light (AES-256-GCM)")
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
     way.add_argument(
         "--slowest", metavar="RATE", type=checked(parse_rate), default=0.0, help="exclude slower nodes of a pipeline"
+    )
+    way.add_argument(
+        "--network",
+        metavar="FILE",
+        type=Path,
+        help="rates of the packet network: trees are planned for it (see `blast trees`)",
+    )
+    way.add_argument(
+        "--trees", metavar="FILE", type=Path, help="the plan for --via trees, as `blast trees --json` prints it"
     )
     way.add_argument("--priority", metavar="N", type=int, help="who has more gets light first (default: 0)")
     way.add_argument("--patience", metavar="TIME", type=checked(parse_seconds), help="wait so long for light at most")

@@ -27,7 +27,7 @@ from blast_transport.credentials.material import Credentials, SharedSecret, read
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import Source, StreamSource, opened_file
-from blast_transport.wire.carriers import PIPELINE, UNICAST
+from blast_transport.wire.carriers import PIPELINE, TREES, UNICAST
 from blast_transport.wire.messages import COMMAND, FILE
 
 _STREAM_NAME = "stdin"
@@ -110,7 +110,7 @@ class _Job:
 
 def round_settings(arguments: argparse.Namespace) -> RoundSettings:
     """What the options of a command say. Raises WrongInputError, BadCredentials."""
-    asks = arguments.via not in (PIPELINE, UNICAST) or arguments.order == RACKS
+    asks = arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS
     return RoundSettings(
         controller=arguments.controller if asks else None,
         tls=tls_settings(arguments) if asks else None,
@@ -120,6 +120,8 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         via=arguments.via,
         order=arguments.order,
         slowest_rate=arguments.slowest,
+        network=arguments.network,
+        trees=arguments.trees,
         priority=arguments.priority,
         patience=arguments.patience,
         credentials=agent_credentials(arguments),

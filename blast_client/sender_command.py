@@ -8,8 +8,6 @@ from typing import Any
 from blast_client.failures import telling_failures
 from blast_client.options import add_command
 from blast_client.send_command import add_agents, add_way
-from blast_client.send_words import AUTO
-from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST, carrier_named
 
 _DESCRIPTION = """\
 Send for another program, in any language, for as long as it lives: it writes JSON lines to our standard input and reads
@@ -35,8 +33,6 @@ def register(subparsers: Any) -> None:
     """Add `sender` to `blast`."""
     parser = add_command(subparsers, "sender", "send for another program, which asks by JSON lines", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLE
-    ways = (AUTO, OPTICAL, PIPELINE, UNICAST)
-    parser.add_argument("--via", type=carrier_named, choices=ways, default=AUTO, help="default: auto")
     add_way(parser)
     add_agents(parser)
     parser.set_defaults(run=_run)

@@ -91,10 +91,12 @@ def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
 
 def kept_within(network: Network, plan: Plan) -> Plan:
     """The plan with every limit kept: a solver exceeds it by its tolerance, and then who uses it gives in."""
-    on_paths, sent, received = (
-        np.maximum(1.0, np.divide(load, limit, out=np.ones_like(load), where=load > 0))
-        for load, limit in zip(loads(network, plan), (network.rates, network.out, network.into), strict=True)
-    )
+    # What goes over a path that carries nothing is infinitely too much.
+    with np.errstate(divide="ignore"):
+        on_paths, sent, received = (
+            np.maximum(1.0, np.divide(load, limit, out=np.ones_like(load), where=load > 0))
+            for load, limit in zip(loads(network, plan), (network.rates, network.out, network.into), strict=True)
+        )
     numbers, heads, tails = _all_ends(plan)
     over = np.ones(len(plan.trees))
     np.maximum.at(over, numbers, np.maximum(on_paths, np.maximum(sent[:, None], received[None, :]))[tails, heads])

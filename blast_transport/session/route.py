@@ -5,11 +5,12 @@ A `Route` is told by whoever has the grants, from any thread, and followed by th
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blast_transport.carriers.choices import CarrierChoice, Chain, Dark, Light, Unicast
+from blast_transport.carriers.choices import CarrierChoice, Dark, Light
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +20,25 @@ class GiveUp:
     reason: str
 
 
-Order = CarrierChoice | GiveUp
+@dataclass(frozen=True, slots=True)
+class Improve:
+    """Go on by this, if what is gone by now is of its kind."""
+
+    choice: CarrierChoice
+
+
+Order = CarrierChoice | Improve | GiveUp
 
 
 class Route:
     """The ways of one transfer. `reached`: all bytes of the data before this one have left. `first` is where to begin.
 
-    `otherwise` is where to go on when our own side of the light fails, which without one ends the transfer. `broken`
-    says then why, until it is tried again; if that is in vain for some times, the transfer has `no_more_light`, and
-    `on_broken` was called by the thread that sends. Every method may be called from any thread.
+    `otherwise` is where to go on without light, and when our own side of it fails, which ends the transfer where there
+    is none. `broken` says then why, until it is tried again; if that is in vain for some times, the transfer has
+    `no_more_light`, and `on_broken` was called by the thread that sends. Every method may be called from any thread.
     """
 
-    def __init__(self, first: CarrierChoice, otherwise: Chain | Unicast | None = None) -> None:
+    def __init__(self, first: CarrierChoice, otherwise: CarrierChoice | None = None) -> None:
         self.first, self.otherwise = first, otherwise
         self.reached = 0
         self.broken = ""
@@ -38,10 +46,24 @@ class Route:
         self.wake: Callable[[], None] = lambda: None
         self.on_broken: Callable[[], object] = lambda: None
         self._orders: deque[Order] = deque()
+        self._lock = threading.Lock()
 
     def go(self, choice: CarrierChoice) -> None:
         """Go on by this way from now on, or by the same light for longer."""
         self._order(choice)
+
+    def go_otherwise(self) -> None:
+        """Go on by `otherwise`, which there has to be."""
+        with self._lock:
+            assert self.otherwise is not None
+            self._order(self.otherwise)
+
+    def improve(self, choice: CarrierChoice) -> None:
+        """There is a better way of this kind: for now, if such a one is used, and for `otherwise`, if that is one."""
+        with self._lock:
+            if isinstance(self.otherwise, type(choice)):
+                self.otherwise = choice
+            self._order(Improve(choice))
 
     def shine(self, light: Light) -> None:
         """There is light, from now on or for longer."""

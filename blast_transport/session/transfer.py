@@ -26,7 +26,7 @@ from blast_transport.session.light_retry import LightRetry
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.registry import SENDERS
 from blast_transport.session.renewals import Renewals
-from blast_transport.session.route import GiveUp, Route
+from blast_transport.session.route import GiveUp, Improve, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.block_reader import BlockReader
@@ -207,6 +207,9 @@ class Transfer:
                 for carrier in self._carriers():
                     carrier.quit(order.reason)
                 self._core.quit(order.reason)
+            elif isinstance(order, Improve):
+                if isinstance(self._choice, type(order.choice)) and not self._goes_on(order.choice):
+                    self._go(order.choice)
             elif self._retry.keeps(order) or (self._route.no_more_light and isinstance(order, Light | Dark)):
                 continue
             elif self._goes_on(order):

@@ -1,0 +1,175 @@
+"""What a network carries now, as far as the multicast that goes over it can tell.
+
+Flows are paced, so that one which reaches its pace shows no more than that there is enough: what has become slower
+shows by itself, what has become faster does not. A flow that the network holds back shows what its path or an access
+link has left. What was found slower is suspected until a probe finds it as it was (the paper's section 3.3 measures
+with tools that probe; Delphoi, Pathrate).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+from algorithms.balanced.network import Disconnected, Network
+
+DRIFT = 0.85
+"""Share of the planned rate below which a flow that is held back tells of a slower network. Headers take 0.05."""
+
+STEADY_SECONDS = 1.0
+"""For so long a flow has to be held back: the buffers in between fill and drain."""
+
+PROBE_SECONDS = 4.0
+"""Between two probes of the same suspect."""
+
+RECOVERED = 1.15
+"""Times the estimate that a probe has to find: it is not more exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What went from one host to another lately, of all trees together, in the network's unit.
+
+    `held_back`: the network took less than `planned` though more lay ready.
+    """
+
+    sender: int
+    receiver: int
+    rate: float
+    planned: float
+    held_back: bool
+
+
+class Part(Enum):
+    """What holds a flow back: the path, or an access link in one direction."""
+
+    PATH = auto()
+    OUT = auto()
+    INTO = auto()
+
+
+class Place(NamedTuple):
+    """A part of the network: a path from `sender` to `receiver`, or the access link of one; those are used on it."""
+
+    part: Part
+    sender: int
+    receiver: int
+
+
+class Estimate:
+    """A network, and what was found of it since. Seconds are of one clock."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._known = network
+        self._slow_since: dict[Place, float] = {}
+        self._suspects: dict[Place, float] = {}
+
+    def see(self, flows: Sequence[Flow], now: float) -> bool:
+        """Take what was measured; whether the network is slower than it was thought to be."""
+        found = dict(_held_back(flows))
+        self._slow_since = {place: self._slow_since.get(place, now) for place in found}
+        slower = False
+        for place, rate in found.items():
+            steady = now >= self._slow_since[place] + STEADY_SECONDS
+            if steady and rate < DRIFT * self._rate(place):
+                slower = self._slow_down(place, rate, now) or slower
+        return slower
+
+    def broken(self, sender: int, receiver: int, now: float) -> bool:
+        """No connection can be had from one to the other; whether that is new, and leaves a way to everybody."""
+        return self._slow_down(Place(Part.PATH, sender, receiver), 0.0, now)
+
+    def suspect(self, now: float) -> Place | None:
+        """What is to be probed next, by a stream from its sender to its receiver; None: nothing is due."""
+        place = min(self._suspects, key=self._suspects.__getitem__, default=None)
+        if place is None or now < self._suspects[place]:
+            return None
+        self._suspects[place] = now + PROBE_SECONDS
+        return place
+
+    def probed(self, place: Place, rate: float) -> bool:
+        """So much went over it, with what else was under way; whether it is faster than was thought."""
+        if place not in self._suspects or rate < RECOVERED * self._rate(place) or rate == 0:
+            return False
+        known = _rate_of(self._known, place)
+        whole = rate >= DRIFT * known
+        self.network = _with(self.network, place, known if whole else rate)
+        if whole:
+            del self._suspects[place]
+        return True
+
+    def _slow_down(self, place: Place, rate: float, now: float) -> bool:
+        if rate == self._rate(place):
+            return False
+        try:
+            self.network = _with(self.network, place, rate)
+        except Disconnected:
+            return False
+        self._suspects[place] = now + PROBE_SECONDS
+        return True
+
+    def _rate(self, place: Place) -> float:
+        return _rate_of(self.network, place)
+
+
+def _with(network: Network, place: Place, rate: float) -> Network:
+    """The network with this rate there. Raises Disconnected."""
+    match place.part:
+        case Part.PATH:
+            rates = network.rates.copy()
+            rates[place.sender, place.receiver] = rate
+            return replace(network, rates=rates)
+        case Part.OUT:
+            out = network.out.copy()
+            out[place.sender] = rate
+            return replace(network, out=out)
+        case Part.INTO:
+            into = network.into.copy()
+            into[place.receiver] = rate
+            return replace(network, into=into)
+
+
+def _rate_of(network: Network, place: Place) -> float:
+    match place.part:
+        case Part.PATH:
+            return float(network.rates[place.sender, place.receiver])
+        case Part.OUT:
+            return float(network.out[place.sender])
+        case Part.INTO:
+            return float(network.into[place.receiver])
+
+
+def _held_back(flows: Iterable[Flow]) -> Iterable[tuple[Place, float]]:
+    """What holds flows back, and what it carries: an access link, where that explains all of several flows."""
+    leaving, entering = defaultdict[int, list[Flow]](list), defaultdict[int, list[Flow]](list)
+    for flow in flows:
+        leaving[flow.sender].append(flow)
+        entering[flow.receiver].append(flow)
+    for flow in flows:
+        if not _is_slow(flow):
+            continue
+        # The first of them stands for all.
+        if _explains(sent := leaving[flow.sender]):
+            if flow is sent[0]:
+                yield Place(Part.OUT, flow.sender, flow.receiver), _together(sent)
+        elif _explains(received := entering[flow.receiver]):
+            if flow is received[0]:
+                yield Place(Part.INTO, flow.sender, flow.receiver), _together(received)
+        else:
+            yield Place(Part.PATH, flow.sender, flow.receiver), flow.rate
+
+
+def _explains(flows: Sequence[Flow]) -> bool:
+    return len(flows) > 1 and all(map(_is_slow, flows))
+
+
+def _is_slow(flow: Flow) -> bool:
+    return flow.held_back and flow.rate < DRIFT * flow.planned
+
+
+def _together(flows: Sequence[Flow]) -> float:
+    return sum(flow.rate for flow in flows)

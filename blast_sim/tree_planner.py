@@ -1,0 +1,146 @@
+"""Plans the trees of one transfer, and plans them anew as the network turns out to be another one.
+
+What sends data knows no algorithms, and finds this by its entry point (group `blast.tree_planners`). Hosts are names,
+rates are bits/s of data, and seconds are of one clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from algorithms.balanced.estimate import Estimate, Flow, Part, Place
+from algorithms.balanced.exact import exact
+from algorithms.balanced.network import InvalidNetwork, Network
+from algorithms.balanced.plan import NOBODY, Plan, edges, highest_rate, kept_within
+from blast_sim.network_file import read_network
+from blast_sim.wrong_input import WrongInput
+
+GAIN = 1.1
+"""Times the rate that the present trees reach which others must reach to be worth the change."""
+
+Parents = Mapping[str, str]
+"""For each host that a tree enters, the one that it receives from."""
+
+Measured = tuple[str, str, float, float, bool]
+"""(from, to, rate, planned rate, whether the network took less although more lay ready)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrees:
+    """Trees as (rate, parents), and the rate at which everybody gets the data by them."""
+
+    rate: float
+    trees: tuple[tuple[float, Parents], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """What was found slow, to be probed by a stream from `sender` to `receiver`."""
+
+    sender: str
+    receiver: str
+    place: Place
+
+
+class TreePlanner:
+    """Plans for the network in this file, from its root to its hosts. Raises WrongInput, OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._estimate = Estimate(read_network(path))
+        self._hosts = self._estimate.network.hosts
+        self._places = {name: place for place, name in enumerate(self._hosts)}
+        self._part = self._estimate.network
+        self._plan: Plan | None = None
+        self._flows: Sequence[Flow] = ()
+
+    @property
+    def root(self) -> str:
+        """The host that sends."""
+        return self._hosts[self._estimate.network.root]
+
+    def plan(self, receivers: Iterable[str]) -> PlannedTrees:
+        """The best trees to these, which are used from now on. Raises WrongInput, SolverFault."""
+        self._part = self._among(receivers)
+        return self._use(exact(self._part))
+
+    def chain_rate(self, order: Iterable[str]) -> float:
+        """What a pipeline in this order reaches. Raises WrongInput."""
+        network, parents, before = self._estimate.network, [NOBODY] * len(self._hosts), self.root
+        for name in order:
+            parents[self._place(name)] = self._place(before)
+            before = name
+        return highest_rate(network, tuple(parents))
+
+    def see(self, flows: Iterable[Measured], broken: Iterable[tuple[str, str]], now: float) -> None:
+        """Take what was measured on the way, and the paths by which no connection can be had. Raises WrongInput."""
+        self._flows = [Flow(self._place(flow[0]), self._place(flow[1]), *flow[2:]) for flow in flows]
+        self._estimate.see(self._flows, now)
+        for sender, receiver in broken:
+            self._estimate.broken(self._place(sender), self._place(receiver), now)
+
+    def better(self) -> PlannedTrees | None:
+        """Trees that are worth a change, which are used from now on; None: there are none. Raises SolverFault."""
+        if self._plan is None:
+            return None
+        part = self._among(self._part.hosts[host] for host in self._part.receivers)
+        plan, present = exact(part), kept_within(part, self._plan)
+        # What a tree that has stopped was given arrives by no other one.
+        if plan.rate < GAIN * present.rate and all(present.rates):
+            return None
+        self._part = part
+        return self._use(plan)
+
+    def suspect(self, now: float) -> Suspect | None:
+        """What is to be probed next; None: nothing is due."""
+        place = self._estimate.suspect(now)
+        return None if place is None else Suspect(self._hosts[place.sender], self._hosts[place.receiver], place)
+
+    def probed(self, suspect: Suspect, rate: float) -> None:
+        """So much went over it besides what was under way."""
+        self._estimate.probed(
+            suspect.place, rate + sum(flow.rate for flow in self._flows if _uses(flow, suspect.place))
+        )
+
+    def _use(self, plan: Plan) -> PlannedTrees:
+        self._plan, hosts = plan, self._part.hosts
+        trees = (
+            (rate, {hosts[receiver]: hosts[sender] for sender, receiver in edges(tree)})
+            for tree, rate in zip(plan.trees, plan.rates, strict=True)
+        )
+        return PlannedTrees(plan.rate, tuple(trees))
+
+    def _among(self, receivers: Iterable[str]) -> Network:
+        """The network of the root and these hosts alone: nobody else passes anything on."""
+        whole = self._estimate.network
+        kept = [whole.root, *(self._place(name) for name in receivers)]
+        try:
+            return Network(
+                tuple(whole.hosts[host] for host in kept),
+                0,
+                tuple(range(1, len(kept))),
+                whole.rates[np.ix_(kept, kept)],
+                whole.out[kept],
+                whole.into[kept],
+            )
+        except InvalidNetwork as error:
+            raise WrongInput(str(error)) from None
+
+    def _place(self, name: str) -> int:
+        try:
+            return self._places[name]
+        except KeyError:
+            raise WrongInput(f"the network file knows no host {name!r}: it has {', '.join(self._hosts)}") from None
+
+
+def _uses(flow: Flow, place: Place) -> bool:
+    match place.part:
+        case Part.PATH:
+            return (flow.sender, flow.receiver) == (place.sender, place.receiver)
+        case Part.OUT:
+            return flow.sender == place.sender
+        case Part.INTO:
+            return flow.receiver == place.receiver

@@ -1,0 +1,127 @@
+"""What plans trees for a transfer: by names, for some of the hosts, and anew when the network is another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from algorithms.balanced.estimate import PROBE_SECONDS
+from blast_sim.tree_planner import TreePlanner
+from blast_sim.wrong_input import WrongInput
+
+FIGURE_2 = {
+    "hosts": ["root", "one", "two"],
+    "root": "root",
+    "receivers": "all",
+    "links": [
+        ["root", "one", 10], ["root", "two", 8], ["one", "two", 4],
+        ["one", "root", 10], ["two", "root", 8], ["two", "one", 4],
+    ],
+    "out": dict.fromkeys(["root", "one", "two"], 10),
+    "in": dict.fromkeys(["root", "one", "two"], 10),
+}  # fmt: skip
+
+EVEN = {
+    "hosts": ["root", "one", "two"],
+    "root": "root",
+    "receivers": "all",
+    "links": [[i, j, 10] for i in ("root", "one", "two") for j in ("one", "two") if i != j],
+    "out": dict.fromkeys(["root", "one", "two"], 10),
+}
+"""Whatever a path loses another one makes good."""
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> TreePlanner:
+    return TreePlanner(network_file(tmp_path, FIGURE_2))
+
+
+def network_file(folder: Path, network: object) -> Path:
+    file = folder / "network.json"
+    file.write_text(json.dumps(network))
+    return file
+
+
+def load(planned, parent, child):
+    return sum(rate for rate, parents in planned.trees if parents.get(child) == parent)
+
+
+def test_the_papers_example_by_names(planner):
+    planned = planner.plan(["one", "two"])
+    assert planned.rate == pytest.approx(9)
+    assert sum(rate for rate, _ in planned.trees) == pytest.approx(9)
+    assert all(set(parents) == {"one", "two"} for _, parents in planned.trees)
+    assert planner.root == "root"
+
+
+def test_only_those_that_receive_pass_on(planner):
+    planned = planner.plan(["two"])
+    assert [dict(parents) for _, parents in planned.trees] == [{"two": "root"}]
+    assert planned.rate == pytest.approx(8)
+
+
+def test_the_rate_of_a_pipeline(planner):
+    assert planner.chain_rate(["one", "two"]) == 4
+    assert planner.chain_rate(["two"]) == 8
+
+
+@pytest.mark.parametrize("use", [lambda p, to: p.plan(to), lambda p, to: p.chain_rate(to)])
+def test_hosts_that_the_file_does_not_know_are_named(planner, use):
+    with pytest.raises(WrongInput, match="no host 'three'"):
+        use(planner, ["one", "three"])
+
+
+def test_hosts_that_nobody_reaches_are_named(tmp_path):
+    network = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1]]}
+    with pytest.raises(WrongInput, match="to 'c'"):
+        TreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
+
+
+def test_nothing_is_better_while_nothing_has_changed(planner):
+    assert planner.better() is None
+    planner.plan(["one", "two"])
+    assert planner.better() is None
+
+
+def test_a_path_that_halves_is_planned_around_and_used_again_when_a_probe_finds_it(tmp_path):
+    planner = TreePlanner(network_file(tmp_path, EVEN))
+    before = planner.plan(["one", "two"])
+    used = "one" if load(before, "root", "one") else "two"
+    wanted = load(before, "root", used)
+    for now in range(3):
+        planner.see([("root", used, wanted / 2, wanted, True)], [], float(now))
+    around = planner.better()
+    assert around is not None and around.rate == pytest.approx(10)
+    left = load(around, "root", used)
+    assert left <= wanted / 2 * 1.001
+    assert planner.better() is None
+    planner.see([("root", used, left, left, False)], [], 4.0)
+    suspect = planner.suspect(4.0 + PROBE_SECONDS)
+    assert (suspect.sender, suspect.receiver) == ("root", used)
+    planner.probed(suspect, 0.1)
+    assert planner.suspect(4.0 + 2 * PROBE_SECONDS) is not None, "as slow as it was"
+    planner.probed(suspect, 10 - left)
+    assert planner.suspect(4.0 + 9 * PROBE_SECONDS) is None
+
+
+def test_trees_are_planned_anew_where_what_was_lost_has_come_back(planner):
+    before = planner.plan(["one", "two"])
+    wanted = load(before, "root", "one")
+    planner.see([], [("root", "one")], 0.0)
+    around = planner.better()
+    assert around is not None and around.rate == pytest.approx(4), "no faster, but one of the trees has stopped"
+    assert load(around, "root", "one") == 0
+    planner.probed(planner.suspect(PROBE_SECONDS), wanted)
+    again = planner.better()
+    assert again is not None and again.rate == pytest.approx(before.rate)
+
+
+def test_a_path_without_connection_is_planned_around(planner):
+    planner.plan(["one", "two"])
+    planner.see([], [("root", "two")], 0.0)
+    around = planner.better()
+    assert around is not None
+    assert load(around, "root", "two") == 0
+    assert around.rate == pytest.approx(4)
