@@ -8,6 +8,7 @@ from there starts a chain through its own cluster.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -96,6 +97,35 @@ def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: P
     cluster_of = {member.name: each for each in clusters for member in each.members}
     heads = dict.fromkeys(stream.receiver for stream in streams)
     return Steps(_chain(home, root_host), streams, {head: _chain(cluster_of[head], head) for head in heads})
+
+
+@dataclass(frozen=True, slots=True)
+class HostTree:
+    """A tree over single hosts: for each that it enters the one it receives from; the rate is the plan's unit."""
+
+    rate: float
+    parents: Mapping[str, str]
+
+
+def host_trees(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> tuple[HostTree, ...]:
+    """The three steps as trees over all hosts: one for each part of a tree's data that goes the same way everywhere."""
+    carried = steps(clusters, root_host, network, plan)
+    of_tree: dict[int, list[Stream]] = defaultdict(list)
+    for stream in carried.streams:
+        of_tree[stream.tree].append(stream)
+    return tuple(
+        HostTree(plan.rates[tree] * (last - first), _parents(carried, streams, (first + last) / 2))
+        for tree, streams in of_tree.items()
+        for first, last in pairwise(sorted({end for stream in streams for end in (stream.first, stream.last)}))
+    )
+
+
+def _parents(carried: Steps, streams: Iterable[Stream], share: float) -> dict[str, str]:
+    """By which way the data at this share of a tree's goes."""
+    used = [stream for stream in streams if stream.first < share < stream.last]
+    chains = [carried.root_chain, *(carried.chains[stream.receiver] for stream in used)]
+    local = {receiver: sender for chain in chains for sender, receiver in pairwise(chain)}
+    return local | {stream.receiver: stream.sender for stream in used}
 
 
 def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iterator[Stream]:

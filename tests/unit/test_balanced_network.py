@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.balanced.clusters import Cluster, Member, as_hosts, steps
+from algorithms.balanced.clusters import Cluster, Member, as_hosts, host_trees, steps
 from algorithms.balanced.exact import exact
 from algorithms.balanced.families import FAMILIES, to_half
 from algorithms.balanced.graphs import from_graph, tree_graph
@@ -164,8 +164,8 @@ def test_figure_5_of_the_paper():
 interfaces = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=4)
 
 
-@given(st.lists(interfaces, min_size=2, max_size=4), st.integers(0, 10**6))
-def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(given_clusters, seed):
+def drawn(given_clusters, seed):
+    """Clusters of hosts with these interfaces, and paths of any rate between them all."""
     clusters = [
         Cluster(f"c{place}", tuple(Member(f"c{place}n{n}", out, into) for n, (out, into) in enumerate(members)))
         for place, members in enumerate(given_clusters)
@@ -173,7 +173,12 @@ def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(give
     rng = np.random.default_rng(seed)
     names = [each.name for each in clusters]
     links = [(one, other, float(rng.integers(1, 20))) for one in names for other in names if one != other]
-    network = as_hosts(clusters, "c0", links).numbered()
+    return clusters, as_hosts(clusters, "c0", links).numbered()
+
+
+@given(st.lists(interfaces, min_size=2, max_size=4), st.integers(0, 10**6))
+def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(given_clusters, seed):
+    clusters, network = drawn(given_clusters, seed)
     plan = exact(network)
     check(network, plan)
     found = steps(clusters, "c0n0", network, plan)
@@ -193,7 +198,30 @@ def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(give
         for member in each.members:
             assert sent[member.name] <= member.out * (1 + 1e-9)
             assert received[member.name] <= member.into * (1 + 1e-9)
-    assert set(arrived) == {(tree, name) for tree in range(len(plan.trees)) for name in names[1:]}
+    assert set(arrived) == {(tree, name) for tree in range(len(plan.trees)) for name in network.hosts[1:]}
     for spans in arrived.values():
         spans.sort()
         assert [spans[0][0], *(last for _, last in spans)] == [*(first for first, _ in spans), 1.0]
+
+
+@given(st.lists(interfaces, min_size=2, max_size=3), st.integers(0, 999))
+def test_the_three_steps_as_trees_over_hosts_bring_everything_to_everybody(given_clusters, seed):
+    clusters, network = drawn(given_clusters, seed)
+    plan = exact(network)
+    limits = {member.name: member for each in clusters for member in each.members}
+    trees = host_trees(clusters, "c0n0", network, plan)
+    assert sum(tree.rate for tree in trees) == pytest.approx(plan.rate)
+    sent, received = defaultdict(float), defaultdict(float)
+    for tree in trees:
+        assert set(tree.parents) == set(limits) - {"c0n0"}
+        for host in tree.parents:
+            passed = [host]
+            while passed[-1] != "c0n0":
+                passed.append(tree.parents[passed[-1]])
+                assert len(passed) <= len(limits), "a cycle"
+        for host, parent in tree.parents.items():
+            if host.partition("n")[0] != parent.partition("n")[0]:
+                sent[parent] += tree.rate
+                received[host] += tree.rate
+    assert all(load <= limits[host].out * (1 + 1e-6) for host, load in sent.items())
+    assert all(load <= limits[host].into * (1 + 1e-6) for host, load in received.items())
