@@ -23,7 +23,7 @@ from blast_client.receivers import Receiver
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, TlsSettings
-from blast_client.trees.guide import TreeGuide
+from blast_client.trees.guide import Probe, TreeGuide
 from blast_client.trees.plan_file import read_plan
 from blast_client.trees.planner import planner_of
 from blast_transport.base.errors import WrongInputError
@@ -33,6 +33,7 @@ from blast_transport.blocks.digests import BEST
 from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials
+from blast_transport.measuring.flows import HERE, measure_link
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
@@ -198,11 +199,21 @@ class Round:
             return read_plan(settings.trees, names)
         if settings.network is None:
             return chain
-        guide = await in_thread("tree planner", TreeGuide, planner_of(settings.network), names)
+        planner = planner_of(settings.network)
+        guide = await in_thread("tree planner", TreeGuide, planner, names, self._probe(planner.root))
         if settings.via == AUTO and not guide.are_worth_it(order):
             return chain
         self._guide = guide
         return guide.choice
+
+    def _probe(self, root: str) -> Probe:
+        """A look at what a path has, by the agents at its ends; the root's end is this process."""
+
+        def probe(start: str, end: str) -> float:
+            source = HERE if start == root else self._addresses[start]
+            return measure_link(source, self._addresses[end], dialer(self._settings.credentials))
+
+        return probe
 
     def _client(self, controller: str) -> AsyncClient:
         return AsyncClient(controller, tls=self._settings.tls, token=self._settings.token)
