@@ -10,14 +10,28 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from mininet_topos.lab import Lab
 from mininet_topos.process import LabProcess
 
 PORT = 9095
 BLAST = str(Path(sysconfig.get_path("scripts")) / "blast")
 _READY_SECONDS = 120.0
 _SECRET_BYTES = 48
+
+
+class Inhabited(Protocol):
+    """Hosts that live on this machine: a lab, or sites."""
+
+    @property
+    def id(self) -> str:
+        """What all its processes are marked with."""
+
+    def pid(self, host: str) -> int:
+        """The process that holds a host's network namespace."""
+
+    def address(self, host: str) -> str:
+        """A host's address on the packet network."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +52,10 @@ class AgentPlaces:
 class Agents:
     """Agents on `hosts`, up while the `with` block runs. Raises `ProcessFault` when one does not start."""
 
-    def __init__(self, lab: Lab, hosts: Sequence[str], places: AgentPlaces) -> None:
+    def __init__(self, lab: Inhabited, hosts: Sequence[str], places: AgentPlaces) -> None:
         self._lab, self.places = lab, places
         self.hosts = list(hosts)
-        self.addresses = {h.name: h.ip for rack in lab.plan.rack_plans for h in rack.hosts if h.name in hosts}
+        self.addresses = {host: lab.address(host) for host in hosts}
         self._processes: dict[str, LabProcess] = {}
 
     def __enter__(self) -> Agents:
@@ -84,7 +98,7 @@ class Agents:
         self.folder(host).mkdir(parents=True)
         config = self.places.papers / f"agent-{host}.toml"
         config.write_text(self._config(host))
-        enter = ["mnexec", "-a", str(self._lab.host(host).pid)]
+        enter = ["mnexec", "-a", str(self._lab.pid(host))]
         command = [*enter, BLAST, "agent", "run", "--config", str(config), "--json"]
         return LabProcess(f"agent of {host}", command, self._lab.id, self.log(host))
 

@@ -1,4 +1,4 @@
-"""`blast lab up|down|demo|replay|spark` on the command line."""
+"""`blast lab up|down|demo|replay|spark|sites` on the command line."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mininet_topos.netdev import require_root
 from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
 from mininet_topos.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
+from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
@@ -39,6 +40,7 @@ examples:
   blast lab up --preset small           a lab to type at
   blast lab replay sample --first 24    a trace, scaled down, with real data
   blast lab spark                       Spark's own examples on a cluster in the racks
+  blast lab sites --preset gridlab      sites whose paths differ, an agent in each
   blast lab down b3f2                   remove a lab"""
 
 Subparsers = Any
@@ -60,6 +62,7 @@ def register(subparsers: Subparsers) -> None:
     register_demo(commands)
     register_replay(commands)
     register_spark(commands)
+    register_sites(commands)
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:

@@ -171,6 +171,15 @@ class Lab:
         """A host's Mininet node. Raises `KeyError`."""
         return self.net[name]
 
+    def pid(self, host: str) -> int:
+        """The process that holds a host's network namespace."""
+        pid: int = self.host(host).pid
+        return pid
+
+    def address(self, host: str) -> str:
+        """A host's address on the packet network."""
+        return next(each.ip for rack in self.plan.rack_plans for each in rack.hosts if each.name == host)
+
     def open_socket(
         self, host: str, family: socket.AddressFamily, kind: socket.SocketKind, protocol: int = 0
     ) -> socket.socket:

@@ -1,0 +1,1 @@
+"""Sites whose paths differ, on one machine: a rate for each pair of hosts, capacities, distance, shared links."""

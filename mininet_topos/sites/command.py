@@ -1,0 +1,149 @@
+"""`blast lab sites`: what it reads, builds and prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from blast_sim.network_file import read_network
+from blast_sim.options import DONE
+from blast_sim.wrong_input import WrongInput
+from mininet_topos import registry
+from mininet_topos.agents import BLAST, PORT, Agents
+from mininet_topos.ending import end_in_order
+from mininet_topos.errors import LabError, PlanError
+from mininet_topos.netdev import require_root
+from mininet_topos.sites import presets
+from mininet_topos.sites.agents import FOLDER, agents_on
+from mininet_topos.sites.options import UNITS
+from mininet_topos.sites.plan import SitesPlan, as_network_file, from_network
+from mininet_topos.sites.sites import Sites
+
+FAILED, INTERRUPTED = 1, 130
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to build, what `blast trees` plans for it with, and the host that has the data."""
+
+    plan: SitesPlan
+    network: dict[str, Any]
+    root: str
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Build, print, and wait to be told to end. Raises WrongInput, OSError."""
+    try:
+        asked = asked_for(arguments)
+        if arguments.show:
+            sys.stdout.write(json.dumps(asked.network, indent=2) + "\n")
+            return DONE
+        return _up(asked, arguments)
+    except PlanError as error:
+        raise WrongInput(str(error)) from None
+    except LabError as error:
+        sys.stderr.write(f"blast lab: {error}\n")
+        return FAILED
+
+
+def asked_for(arguments: argparse.Namespace) -> Asked:
+    """What the options describe. Raises WrongInput, PlanError, OSError."""
+    if (arguments.file is None) == (arguments.preset is None):
+        raise WrongInput("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
+    if arguments.file is not None:
+        network = read_network(arguments.file)
+        plan, root = from_network(network, UNITS[arguments.unit]), network.hosts[network.root]
+    else:
+        plan = _preset(arguments)
+        root = plan.hosts[0]
+    described = as_network_file(plan, root)
+    if arguments.preset == "clusters":
+        described = presets.clusters_file(arguments.clusters, arguments.nodes)
+    if arguments.one_way is not None:
+        plan = presets.far(plan, arguments.one_way)
+    return Asked(plan, described, root)
+
+
+def _preset(arguments: argparse.Namespace) -> SitesPlan:
+    match arguments.preset:
+        case "figure2":
+            return presets.figure2()
+        case "gridlab":
+            return presets.gridlab(arguments.seed)
+        case "homogeneous":
+            return presets.homogeneous(arguments.hosts, arguments.rate)
+        case _:
+            return presets.clusters(arguments.clusters, arguments.nodes)
+
+
+def _up(asked: Asked, arguments: argparse.Namespace) -> int:
+    require_root()
+    end_in_order(DONE)
+    try:
+        with ExitStack() as stack:
+            sites = stack.enter_context(Sites(asked.plan))
+            network = sites.directory / "network.json"
+            network.write_text(json.dumps(asked.network, indent=2) + "\n")
+            agents = None
+            if not arguments.no_agents:
+                sys.stderr.write(f"blast lab: starting agents on {len(sites.hosts)} hosts\n")
+                agents = stack.enter_context(agents_on(sites))
+            described = _described(sites, asked, network, agents)
+            registry.write_state(sites.id, described)
+            sys.stdout.write(json.dumps(described) + "\n" if arguments.json else _greeting(described))
+            sys.stdout.flush()
+            _await_end(arguments.json)
+    except KeyboardInterrupt:
+        return DONE
+    return DONE
+
+
+def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None) -> dict[str, Any]:
+    hosts = [
+        {
+            "name": host,
+            "address": sites.address(host),
+            "pid": sites.pid(host),
+            "agent": agents and agents.address(host),
+            "folder": agents and str(agents.folder(host)),
+        }
+        for host in sites.hosts
+    ]
+    return {
+        "lab": sites.id,
+        "root": asked.root,
+        "network": str(network),
+        "hosts": hosts,
+        "send": agents and shlex.join(sites.on(asked.root, _send(sites, asked.root, agents))),
+    }
+
+
+def _send(sites: Sites, root: str, agents: Agents) -> list[str]:
+    others = ",".join(f"{host}={sites.address(host)}:{PORT}" for host in sites.hosts if host != root)
+    words = [BLAST, "send", "FILE", "--to", others, "--via", "pipeline", "--folder", FOLDER]
+    return [*words, "--secret-file", str(agents.places.secret)]
+
+
+def _greeting(described: dict[str, Any]) -> str:
+    lines = [f"sites {described['lab']}, {len(described['hosts'])} hosts", f"plan: blast trees {described['network']}"]
+    lines += [f"  {host['name']:<14}{host['address']:<14}mnexec -a {host['pid']} bash" for host in described["hosts"]]
+    if described["send"]:
+        lines.append(f"send from {described['root']}:\n  {described['send']}")
+    return "\n".join([*lines, f"leave with Ctrl-C; after a crash: blast lab down {described['lab']}", ""])
+
+
+def _await_end(until_input_ends: bool) -> None:
+    if until_input_ends:
+        while os.read(sys.stdin.fileno(), 65536):
+            pass
+    else:
+        while True:
+            signal.pause()

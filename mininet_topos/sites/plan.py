@@ -1,0 +1,149 @@
+"""What an emulated wide area consists of: decided here, purely, and built in `sites.py`.
+
+The model is that of den Burger, Kielmann and Bal, *Balanced Multicasting* (SC 2005), section 2.2: data from one host to
+another takes the sender's access link, the path, and the receiver's access link; paths share nothing, and neither do
+the two directions of a link. Beyond the model are what section 3.2 needs (hosts of a cluster talk by a network of their
+own, and clusters share a link) and distance, without which no path needs more than one stream.
+
+All rates are bits per second of data that an application gets there by TCP, as what is measured between sites is: the
+links themselves are faster by what headers take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from algorithms.balanced.named_network import NamedNetwork
+from algorithms.balanced.network import Network
+from mininet_topos.errors import PlanError
+
+MOST_HOSTS = 64
+LEAST_BPS, MOST_BPS = 100e3, 1e9
+"""Slower than a frame in a tenth of a second is dead to TCP; faster is more than the kernel shapes well."""
+MOST_ONE_WAY_MS = 1000.0
+
+Pair = tuple[str, str]
+"""From, to."""
+
+
+@dataclass(frozen=True)
+class SharedLink:
+    """What all traffic from any of the `senders` to any of the `receivers` goes through together."""
+
+    senders: tuple[str, ...]
+    receivers: tuple[str, ...]
+    rate: float
+
+    @property
+    def pairs(self) -> set[Pair]:
+        """Who uses it."""
+        return {(sender, receiver) for sender in self.senders for receiver in self.receivers}
+
+
+@dataclass(frozen=True)
+class SitesPlan:
+    """Hosts, the rate of the path from one to another (a pair that is not there is dead), and their access links.
+
+    Hosts without `out` or `into` have no limit there. Pairs in `local` have a path beside the access links, with this
+    rate. Pairs in `far` are `one_way_ms` apart, there and back. Raises `PlanError`.
+    """
+
+    hosts: tuple[str, ...]
+    rates: Mapping[Pair, float]
+    out: Mapping[str, float] = field(default_factory=dict)
+    into: Mapping[str, float] = field(default_factory=dict)
+    local: Mapping[Pair, float] = field(default_factory=dict)
+    shared: tuple[SharedLink, ...] = ()
+    far: frozenset[Pair] = frozenset()
+    one_way_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.hosts) <= MOST_HOSTS:
+            raise PlanError(f"sites have 2 to {MOST_HOSTS} hosts, not {len(self.hosts)}")
+        _check_known(self)
+        for what, rates in _all_rates(self):
+            for key, rate in rates.items():
+                check_rate(rate, f"{what} {' to '.join(key) if isinstance(key, tuple) else key}")
+        if self.far and not 0 < self.one_way_ms <= MOST_ONE_WAY_MS:
+            raise PlanError(f"far hosts are up to {MOST_ONE_WAY_MS:g} ms apart, not {self.one_way_ms:g}")
+        detours = [pair for link in self.shared for pair in link.pairs] + list(self.far)
+        if twice := {pair for pair in detours if detours.count(pair) > 1}:
+            raise PlanError(f"{' to '.join(min(twice))} would take two detours: one shared link, or distance")
+
+    @property
+    def number(self) -> Mapping[str, int]:
+        """Every host's place, from 1."""
+        return {host: place for place, host in enumerate(self.hosts, start=1)}
+
+    def rate(self, sender: str, receiver: str) -> float:
+        """What a single stream from one to the other can have, as far as path and access links go."""
+        if (sender, receiver) in self.local:
+            return self.local[sender, receiver]
+        path = self.rates.get((sender, receiver), 0.0)
+        return min(path, self.out.get(sender, path), self.into.get(receiver, path))
+
+    def network(self, root: str) -> Network:
+        """The network to plan a multicast from `root` to all others for. Raises InvalidNetwork.
+
+        Local networks and shared links are not in it: plan for clusters where there are any.
+        """
+        links = [(*pair, rate) for pair, rate in self.rates.items()]
+        return NamedNetwork(self.hosts, root, links, out=self.out, into=self.into).numbered()
+
+
+def from_network(network: Network, unit: float = 1.0) -> SitesPlan:
+    """The sites of a network whose rates count `unit` bits per second. Raises `PlanError`."""
+    hosts, size = network.hosts, range(network.size)
+    pairs = permutations(size, 2)
+    return SitesPlan(
+        hosts,
+        {(hosts[i], hosts[j]): float(network.rates[i, j]) * unit for i, j in pairs if network.rates[i, j] > 0},
+        _finite({hosts[i]: float(network.out[i]) * unit for i in size}),
+        _finite({hosts[i]: float(network.into[i]) * unit for i in size}),
+    )
+
+
+def as_network_file(plan: SitesPlan, root: str) -> dict[str, object]:
+    """The plan in the format that `blast trees` reads, rates in bits per second."""
+    return {
+        "hosts": list(plan.hosts),
+        "root": root,
+        "receivers": "all",
+        "links": [[*pair, rate] for pair, rate in plan.rates.items()],
+        "out": dict(plan.out),
+        "in": dict(plan.into),
+    }
+
+
+def check_rate(rate: float, what: str) -> None:
+    """Raises `PlanError` unless the kernel can shape to this rate (bits per second), or it is 0."""
+    if rate and not LEAST_BPS <= rate <= MOST_BPS:
+        raise PlanError(
+            f"{what} is {rate:g} bits per second, but this machine emulates {LEAST_BPS:g} to {MOST_BPS:g}, or 0: "
+            f"say which unit the rates have, or scale them"
+        )
+
+
+def _finite(capacities: Mapping[str, float]) -> dict[str, float]:
+    return {host: capacity for host, capacity in capacities.items() if capacity != float("inf")}
+
+
+def _all_rates(plan: SitesPlan) -> Iterable[tuple[str, Mapping[Pair, float] | Mapping[str, float]]]:
+    yield "the rate from", plan.rates
+    yield "the out capacity of", plan.out
+    yield "the in capacity of", plan.into
+    yield "the local rate from", plan.local
+    yield "the rate of the link that is shared by", {", ".join(link.senders): link.rate for link in plan.shared}
+
+
+def _check_known(plan: SitesPlan) -> None:
+    pairs = {*plan.rates, *plan.local, *plan.far, *(pair for link in plan.shared for pair in link.pairs)}
+    named = {*plan.out, *plan.into, *(host for pair in pairs for host in pair)}
+    if unknown := named - set(plan.hosts):
+        raise PlanError(f"{', '.join(sorted(unknown))} is not among the hosts")
+    if len(set(plan.hosts)) < len(plan.hosts):
+        raise PlanError("a host is there twice")
+    if selfish := [sender for sender, receiver in pairs if sender == receiver]:
+        raise PlanError(f"a path leads from {selfish[0]} to itself: leave it out")

@@ -1,0 +1,125 @@
+"""How the links of sites are shaped: `tc -batch` lines, decided purely.
+
+Every transmitter has a class for its capacity, and in it one for each peer, which takes what it can get up to the rate
+of that path: htb shares the rest evenly among those that want it, so that streams to different peers share an access
+link max-min fairly, as the model says. (The classes' own rates are next to nothing: what a class has of its own it
+would send even when the capacity is used up.)
+
+A sender's queue is in its own host, so that the kernel holds TCP back before it overflows, as it does with a NIC. For
+that packets must be single frames: with segments of 64 KiB one stream had twice the share of another (measured). Behind
+a wide link, before a receiver's access link, a queue of 40 ms loses what is too much, as a router does; it is short
+enough that TCP finds its rate within a second, and above ten frames from 3 Mbit/s on.
+
+Acknowledgements have a class of their own, free of charge: in the model a link's directions have nothing in common. It
+is also how a path can be dead in one direction only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+MTU = 1500
+FRAME = MTU + 14
+PAYLOAD = MTU - 20 - 20 - 12
+"""Of a frame with IPv4, TCP and the time stamps that Linux sends."""
+WIRE = FRAME / PAYLOAD
+"""What the link carries for each bit that the application gets."""
+
+_QUEUE_SECONDS = 0.04
+_BURST_SECONDS = 0.005
+"""A timer that comes late, as it does on a busy machine, loses nothing up to here."""
+_LEAST_QUEUE = 6 * FRAME
+_OWN_RATE = "8kbit"
+_FREE = "10gbit"
+_FIRST_CLASS = 16
+_ACKNOWLEDGEMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
+"""Lengths of IP packets up to 80 bytes, as values and masks: TCP without data has no more."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Whom a transmitter sends for or to: a number, an address, the rate (bits per second), beside the access link?"""
+
+    number: int
+    address: str
+    rate: float
+    local: bool = False
+
+    @property
+    def minor(self) -> str:
+        """Its class."""
+        return f"1:{_FIRST_CLASS + self.number:x}"
+
+    @property
+    def handle(self) -> str:
+        """Its queue."""
+        return f"{_FIRST_CLASS + self.number:x}:"
+
+
+def access_link(device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[Peer]) -> list[str]:
+    """A transmitter with this capacity (bits per second; None: no limit), whose peers are told by an address."""
+    return [
+        *_root(device, capacity),
+        *(line for peer in peers for line in (_class("add", device, peer), _queue("add", device, peer))),
+        *(
+            f"filter add dev {device} parent 1: protocol ip prio 2 u32 match ip {side} {peer.address}/32 "
+            f"flowid {peer.minor}"
+            for peer in peers
+        ),
+    ]
+
+
+def changed(device: str, peer: Peer) -> list[str]:
+    """A peer of a transmitter gets another rate."""
+    return [_class("change", device, peer), _queue("replace", device, peer)]
+
+
+def shared_link(device: str, rate: float) -> list[str]:
+    """A transmitter that is a link, whoever uses it."""
+    everyone = Peer(0, "0.0.0.0", rate)
+    filters = f"filter add dev {device} parent 1: protocol ip prio 2 u32 match u32 0 0 flowid {everyone.minor}"
+    return [*_root(device, rate), _class("add", device, everyone), _queue("add", device, everyone), filters]
+
+
+def _root(device: str, capacity: float | None) -> list[str]:
+    limit = f"rate {_FREE} quantum {FRAME}" if capacity is None else _own(capacity)
+    return [
+        f"qdisc add dev {device} root handle 1: htb default 2",
+        f"class add dev {device} parent 1: classid 1:1 htb {limit}",
+        f"class add dev {device} parent 1: classid 1:2 htb rate {_FREE} quantum {FRAME}",
+        *(
+            f"filter add dev {device} parent 1: protocol ip prio 1 u32 match ip protocol 6 0xff "
+            f"match u16 {length} at 2 match u8 0x10 0x10 at 33 flowid 1:2"
+            for length in _ACKNOWLEDGEMENTS
+        ),
+    ]
+
+
+def _class(verb: str, device: str, peer: Peer) -> str:
+    # The class of a dead path needs some rate; its queue takes nothing.
+    rate = max(peer.rate, FRAME * 8.0)
+    parent, limit = ("1:", _own(rate)) if peer.local else ("1:1", _borrowed(rate))
+    return f"class {verb} dev {device} parent {parent} classid {peer.minor} htb {limit}"
+
+
+def _own(rate: float) -> str:
+    return f"rate {_kbit(rate)} burst {_burst(rate)}b cburst {_burst(rate)}b quantum {FRAME}"
+
+
+def _borrowed(rate: float) -> str:
+    return f"rate {_OWN_RATE} ceil {_kbit(rate)} burst {2 * FRAME}b cburst {_burst(rate)}b quantum {FRAME}"
+
+
+def _burst(rate: float) -> int:
+    return max(int(rate * WIRE / 8 * _BURST_SECONDS), 4 * FRAME)
+
+
+def _queue(verb: str, device: str, peer: Peer) -> str:
+    limit = max(int(peer.rate * WIRE / 8 * _QUEUE_SECONDS), _LEAST_QUEUE) if peer.rate else 0
+    return f"qdisc {verb} dev {device} parent {peer.minor} handle {peer.handle} bfifo limit {limit}b"
+
+
+def _kbit(rate: float) -> str:
+    return f"{max(1, round(rate * WIRE / 1000))}kbit"
