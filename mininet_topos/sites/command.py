@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blast_sim.network_file import read_network
-from blast_sim.options import DONE
+from blast_sim.options import DONE, FAILED
 from blast_sim.wrong_input import WrongInput
 from mininet_topos import registry
 from mininet_topos.agents import BLAST, PORT, Agents
@@ -26,8 +26,6 @@ from mininet_topos.sites.agents import FOLDER, agents_on
 from mininet_topos.sites.options import UNITS
 from mininet_topos.sites.plan import SitesPlan, as_network_file, from_network
 from mininet_topos.sites.sites import Sites
-
-FAILED, INTERRUPTED = 1, 130
 
 
 @dataclass(frozen=True)
@@ -43,13 +41,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Build, print, and wait to be told to end. Raises WrongInput, OSError."""
     try:
         asked = asked_for(arguments)
-        if arguments.show:
-            sys.stdout.write(json.dumps(asked.network, indent=2) + "\n")
-            return DONE
-        return _up(asked, arguments)
     except PlanError as error:
         raise WrongInput(str(error)) from None
-    except LabError as error:
+    if arguments.show:
+        sys.stdout.write(json.dumps(asked.network, indent=2) + "\n")
+        return DONE
+    try:
+        return _up(asked, arguments)
+    except BrokenPipeError:
+        raise
+    except (LabError, OSError) as error:
         sys.stderr.write(f"blast lab: {error}\n")
         return FAILED
 

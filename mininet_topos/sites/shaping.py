@@ -52,11 +52,6 @@ class Peer:
         """Its class."""
         return f"1:{_FIRST_CLASS + self.number:x}"
 
-    @property
-    def handle(self) -> str:
-        """Its queue."""
-        return f"{_FIRST_CLASS + self.number:x}:"
-
 
 def access_link(device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[Peer]) -> list[str]:
     """A transmitter with this capacity (bits per second; None: no limit), whose peers are told by an address."""
@@ -117,8 +112,13 @@ def _burst(rate: float) -> int:
 
 
 def _queue(verb: str, device: str, peer: Peer) -> str:
-    limit = max(int(peer.rate * WIRE / 8 * _QUEUE_SECONDS), _LEAST_QUEUE) if peer.rate else 0
-    return f"qdisc {verb} dev {device} parent {peer.minor} handle {peer.handle} bfifo limit {limit}b"
+    # Another kind of queue, for with one of the same kind the kernel keeps what waits.
+    kind = f"bfifo limit {_queue_bytes(peer.rate)}b" if peer.rate else "pfifo limit 0"
+    return f"qdisc {verb} dev {device} parent {peer.minor} {kind}"
+
+
+def _queue_bytes(rate: float) -> int:
+    return max(int(rate * WIRE / 8 * _QUEUE_SECONDS), _LEAST_QUEUE)
 
 
 def _kbit(rate: float) -> str:

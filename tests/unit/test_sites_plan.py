@@ -1,0 +1,143 @@
+"""Emulated sites before they are built: what is refused, what presets consist of, what `tc` is told."""
+
+import argparse
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.balanced.exact import exact
+from blast_sim.network_file import parse_network
+from mininet_topos import command
+from mininet_topos.errors import PlanError
+from mininet_topos.sites import presets
+from mininet_topos.sites.plan import LEAST_BPS, MOST_BPS, SharedLink, SitesPlan, as_network_file, from_network
+from mininet_topos.sites.shaping import WIRE, Peer, access_link, changed, shared_link
+
+
+@pytest.fixture
+def parse():
+    parser = argparse.ArgumentParser(prog="blast")
+    command.register(parser.add_subparsers(required=True))
+    return parser.parse_args
+
+
+PATHS = {("a", "b"): 1e6}
+
+
+@pytest.mark.parametrize(
+    ("plan", "word"),
+    [
+        (lambda: SitesPlan(("a",), {}), "2 to 64"),
+        (lambda: SitesPlan(("a", "a"), {}), "twice"),
+        (lambda: SitesPlan(("a", "b"), {("a", "c"): 1e6}), "c is not among"),
+        (lambda: SitesPlan(("a", "b"), PATHS, out={"c": 1e6}), "c is not among"),
+        (lambda: SitesPlan(("a", "b"), {("a", "a"): 1e6}), "to itself"),
+        (lambda: SitesPlan(("a", "b"), {("a", "b"): 10.0}), "which unit"),
+        (lambda: SitesPlan(("a", "b"), PATHS, into={"b": 2e9}), "which unit"),
+        (lambda: SitesPlan(("a", "b"), PATHS, shared=(SharedLink(("a",), ("b",), 1.0),)), "which unit"),
+        (lambda: SitesPlan(("a", "b"), PATHS, far=frozenset(PATHS)), "far hosts"),
+        (lambda: SitesPlan(("a", "b"), PATHS, shared=(SharedLink(("a",), ("b",), 1e6),) * 2), "two detours"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(plan, word):
+    with pytest.raises(PlanError, match=word) as refusal:
+        plan()
+    assert "\n" not in str(refusal.value)
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd")).filter(lambda pair: pair[0] != pair[1]),
+        st.floats(LEAST_BPS, MOST_BPS),
+    ),
+    st.dictionaries(st.sampled_from("abcd"), st.floats(LEAST_BPS, MOST_BPS)),
+)
+def test_a_plan_comes_back_from_its_file(rates, out):
+    paths = {**rates, ("a", "b"): 1e6, ("a", "c"): 2e6, ("a", "d"): 3e6}
+    plan = SitesPlan(tuple("abcd"), paths, out)
+    again = from_network(parse_network(json.dumps(as_network_file(plan, "a")).encode()))
+    assert (again.hosts, again.rates, again.out, again.into) == (plan.hosts, paths, out, {})
+
+
+def test_figure_2_is_the_paper_s():
+    assert exact(presets.figure2().network("root")).rate == pytest.approx(90e6)
+
+
+def test_gridlab_is_uneven_comes_back_from_its_seed_and_reaches_everybody():
+    plan = presets.gridlab(3)
+    assert plan == presets.gridlab(3)
+    assert plan.rates != presets.gridlab(4).rates
+    assert min(plan.rates.values()) >= 5e6
+    assert max(plan.rates.values()) <= 100e6
+    assert all(exact(plan.network(root)).rate > 0 for root in plan.hosts)
+
+
+@pytest.mark.parametrize(("nodes", "mbps"), [(1, 10), (4, 40), (5, 45.6), (8, 45.6)])
+def test_clusters_are_as_fast_as_their_nodes_or_the_slower_link(nodes, mbps):
+    network = parse_network(json.dumps(presets.clusters_file(3, nodes)).encode())
+    assert exact(network).rate == pytest.approx(mbps * 1e6)
+
+
+def test_clusters_have_no_path_but_over_their_neighbours():
+    plan = presets.clusters(3, 2)
+    assert plan.rate("amsterdam1", "leiden2") == 10e6
+    assert plan.rate("amsterdam1", "delft1") == 0
+    assert plan.rate("amsterdam1", "amsterdam2") == 200e6
+    assert len(plan.shared) == 4
+
+
+def test_distance_is_between_all_that_have_a_path():
+    plan = presets.far(presets.figure2(), 8.0)
+    assert plan.far == {("root", "one"), ("root", "two"), ("one", "two")}
+
+
+def test_the_link_carries_headers_on_top_of_the_rate():
+    (line,) = (line for line in shared_link("d", 10e6) if "ceil" in line)
+    (ceiling,) = re.findall(r"ceil (\d+)kbit", line)
+    assert int(ceiling) == round(10_000 * WIRE)
+
+
+def test_a_class_has_next_to_nothing_of_its_own_or_the_capacity_would_not_hold():
+    lines = access_link("d", 10e6, "dst", [Peer(n, f"10.0.0.{n}", 9e6) for n in range(1, 4)])
+    assert sum("rate 8kbit ceil" in line for line in lines) == 3
+    assert all("parent 1:1 " in line for line in lines if "ceil" in line)
+
+
+def test_a_local_path_is_beside_the_access_link():
+    lines = access_link("d", 10e6, "dst", [Peer(1, "10.0.0.1", 90e6, local=True)])
+    assert any("parent 1: classid 1:11 htb rate" in line for line in lines)
+
+
+def test_a_dead_path_takes_nothing_and_forgets_what_waits():
+    assert "pfifo limit 0" in changed("d", Peer(1, "10.0.0.1", 0))[1]
+    assert "bfifo" in changed("d", Peer(1, "10.0.0.1", 1e6))[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ([], "either"),
+        (["network.json", "--preset", "gridlab"], "either"),
+        (["network.json"], "which unit"),
+        (["missing.json"], "missing.json"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence(parse, capsys, monkeypatch, tmp_path, arguments, word):
+    monkeypatch.chdir(tmp_path)
+    network = {"hosts": ["a", "b"], "root": "a", "receivers": "all", "links": [["a", "b", 10]]}
+    (tmp_path / "network.json").write_text(json.dumps(network))
+    options = parse(["lab", "sites", *arguments])
+    assert options.run(options) == 2
+    said = capsys.readouterr().err
+    assert word in said
+    assert said.count("\n") == 1
+
+
+def test_the_command_shows_what_blast_trees_reads(parse, capsys):
+    for preset in ("figure2", "gridlab", "homogeneous", "clusters"):
+        options = parse(["lab", "sites", "--preset", preset, "--show"])
+        assert options.run(options) == 0
+        assert parse_network(capsys.readouterr().out.encode()).to_all
