@@ -1,0 +1,1 @@
+"""Balanced multicasts for real: agents in emulated sites, a sender, and plans as the methods make them."""

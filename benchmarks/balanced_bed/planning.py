@@ -1,0 +1,69 @@
+"""What a method plans for a network, as the sender is told it, and the rate that is to be expected of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from algorithms.balanced.clusters import as_hosts, host_trees
+from algorithms.balanced.exact import exact
+from algorithms.balanced.fpfr import fpfr
+from algorithms.balanced.network import Network
+from algorithms.balanced.plan import Plan
+from blast_sim.trees_plan import answer_of, as_json
+from mininet_topos.sites import presets
+from mininet_topos.sites.plan import Pair, SitesPlan
+
+METHODS = ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """`trees` as `blast trees --json` prints them; `rate` is what they should reach, in bits of data per second."""
+
+    rate: float
+    trees: dict[str, Any]
+
+
+def planned(network: Network, method: str) -> Planned:
+    """The plan of a method. Those of `fpfr` are sent at the rates that it assumes: nobody shapes them to what fits."""
+    plan = answer_of(network, method, None).plan
+    told = fpfr(network) if method == "fpfr" else plan
+    return Planned(plan.rate, as_json(network, told))
+
+
+def planned_clusters(count: int, nodes: int) -> Planned:
+    """The optimum of the preset `clusters`, as trees over single hosts."""
+    clusters, links = presets.as_clusters(count, nodes)
+    network = as_hosts(clusters, presets.CLUSTERS[0], links).numbered()
+    plan = exact(network)
+    return Planned(plan.rate, _over_hosts(plan, network, count, nodes))
+
+
+def _over_hosts(plan: Plan, network: Network, count: int, nodes: int) -> dict[str, Any]:
+    clusters, _ = presets.as_clusters(count, nodes)
+    trees = host_trees(clusters, clusters[0].members[0].name, network, plan)
+    edges = [[[parent, child] for child, parent in tree.parents.items()] for tree in trees]
+    both = zip(trees, edges, strict=True)
+    return {"rate": plan.rate, "bound": plan.bound, "trees": [{"rate": t.rate, "edges": e} for t, e in both]}
+
+
+def interior(plan: Planned, root: str) -> str:
+    """The host, not the root, that passes on most of the data."""
+    passed: dict[str, float] = {}
+    for tree in plan.trees["trees"]:
+        for sender, _ in tree["edges"]:
+            passed[sender] = passed.get(sender, 0.0) + tree["rate"]
+    return max((host for host in passed if host != root), key=lambda host: passed[host])
+
+
+def dearest_path(plan: SitesPlan, root: str) -> tuple[Pair, SitesPlan, float]:
+    """The path whose loss of half its rate costs most, the sites without that half, and the optimum that is left."""
+    used = {
+        (start, end) for tree in planned(plan.network(root), "exact").trees["trees"] for start, end in tree["edges"]
+    }
+    cases = []
+    for path in sorted(used):
+        left = replace(plan, rates={**plan.rates, path: plan.rates[path] / 2})
+        cases.append((path, left, planned(left.network(root), "exact").rate))
+    return min(cases, key=lambda case: case[2])
