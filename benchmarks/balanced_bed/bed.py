@@ -7,7 +7,6 @@ compared byte for byte after it has stopped.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
 import threading
@@ -167,7 +166,7 @@ class Transfer:
         finally:
             sender.kill()
             sender.wait()
-        share = (cpu.of_machine() - machine) / (time.monotonic() - self._began) / (os.cpu_count() or 1)
+        share = (cpu.of_machine() - machine) / (time.monotonic() - self._began) / cpu.CORES
         if "transfers" not in self._last:
             raise RunFailed(f"the sender said no more than {self._said()}")
         return self._result(self._last["transfers"][0], share, ours - before)

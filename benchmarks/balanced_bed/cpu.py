@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+CORES = os.cpu_count() or 1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -12,7 +12,7 @@ links themselves are faster by what headers take.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from algorithms.balanced.named_network import NamedNetwork
@@ -91,6 +91,13 @@ class SitesPlan:
         """
         links = [(*pair, rate) for pair, rate in self.rates.items()]
         return NamedNetwork(self.hosts, root, links, out=self.out, into=self.into).numbered()
+
+    def scaled(self, factor: float) -> SitesPlan:
+        """The same with all rates so many times as high, for a machine that carries less. Raises `PlanError`."""
+        rates, local = ({pair: rate * factor for pair, rate in each.items()} for each in (self.rates, self.local))
+        out, into = ({host: rate * factor for host, rate in each.items()} for each in (self.out, self.into))
+        shared = tuple(replace(link, rate=link.rate * factor) for link in self.shared)
+        return replace(self, rates=rates, out=out, into=into, local=local, shared=shared)
 
 
 def from_network(network: Network, unit: float = 1.0) -> SitesPlan:

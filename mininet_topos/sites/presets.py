@@ -80,6 +80,8 @@ NIC_MBPS = 10.0
 """FastEthernet, a tenth of it."""
 LOCAL_MBPS = 200.0
 """Myrinet, a tenth of it: what hosts of a cluster have among each other, beside their NICs."""
+_ASIDE_MBPS = 2.0
+"""From Amsterdam to Delft: enough for a sender to agree with its receivers, and too little to plan with."""
 
 
 def clusters(count: int = 2, nodes: int = 8) -> SitesPlan:
@@ -89,7 +91,9 @@ def clusters(count: int = 2, nodes: int = 8) -> SitesPlan:
     capacities = dict.fromkeys(hosts, NIC_MBPS * _MBPS)
     rates: dict[Pair, float] = {}
     shared = []
-    for (ours, theirs), mbps in zip(pairwise(members), WIDE_AREA_MBPS, strict=False):
+    sides = [*zip(pairwise(members), WIDE_AREA_MBPS, strict=False)]
+    sides += [((members[0], members[2]), _ASIDE_MBPS)] if count > 2 else []
+    for (ours, theirs), mbps in sides:
         for here, there in ((ours, theirs), (theirs, ours)):
             rates |= {(a, b): NIC_MBPS * _MBPS for a in here for b in there}
             shared.append(SharedLink(here, there, mbps * _MBPS))

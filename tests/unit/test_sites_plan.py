@@ -81,12 +81,17 @@ def test_clusters_are_as_fast_as_their_nodes_or_the_slower_link(nodes, mbps):
     assert exact(network).rate == pytest.approx(mbps * 1e6)
 
 
-def test_clusters_have_no_path_but_over_their_neighbours():
+def test_clusters_share_their_links_and_have_local_networks():
     plan = presets.clusters(3, 2)
     assert plan.rate("amsterdam1", "leiden2") == 10e6
-    assert plan.rate("amsterdam1", "delft1") == 0
     assert plan.rate("amsterdam1", "amsterdam2") == 200e6
-    assert len(plan.shared) == 4
+    assert len(plan.shared) == 6
+
+
+def test_scaled_sites_have_the_same_trees_at_other_rates():
+    whole, half = (exact(plan.network("berlin")) for plan in (presets.gridlab(), presets.gridlab().scaled(0.5)))
+    assert half.rate == pytest.approx(whole.rate / 2)
+    assert presets.clusters().scaled(0.5).shared[0].rate == 26e6
 
 
 def test_distance_is_between_all_that_have_a_path():
