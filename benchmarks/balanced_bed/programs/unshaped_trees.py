@@ -19,7 +19,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_FIRST_PORT = 5400
+_FIRST_PORT, _SOURCE_PORT = 5400, 20000
 _CHUNK = 64 << 10
 _WAITING_CHUNKS = 8
 """For a child. Who is slow holds up his tree, as he does where files do not fit into memory."""
@@ -69,7 +69,12 @@ def carry(job: dict, host: str, number: int, server: socket.socket | None, own: 
     children = [child for child, parent in job["trees"][number].items() if parent == host]
     # Who has been reached knows that everybody listens.
     chunks = iter(own) if server is None else _received(server.accept()[0])
-    links = [Link((job["addresses"][child], _FIRST_PORT + number)) for child in children]
+    # Trees are told apart by their source ports where streams take turns.
+    near = job["addresses"][host]
+    links = [
+        Link((near, _SOURCE_PORT + 64 * place + 2 * number), (job["addresses"][child], _FIRST_PORT + number))
+        for place, child in enumerate(children)
+    ]
     for chunk in chunks:
         for link in links:
             link.waiting.put(chunk)
@@ -81,10 +86,10 @@ def carry(job: dict, host: str, number: int, server: socket.socket | None, own: 
 class Link(threading.Thread):
     """A connection to a child, and what waits for it."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, near: tuple[str, int], far: tuple[str, int]) -> None:
         super().__init__()
         self.waiting: queue.Queue[bytes] = queue.Queue(_WAITING_CHUNKS)
-        self._socket = socket.create_connection(address)
+        self._socket = socket.create_connection(far, source_address=near)
         self.start()
 
     def run(self) -> None:
