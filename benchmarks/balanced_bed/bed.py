@@ -156,7 +156,8 @@ class Transfer:
         before, machine = cpu.of_processes(pids), cpu.of_machine()
         with self._errors.open("wb") as said:
             sender = self.bed.sites.popen(self.root, self._words, stdout=subprocess.PIPE, stderr=said, text=True)
-        threading.Thread(target=self._read, args=(sender,), daemon=True).start()
+        reader = threading.Thread(target=self._read, args=(sender,), daemon=True)
+        reader.start()
         pids.append(sender.pid)
         self._began = time.monotonic()
         try:
@@ -166,6 +167,7 @@ class Transfer:
         finally:
             sender.kill()
             sender.wait()
+            reader.join()
         share = (cpu.of_machine() - machine) / (time.monotonic() - self._began) / cpu.CORES
         if "transfers" not in self._last:
             raise RunFailed(f"the sender said no more than {self._said()}")
@@ -204,8 +206,9 @@ class Transfer:
 
     def _read(self, sender: subprocess.Popen[str]) -> None:
         assert sender.stdout is not None
-        for line in sender.stdout:
-            self._lines.put((time.monotonic(), json.loads(line)))
+        with sender.stdout as lines:
+            for line in lines:
+                self._lines.put((time.monotonic(), json.loads(line)))
         self._lines.put(None)
 
     def _result(self, report: dict[str, Any], share: float, ours: float) -> Sent:

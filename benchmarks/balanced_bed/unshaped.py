@@ -47,9 +47,10 @@ class _Program:
         self._host = host
         command = [sys.executable, str(_PROGRAM), host, str(job)]
         self._process: subprocess.Popen[Any] = bed.sites.popen(host, command, stdout=subprocess.PIPE, text=True)
-        stack.callback(self._end)
         self._words: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        stack.callback(self._end)
 
     def await_word(self, word: str) -> float:
         """When it came. Raises RunFailed."""
@@ -65,10 +66,12 @@ class _Program:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._words.put((time.monotonic(), line.strip()))
+        with self._process.stdout as lines:
+            for line in lines:
+                self._words.put((time.monotonic(), line.strip()))
         self._words.put((time.monotonic(), ""))
 
     def _end(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._reader.join()

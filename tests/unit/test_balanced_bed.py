@@ -1,0 +1,77 @@
+"""What the bed of balanced multicasts works out: plans as they are told, rates from what was seen, rows for figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.sites import presets
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def test_fpfr_is_told_at_the_rates_that_it_assumes_and_expected_at_those_that_it_gets():
+    from balanced_bed.planning import planned
+
+    made = planned(presets.figure2().network("root"), "fpfr")
+    assert [tree["rate"] for tree in made.trees["trees"]] == pytest.approx([40e6] * 3)
+    assert made.rate == pytest.approx(75e6)
+
+
+@pytest.mark.parametrize(("clusters", "nodes", "mbps"), [(2, 1, 10), (2, 8, 52), (3, 4, 40), (3, 8, 45.6)])
+def test_clusters_are_planned_as_trees_over_all_their_hosts(clusters, nodes, mbps):
+    from balanced_bed.planning import planned_clusters
+
+    made = planned_clusters(clusters, nodes)
+    assert made.rate == pytest.approx(mbps * 1e6)
+    assert sum(tree["rate"] for tree in made.trees["trees"]) == pytest.approx(made.rate)
+    hosts = set(presets.clusters(clusters, nodes).hosts)
+    for tree in made.trees["trees"]:
+        assert {child for _, child in tree["edges"]} == hosts - {"amsterdam1"}
+
+
+def test_the_dearest_path_of_figure_2_and_who_passes_on_most():
+    from balanced_bed.planning import dearest_path, interior, planned
+
+    path, left, optimum = dearest_path(presets.figure2(), "root")
+    assert left.rates[path] == presets.figure2().rates[path] / 2
+    assert optimum < 90e6
+    assert interior(planned(presets.figure2().network("root"), "exact"), "root") in {"one", "two"}
+
+
+def test_methods_are_in_order_where_plans_differ_by_more_than_a_tenth():
+    from balanced_sites import in_order
+
+    slow, fast, near = ({"planned": 10.0, "measured": m} for m in (9.0, 19.0, 8.0))
+    fast["planned"], near["planned"] = 20.0, 10.5
+    assert in_order([slow, fast, near])
+    assert not in_order([slow, {**fast, "measured": 8.5}])
+
+
+def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
+    from balanced_bed.bed import Seen
+    from balanced_faults import rate_after
+
+    seen = [Seen(second, 1000 * second) for second in range(10)]
+    assert rate_after(seen, 3.0, 8000) == pytest.approx(8000)
+    assert rate_after(seen, 20.0, 8000) == 0.0
+
+
+def test_rows_for_figures_have_these_columns_and_no_others(tmp_path):
+    from balanced_bed.rows import FIGURE_7, FIGURE_8, write_csv
+
+    row = {"root": "a", "method": "exact", "planned": 2e6, "measured": 1e6, "share": 0.5, "wrong": ""}
+    write_csv(tmp_path / "a.csv", FIGURE_7, [row])
+    assert (tmp_path / "a.csv").read_text() == "root,method,planned,measured\na,exact,2000000.0,1000000.0\n"
+    write_csv(tmp_path / "b.csv", FIGURE_8, [{"clusters": 2, "nodes": 1, **row}])
+    assert (tmp_path / "b.csv").read_text().splitlines()[0] == "clusters,nodes,planned,measured"
