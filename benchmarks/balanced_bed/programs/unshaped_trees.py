@@ -10,6 +10,7 @@ whichever tree takes it; a host passes on what it gets to its children in that t
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import queue
@@ -19,7 +20,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_FIRST_PORT, _SOURCE_PORT = 5400, 20000
+_FIRST_PORT, _SOURCE_PORT, _LAST_PORT = 5400, 20000, 60000
+_TURNS = 4
 _CHUNK = 64 << 10
 _WAITING_CHUNKS = 8
 """For a child. Who is slow holds up his tree, as he does where files do not fit into memory."""
@@ -69,12 +71,8 @@ def carry(job: dict, host: str, number: int, server: socket.socket | None, own: 
     children = [child for child, parent in job["trees"][number].items() if parent == host]
     # Who has been reached knows that everybody listens.
     chunks = iter(own) if server is None else _received(server.accept()[0])
-    # Trees are told apart by their source ports where streams take turns.
     near = job["addresses"][host]
-    links = [
-        Link((near, _SOURCE_PORT + 64 * place + 2 * number), (job["addresses"][child], _FIRST_PORT + number))
-        for place, child in enumerate(children)
-    ]
+    links = [Link(number, near, job["addresses"][child]) for child in children]
     for chunk in chunks:
         for link in links:
             link.waiting.put(chunk)
@@ -86,10 +84,10 @@ def carry(job: dict, host: str, number: int, server: socket.socket | None, own: 
 class Link(threading.Thread):
     """A connection to a child, and what waits for it."""
 
-    def __init__(self, near: tuple[str, int], far: tuple[str, int]) -> None:
+    def __init__(self, number: int, near: str, far: str) -> None:
         super().__init__()
         self.waiting: queue.Queue[bytes] = queue.Queue(_WAITING_CHUNKS)
-        self._socket = socket.create_connection(far, source_address=near)
+        self._socket = _connected(number, near, far)
         self.start()
 
     def run(self) -> None:
@@ -97,6 +95,17 @@ class Link(threading.Thread):
         with self._socket:
             while chunk := self.waiting.get():
                 self._socket.sendall(chunk)
+
+
+def _connected(number: int, near: str, far: str) -> socket.socket:
+    """From the next free source port of this tree: sites give turns by these."""
+    for port in range(_SOURCE_PORT + 2 * number, _LAST_PORT, 2 * _TURNS):
+        try:
+            return socket.create_connection((far, _FIRST_PORT + number), source_address=(near, port))
+        except OSError as refusal:
+            if refusal.errno not in {errno.EADDRINUSE, errno.EADDRNOTAVAIL}:
+                raise
+    raise OSError(errno.EADDRINUSE, "no source port is free")
 
 
 def _received(connection: socket.socket) -> Chunks:
