@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ from balanced_bed.planning import Planned
 
 _PROGRAM = Path(__file__).parent / "programs" / "unshaped_trees.py"
 _LIMIT_SECONDS = 600.0
+_FAILED = "failed"
+
+Words = queue.SimpleQueue[tuple[float, str, str]]
+"""When, who, what."""
 
 
 def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
@@ -30,48 +35,52 @@ def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
     addresses = {host: sites.address(host) for host in sites.hosts}
     job.write_text(json.dumps({"root": root, "bytes": size, "addresses": addresses, "trees": trees}))
     others = [host for host in sites.hosts if host != root]
+    words: Words = queue.SimpleQueue()
     with ExitStack() as stack:
-        receivers = [_Program(bed, host, job, stack) for host in others]
-        for program in receivers:
-            program.await_word("listening")
+        for host in others:
+            stack.enter_context(_program(bed, host, job, words))
+        _await("listening", set(others), words)
         machine = cpu.of_machine()
-        sender = _Program(bed, root, job, stack)
-        began = sender.await_word("begun")
-        seconds = max(program.await_word("done") for program in receivers) - began
+        stack.enter_context(_program(bed, root, job, words))
+        began = _await("begun", {root}, words)
+        seconds = _await("done", {root, *others}, words) - began
         share = (cpu.of_machine() - machine) / seconds / cpu.CORES
         return Sent(size, seconds, share, 0.0, tuple(others), (), ())
 
 
-class _Program:
-    def __init__(self, bed: Bed, host: str, job: Path, stack: ExitStack) -> None:
-        self._host = host
-        command = [sys.executable, str(_PROGRAM), host, str(job)]
-        self._process: subprocess.Popen[Any] = bed.sites.popen(host, command, stdout=subprocess.PIPE, text=True)
-        self._words: queue.SimpleQueue[tuple[float, str]] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        stack.callback(self._end)
+@contextmanager
+def _program(bed: Bed, host: str, job: Path, words: Words) -> Iterator[None]:
+    command = [sys.executable, str(_PROGRAM), host, str(job)]
+    process: subprocess.Popen[Any] = bed.sites.popen(host, command, stdout=subprocess.PIPE, text=True)
+    reader = threading.Thread(target=_read, args=(process, host, words), daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        reader.join()
 
-    def await_word(self, word: str) -> float:
-        """When it came. Raises RunFailed."""
-        while True:
-            try:
-                moment, said = self._words.get(timeout=_LIMIT_SECONDS)
-            except queue.Empty:
-                raise RunFailed(f"unshaped trees at {self._host} did not come to {word!r} in time") from None
-            if said == word:
-                return moment
-            if not said:
-                raise RunFailed(f"unshaped trees at {self._host} ended before {word!r}")
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as lines:
-            for line in lines:
-                self._words.put((time.monotonic(), line.strip()))
-        self._words.put((time.monotonic(), ""))
+def _read(process: subprocess.Popen[Any], host: str, words: Words) -> None:
+    assert process.stdout is not None
+    with process.stdout as lines:
+        for line in lines:
+            words.put((time.monotonic(), host, line.strip()))
+    if process.wait():
+        words.put((time.monotonic(), host, _FAILED))
 
-    def _end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
+
+def _await(word: str, hosts: set[str], words: Words) -> float:
+    """When the last of these hosts said it. Raises RunFailed, also when any host has failed."""
+    moment, missing = 0.0, set(hosts)
+    while missing:
+        try:
+            moment, host, said = words.get(timeout=_LIMIT_SECONDS)
+        except queue.Empty:
+            raise RunFailed(f"unshaped trees at {', '.join(sorted(missing))} did not come to {word!r}") from None
+        if said == _FAILED:
+            raise RunFailed(f"unshaped trees at {host} failed before all were {word!r}")
+        if said == word:
+            missing.discard(host)
+    return moment
