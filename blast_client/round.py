@@ -23,8 +23,8 @@ from blast_client.receivers import Receiver
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.sending import send
 from blast_client.tls import BadCredentials, TlsSettings
+from blast_client.trees.given import given_trees
 from blast_client.trees.guide import Probe, TreeGuide
-from blast_client.trees.plan_file import read_plan
 from blast_client.trees.planner import planner_of
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.host_order import as_given, by_name, by_racks
@@ -196,7 +196,7 @@ class Round:
         settings, names = self._settings, list(self._addresses)
         chain = Chain(tuple(order), settings.slowest_rate)
         if settings.trees is not None:
-            return read_plan(settings.trees, names)
+            return given_trees(settings.trees, names)
         if settings.network is None:
             return chain
         planner = planner_of(settings.network)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from algorithms.balanced.clusters import as_hosts, host_trees
+from algorithms.balanced import testbeds
+from algorithms.balanced.clusters import host_trees
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan
 from blast_sim.trees_plan import answer_of, as_json
-from mininet_topos.sites import presets
 from mininet_topos.sites.plan import Pair, SitesPlan
 
 METHODS = ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
@@ -34,18 +33,13 @@ def planned(network: Network, method: str) -> Planned:
 
 def planned_clusters(count: int, nodes: int) -> Planned:
     """The optimum of the preset `clusters`, as trees over single hosts."""
-    clusters, links = presets.as_clusters(count, nodes)
-    network = as_hosts(clusters, presets.CLUSTERS[0], links).numbered()
+    clusters, network = testbeds.clusters(count, nodes), testbeds.das(count, nodes).numbered()
     plan = exact(network)
-    return Planned(plan.rate, _over_hosts(plan, network, count, nodes))
-
-
-def _over_hosts(plan: Plan, network: Network, count: int, nodes: int) -> dict[str, Any]:
-    clusters, _ = presets.as_clusters(count, nodes)
     trees = host_trees(clusters, clusters[0].members[0].name, network, plan)
     edges = [[[parent, child] for child, parent in tree.parents.items()] for tree in trees]
     both = zip(trees, edges, strict=True)
-    return {"rate": plan.rate, "bound": plan.bound, "trees": [{"rate": t.rate, "edges": e} for t, e in both]}
+    told = {"rate": plan.rate, "bound": plan.bound, "trees": [{"rate": t.rate, "edges": e} for t, e in both]}
+    return Planned(plan.rate, told)
 
 
 def interior(plan: Planned, root: str) -> str:

@@ -78,7 +78,7 @@ def _preset(arguments: argparse.Namespace) -> SitesPlan:
         case "figure2":
             return presets.figure2()
         case "gridlab":
-            return presets.gridlab(arguments.seed)
+            return presets.gridlab()
         case "homogeneous":
             return presets.homogeneous(arguments.hosts, arguments.rate)
         case _:

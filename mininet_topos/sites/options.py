@@ -18,7 +18,7 @@ NETWORK.json is what `blast trees` reads: a rate for every path, and what access
 application gets there. Without a file, --preset:
 
 figure2      the example of the paper (den Burger, Kielmann, Bal: Balanced Multicasting, SC 2005), times 10 Mbit/s
-gridlab      eight sites in Europe and the US with uneven rates of 5 to 100 Mbit/s (--seed)
+gridlab      eight sites in Europe and the US with uneven rates of 5 to 100 Mbit/s
 homogeneous  --hosts with the same rates
 clusters     two or three --clusters of --nodes with 10 Mbit/s each and fast local networks, and wide-area links of 52
              and 45.6 Mbit/s that a cluster's hosts share: the paper's Figure 8, a tenth of everything
@@ -42,7 +42,6 @@ def register(commands: Any) -> None:
     sites.add_argument("--preset", choices=PRESETS, help="instead of a file")
     sites.add_argument("--hosts", metavar="N", type=whole_number(2, 64), default=8, help="homogeneous (default: 8)")
     sites.add_argument("--rate", metavar="MBPS", type=positive, default=40.0, help="homogeneous (default: 40)")
-    sites.add_argument("--seed", metavar="N", type=whole_number(0, 999_999_999), default=1, help="gridlab (default: 1)")
     sites.add_argument("--clusters", metavar="N", type=whole_number(2, 3), default=2, help="2 (default) or 3")
     sites.add_argument("--nodes", metavar="N", type=whole_number(1, 20), default=6, help="per cluster (default: 6)")
     sites.add_argument("--one-way", metavar="MS", type=positive, help="every path is so long, and TCP's window 64 KiB")

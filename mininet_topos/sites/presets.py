@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import random
 from itertools import pairwise, permutations
 
-from algorithms.balanced.clusters import Cluster, Member, as_hosts
-from mininet_topos.sites.plan import Pair, SharedLink, SitesPlan
+from algorithms.balanced import testbeds
+from mininet_topos.sites.plan import Pair, SharedLink, SitesPlan, from_network
 
 _MBPS = 1e6
 
@@ -28,101 +26,45 @@ def homogeneous(count: int = 8, mbps: float = 40.0) -> SitesPlan:
     return SitesPlan(hosts, dict.fromkeys(permutations(hosts, 2), mbps * _MBPS), capacities, dict(capacities))
 
 
-_SITES = {
-    "amsterdam": (52.37, 4.90, 80.0),
-    "berlin": (52.52, 13.40, 60.0),
-    "brno": (49.20, 16.61, 30.0),
-    "budapest": (47.50, 19.04, 20.0),
-    "cardiff": (51.48, -3.18, 25.0),
-    "chicago": (41.88, -87.63, 60.0),
-    "lecce": (40.35, 18.17, 12.0),
-    "poznan": (52.41, 16.92, 50.0),
-}
-"""Latitude, longitude, and what the access link sends, in Mbit/s."""
-_RECEIVES_MBPS = 50.0
-"""At least."""
-_LEAST_MBPS, _MOST_MBPS = 5.0, 100.0
-_WINDOW_BITS = 64 * 1024 * 8
-_CABLE_KM_PER_SECOND = 130_000.0
-"""Light in glass goes at 200 000 km/s, and cables go round corners."""
-_NEAREST_SECONDS = 0.004
-_SIGMA = 0.5
+def gridlab() -> SitesPlan:
+    """Eight uneven sites, as the paper emulates some; it does not print their rates, and these are ours."""
+    return from_network(testbeds.gridlab(testbeds.SITES[0]))
 
 
-def gridlab(seed: int = 1) -> SitesPlan:
-    """Eight sites in Europe and the US, such as those that the paper emulates; it does not print their rates.
-
-    These are ours: what TCP's window of 64 KiB carries over the distance, times chance (log-normal, sigma 0.5), within
-    5 to 100 Mbit/s. Access links send 12 to 80 Mbit/s. No path is dead, as some of the paper's are behind firewalls: a
-    sender has to reach all its receivers, if only to agree with them.
-    """
-    dice = random.Random(f"gridlab/{seed}")
-    rates = {}
-    for pair in permutations(_SITES, 2):
-        mbps = _WINDOW_BITS / _round_trip_seconds(*pair) / _MBPS * math.exp(dice.gauss(0.0, _SIGMA))
-        rates[pair] = round(min(max(mbps, _LEAST_MBPS), _MOST_MBPS), 1) * _MBPS
-    sends = {site: mbps * _MBPS for site, (_, _, mbps) in _SITES.items()}
-    receives = {site: max(rate, _RECEIVES_MBPS * _MBPS) for site, rate in sends.items()}
-    return SitesPlan(tuple(_SITES), rates, sends, receives)
-
-
-def _round_trip_seconds(one: str, other: str) -> float:
-    (north, east, _), (other_north, other_east, _) = _SITES[one], _SITES[other]
-    ours, theirs, between = (math.radians(angle) for angle in (north, other_north, other_east - east))
-    cosine = math.sin(ours) * math.sin(theirs) + math.cos(ours) * math.cos(theirs) * math.cos(between)
-    return _NEAREST_SECONDS + 2 * 6371 * math.acos(cosine) / _CABLE_KM_PER_SECOND
-
-
-CLUSTERS = ("amsterdam", "leiden", "delft")
-WIDE_AREA_MBPS = (52.0, 45.6)
-"""Figure 8: 65 MB/s from Amsterdam to Leiden and 57 MB/s from Leiden to Delft, a tenth of it."""
-NIC_MBPS = 10.0
-"""FastEthernet, a tenth of it."""
 LOCAL_MBPS = 200.0
-"""Myrinet, a tenth of it: what hosts of a cluster have among each other, beside their NICs."""
+"""Myrinet, a tenth of it: what hosts of a cluster have among each other, beside their interfaces."""
 _ASIDE_MBPS = 2.0
-"""From Amsterdam to Delft: enough for a sender to agree with its receivers, and too little to plan with."""
+"""From the first cluster to the third: enough for a sender to agree with its receivers, and too little to plan with."""
 
 
 def clusters(count: int = 2, nodes: int = 8) -> SitesPlan:
     """Figure 8, a tenth of everything: two or three clusters in a chain, of so many nodes each."""
-    members = [_nodes(cluster, nodes) for cluster in CLUSTERS[:count]]
+    members = [tuple(member.name for member in each.members) for each in testbeds.clusters(count, nodes)]
     hosts = tuple(host for each in members for host in each)
-    capacities = dict.fromkeys(hosts, NIC_MBPS * _MBPS)
+    capacities = dict.fromkeys(hosts, testbeds.INTERFACE)
     rates: dict[Pair, float] = {}
     shared = []
-    sides = [*zip(pairwise(members), WIDE_AREA_MBPS, strict=False)]
-    sides += [((members[0], members[2]), _ASIDE_MBPS)] if count > 2 else []
-    for (ours, theirs), mbps in sides:
+    sides = [*zip(pairwise(members), testbeds.WIDE_AREA, strict=False)]
+    sides += [((members[0], members[2]), _ASIDE_MBPS * _MBPS)] if count > 2 else []
+    for (ours, theirs), rate in sides:
         for here, there in ((ours, theirs), (theirs, ours)):
-            rates |= {(a, b): NIC_MBPS * _MBPS for a in here for b in there}
-            shared.append(SharedLink(here, there, mbps * _MBPS))
+            rates |= {(a, b): testbeds.INTERFACE for a in here for b in there}
+            shared.append(SharedLink(here, there, rate))
     local = {pair: LOCAL_MBPS * _MBPS for each in members for pair in permutations(each, 2)}
     return SitesPlan(hosts, rates, capacities, dict(capacities), local, tuple(shared))
 
 
-def as_clusters(count: int, nodes: int) -> tuple[tuple[Cluster, ...], list[tuple[str, str, float]]]:
-    """The same for a planner: clusters as single hosts, and the links between them."""
-    nic = NIC_MBPS * _MBPS
-    found = tuple(
-        Cluster(name, tuple(Member(host, nic, nic) for host in _nodes(name, nodes))) for name in CLUSTERS[:count]
-    )
-    links = []
-    for (one, other), mbps in zip(pairwise(CLUSTERS[:count]), WIDE_AREA_MBPS, strict=False):
-        links += [(one, other, mbps * _MBPS), (other, one, mbps * _MBPS)]
-    return found, links
-
-
 def clusters_file(count: int, nodes: int) -> dict[str, object]:
-    """The same in the format that `blast trees` reads."""
-    found, links = as_clusters(count, nodes)
-    named = as_hosts(found, CLUSTERS[0], links)
+    """The same in the format that `blast trees` reads: clusters as single hosts."""
+    named = testbeds.das(count, nodes)
     capacities = {"out": dict(named.out), "in": dict(named.into)}
-    return {"hosts": list(named.hosts), "root": named.root, "receivers": "all", "links": links, **capacities}
-
-
-def _nodes(cluster: str, nodes: int) -> tuple[str, ...]:
-    return tuple(f"{cluster}{number}" for number in range(1, nodes + 1))
+    return {
+        "hosts": list(named.hosts),
+        "root": named.root,
+        "receivers": "all",
+        "links": [list(link) for link in named.links],
+        **capacities,
+    }
 
 
 def far(plan: SitesPlan, one_way_ms: float = 8.0) -> SitesPlan:

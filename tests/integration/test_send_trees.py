@@ -102,7 +102,7 @@ def test_what_cannot_be_is_wrong_use_and_nothing_is_sent(tmp_path: Path, data: P
         (("--via", "trees"), "need either the network"),
         (("--via", "pipeline", "--network", file), "does not go with"),
         (("--via", "trees", "--network", tmp_path / "nowhere.json"), "cannot read"),
-        (("--via", "trees", "--trees", file), "no plan of trees"),
+        (("--via", "trees", "--trees", file), "is no plan of trees"),
     ]:
         done = send(data, three, *options)
         assert (done.returncode, done.stdout) == (2, "")
