@@ -26,11 +26,12 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
+from blast_transport.store.file_target import FileTarget
 from blast_transport.store.source import opened_file
 from tests.support import transport_hosts
 from tests.support.certificates import Authority
 from tests.support.transport_hosts import LOOPBACK, MTU, Process, agent, agents, receiver_process, sender_to
-from tests.support.waiting import eventually
+from tests.support.waiting import HANGING, eventually
 
 SIZE = 24 << 20
 RATE = 100e6
@@ -317,4 +318,39 @@ def test_what_some_hold_already_goes_to_them_as_numbers(tmp_path: Path, file: Pa
         assert [outcome.reason for outcome in result.receivers] == [""] * 3
         assert result.repaired_bytes == 0
         assert all(one.received().resumed_blocks > 0 for one in there[:2])
+        assert all(one.files() == {"content": content} for one in there)
+
+
+@pytest.mark.parametrize("victim", ["r1", "r2"])
+def test_whose_store_takes_nothing_holds_up_nobody(
+    tmp_path: Path, file: Path, content: bytes, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    """In the middle, or at the end: its parents let it go, and it gets what it lacks when it takes it again."""
+    gate = threading.Event()
+    write = FileTarget.write
+
+    def hanging(target: FileTarget, offset: int, *pieces: Any) -> None:
+        if f"/{victim}/" in target.place and offset > SIZE // 4:
+            gate.wait(HANGING)
+        write(target, offset, *pieces)
+
+    monkeypatch.setattr(FileTarget, "write", hanging)
+    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    settings = SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING, freeze=HANGING))
+    with agents(tmp_path, 3) as there, sender_to(there, settings) as sender:
+
+        def release(progress: Progress) -> None:
+            if victim in progress.demoted:
+                others = [one for one in there if one.name != victim]
+                eventually(
+                    lambda: all(sum(map(len, one.files().values())) >= SIZE for one in others), "the others' files"
+                )
+                gate.set()
+
+        try:
+            result = sender.send_file(file, Route(Trees((chain("r0", "r1", "r2"),))), report=release)
+        finally:
+            gate.set()
+        assert {one.name: one.demoted for one in result.receivers}[victim].startswith("its store has taken nothing")
+        assert [outcome.reason for outcome in result.receivers] == [""] * 3
         assert all(one.files() == {"content": content} for one in there)

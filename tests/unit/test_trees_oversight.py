@@ -110,7 +110,9 @@ def test_where_all_stores_are_slow_the_trees_go_at_their_pace() -> None:
 def test_whose_store_takes_nothing_is_left_out_unless_it_is_alone() -> None:
     leg = Watched(CHAIN)
     leg.words[D] = Word(writing=1.6)
-    assert leg.run(1).lost.keys() == {"d"}
+    found = leg.run(1)
+    assert found.lost.keys() == {"d"}
+    assert found.anew, "its parent waits for it"
     alone = Oversight(TreesLeg(1, 1, b"", 0, MEMBERS[:2], (PlacedTree(1.0, (0,)),), 0), 0.0)
     alone.word(A, Word(writing=60.0), 1.0)
     assert alone.tick(1.0) == Findings()

@@ -3,7 +3,8 @@
 Theory of operation. Every host tells the sender some times a second what it sees: a word is a sign of life too. Where
 an edge is lost, one of three has happened: one of its ends is gone, which its control connection or its silence shows;
 or both live, and it is the way between them that is broken. A host whose edges go nowhere costs nobody else anything;
-one that others receive from costs a leg with another plan, and so does an edge.
+one that others receive from costs a leg with another plan, and so does an edge. So does one whose store is slow: it
+lives, and its parents wait for it.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class Oversight:
             better = any(pace is not StorePace.SLOW for pace in others)
             if now >= since + self._leg.timings.slow and better and place not in self._gone:
                 self._accuse(place, "its store takes less than half of what comes")
+                self._found.anew = True
         found, self._found = self._found, Findings()
         return found
 
@@ -152,3 +154,4 @@ class Oversight:
         alone = len(self._leg.members) - len(self._gone) <= 2
         if word.writing >= self._leg.timings.slow and not alone and place not in self._gone:
             self._accuse(place, f"its store has taken nothing for {self._leg.timings.slow:g} s")
+            self._found.anew = True

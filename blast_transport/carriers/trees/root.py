@@ -28,6 +28,8 @@ _BACKLOG_SECONDS, _BACKLOG_BLOCKS, _MOST_BACKLOG = 0.05, 2, 4 << 20
 """What waits here for a tree's connections."""
 _DEALT_SECONDS = 0.05
 _IDLE_SECONDS = 0.2
+_MOST_STILL = 3.0
+"""Seconds that trees which are left may stand still: what they do not bring is repaired in the end."""
 
 
 class _Trunk:
@@ -76,6 +78,8 @@ class Root(Host):
         self._next = self._told = leg.first
         self._told_at = 0.0
         self._left = False
+        # How much has come through, and for how many seconds no more has.
+        self._through, self._still = 0, 0.0
         self._dealing = threading.Lock()
 
     def wake(self) -> None:
@@ -124,11 +128,21 @@ class Root(Host):
         if self._next > self._told and (whole or now >= self._told_at + _DEALT_SECONDS):
             self._told, self._told_at = self._next, now
             self._events(Dealt(self._next))
-        if all(trunk.dead for trunk in self._trunks):
+        if self._left and self._stands_still:
+            self._end("what is under way does not come through")
+        elif all(trunk.dead for trunk in self._trunks):
             self._end("none of the trees reaches anybody")
         elif whole and all(edge.through for edge in self._edges.values()):
             self._events(Drained())
             self._end("")
+
+    @property
+    def _stands_still(self) -> bool:
+        """Nothing has come through for long: who waits for us to end waits in vain."""
+        through = sum(edge.taken for edge in self._edges.values())
+        self._still = self._still + self._passed if through == self._through else 0.0
+        self._through = through
+        return self._still >= _MOST_STILL
 
     def _deal(self, now: float) -> None:
         for _ in range(_MOST_DEALT):
