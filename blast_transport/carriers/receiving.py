@@ -41,7 +41,10 @@ class StoreLost:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """The carrier of leg `leg` tells its counterpart at the sender something, in few bytes, a few times a second."""
+    """The carrier of leg `leg` tells its counterpart at the sender how it is, in few bytes, a few times a second.
+
+    Each one takes the place of those before, which the sender may never have looked at.
+    """
 
     leg: int
     body: bytes

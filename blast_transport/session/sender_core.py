@@ -82,8 +82,9 @@ def _nobody_hears(_name: str) -> Leg | None:
 class SenderCore:
     """One session at the sender.
 
-    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `words` (of
-    carriers, by name, for the caller to take), `early` (some receiver needs a block's digest before it may use it).
+    Attributes to read: `peers` by name, `hello`, `layout`, `leg`, `next_block` (of the light), `outbox`, `words` (the
+    latest of each receiver's carrier, for the caller to take), `early` (some receiver needs a block's digest before it
+    may use it).
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class SenderCore:
         self.next_block = 0
         self.window = 1
         self.outbox: list[tuple[str, Message]] = []
-        self.words: list[tuple[str, CarrierWord]] = []
+        self.words: dict[str, CarrierWord] = {}
         self.early = False
         self._leg_of: Callable[[str], Leg | None] = _nobody_hears
         self._everywhere: BlockMap | None = None
@@ -388,7 +389,7 @@ class SenderCore:
             case Alive():
                 pass
             case CarrierWord():
-                self.words.append((name, message))
+                self.words[name] = message
             case Fin():
                 self._fin(name, peer, message)
             case Quit():

@@ -135,8 +135,8 @@ class Transfer:
 
     def _pass_words(self, carrier: SendingCarrier, now: float) -> None:
         """What the present carrier's counterparts tell it, and which of them are lost."""
-        words, self._core.words = self._core.words, []
-        for name, word in words:
+        words, self._core.words = self._core.words, {}
+        for name, word in words.items():
             if word.leg == self._legs:
                 try:
                     carrier.heard(name, word.body, now)

@@ -19,7 +19,7 @@ PATIENCE = 60.0
 def started(*words: str, environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """`blast` with these arguments in a session of its own, which is killed at the end if it is still there."""
     # Who runs the tests in the background may have told them to ignore SIGINT, which is inherited.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "blast_client.start", *words]
+    command = ["env", "--default-signal=INT", str(Path(sys.executable).with_name("blast")), *words]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

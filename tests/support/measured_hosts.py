@@ -22,7 +22,7 @@ from blast_transport.links.dialling import Address
 from blast_transport.measuring.sink import Sink
 from tests.support.waiting import HANGING, eventually
 
-BLAST = [sys.executable, "-m", "blast_client.start"]
+BLAST = [str(Path(sys.executable).with_name("blast"))]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, UNICAST
 from blast_transport.wire.messages import (
     Alive,
+    CarrierWord,
     Credit,
     Demoted,
     Digests,
@@ -461,3 +462,12 @@ def test_the_end_of_all_is_said_to_everybody() -> None:
 def test_states_change_as_the_table_says() -> None:
     with pytest.raises(LocalProtocolError):
         Peer(0.0).move(PeerEvent.STORED)
+
+
+def test_of_what_carriers_tell_the_latest_word_of_each_is_kept() -> None:
+    """However many come while nobody looks."""
+    core = on_leg("a", "b", carrier=PIPELINE)
+    for number in range(100):
+        core.receive("a", CarrierWord(HELLO.session, 1, b"%d" % number), 0.5)
+    core.receive("b", CarrierWord(HELLO.session, 1, b"b"), 0.5)
+    assert {name: word.body for name, word in core.words.items()} == {"a": b"99", "b": b"b"}
