@@ -251,7 +251,9 @@ def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(WrongArgument, match="via must be one of auto, optical, pipeline, unicast, and not 'optic'"):
+    with pytest.raises(
+        WrongArgument, match="via must be one of auto, optical, pipeline, trees, unicast, and not 'optic'"
+    ):
         RoundSettings(via="optic")
     with pytest.raises(WrongArgument, match="order must be one of racks, names, given, and not 'rack'"):
         RoundSettings(order="rack")
