@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from algorithms.balanced.best_trees import thinned
 from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetwork, Network
@@ -21,6 +22,10 @@ from blast_sim.wrong_input import WrongInput
 
 GAIN = 1.1
 """Times the rate that the present trees reach which others must reach to be worth the change."""
+
+THIN = 0.02
+"""Share of the whole rate below which a tree is left out: a block passes an edge when it is whole, and over a thin tree
+that takes seconds at every host."""
 
 Parents = Mapping[str, str]
 """For each host that a tree enters, the one that it receives from."""
@@ -65,7 +70,7 @@ class TreePlanner:
     def plan(self, receivers: Iterable[str]) -> PlannedTrees:
         """The best trees to these, which are used from now on. Raises WrongInput, SolverFault."""
         self._part = self._among(receivers)
-        return self._use(exact(self._part))
+        return self._use(_best(self._part))
 
     def chain_rate(self, order: Iterable[str]) -> float:
         """What a pipeline in this order reaches. Raises WrongInput."""
@@ -87,7 +92,7 @@ class TreePlanner:
         if self._plan is None:
             return None
         part = self._among(self._part.hosts[host] for host in self._part.receivers)
-        plan, present = exact(part), kept_within(part, self._plan)
+        plan, present = _best(part), kept_within(part, self._plan)
         # What a tree that has stopped was given arrives by no other one.
         if plan.rate < GAIN * present.rate and all(present.rates):
             return None
@@ -134,6 +139,12 @@ class TreePlanner:
             return self._places[name]
         except KeyError:
             raise WrongInput(f"the network file knows no host {name!r}: it has {', '.join(self._hosts)}") from None
+
+
+def _best(network: Network) -> Plan:
+    """The optimum without its thin trees. Raises SolverFault."""
+    plan = exact(network)
+    return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
 
 
 def _uses(flow: Flow, place: Place) -> bool:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from algorithms.balanced.estimate import PROBE_SECONDS
-from blast_sim.tree_planner import TreePlanner
+from algorithms.balanced.exact import exact
+from algorithms.balanced.testbeds import SITES, gridlab
+from blast_sim.tree_planner import THIN, TreePlanner
 from blast_sim.wrong_input import WrongInput
 
 FIGURE_2 = {
@@ -125,3 +127,22 @@ def test_a_path_without_connection_is_planned_around(planner):
     assert around is not None
     assert load(around, "root", "two") == 0
     assert around.rate == pytest.approx(4)
+
+
+@pytest.mark.parametrize("root", SITES)
+def test_trees_that_are_too_thin_to_pay_are_left_out_and_cost_next_to_nothing(tmp_path, root):
+    network = gridlab(root)
+    links = [
+        [one, other, float(network.rates[i, j])]
+        for i, one in enumerate(SITES)
+        for j, other in enumerate(SITES)
+        if i != j
+    ]
+    access = {
+        key: dict(zip(SITES, rates.tolist(), strict=True))
+        for key, rates in (("out", network.out), ("in", network.into))
+    }
+    written = {"hosts": list(SITES), "root": root, "receivers": "all", "links": links, **access}
+    planned = TreePlanner(network_file(tmp_path, written)).plan([site for site in SITES if site != root])
+    assert planned.rate >= 0.97 * exact(network).rate
+    assert min(rate for rate, _ in planned.trees) >= THIN * planned.rate / 2
