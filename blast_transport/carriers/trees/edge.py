@@ -216,6 +216,11 @@ class Edge:
 
     # -------------------------------------------------------------------------------------------------- work
 
+    @property
+    def carried(self) -> int:
+        """Bytes both ways, over the streams that there are."""
+        return sum(stream.carried for stream in self._streams)
+
     def watch(self, poll: select.poll) -> bool:
         """Register for `poll`; True: something can be read that poll does not see."""
         for stream in self._streams:

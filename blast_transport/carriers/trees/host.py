@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from blast_transport.base.errors import NoThreadError, StoreError, TransportError, sentence
+from blast_transport.base.moderation import Moderation
 from blast_transport.base.threads import start
 from blast_transport.base.waker import Waker
 from blast_transport.carriers.trees.edge import Edge, State, Way
@@ -22,6 +23,10 @@ from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 
 _LONGEST_TURN = 0.25
 """Seconds that count of one turn: those that we ask of it, and a little."""
+
+_GATHERED_BYTES = 1 << 17
+_GATHERING_SECONDS = 0.004
+"""A turn looks at every edge: what comes and goes in so short a time is left to one turn."""
 
 _Key = tuple[int, int, int]
 """(tree, child, stream)."""
@@ -51,6 +56,8 @@ class Host(ABC):
         self._word_at = now + leg.timings.word
         self._turned_at = now
         self._passed = 0.0
+        self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
+        self._carried_before = 0
         self._ended: Ended | None = None
         self._thread = threading.Thread(target=self._run, name=f"trees {leg.name(leg.place) or 'source'}", daemon=True)
 
@@ -122,7 +129,19 @@ class Host(ABC):
             events, self._events = self._events, _to_nobody
             events(self._ended or Ended("an error of the program; see its log"))
 
+    def _carried(self) -> int:
+        """Bytes both ways, over all that is connected."""
+        return sum(edge.carried for edge in self._edges.values())
+
+    def _gather(self) -> None:
+        """Let a turn have enough to do."""
+        before, self._carried_before = self._carried_before, self._carried()
+        now = time.monotonic()
+        self._moderation.read(max(0, self._carried_before - before), now)
+        time.sleep(self._moderation.pause(now))
+
     def _turn(self) -> None:
+        self._gather()
         poll = select.poll()
         poll.register(self._waker, select.POLLIN)
         now = time.monotonic()

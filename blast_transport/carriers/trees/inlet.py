@@ -52,6 +52,11 @@ class Inlet:
         """All has come."""
         return self.total is not None and self.entries >= self.total
 
+    @property
+    def carried(self) -> int:
+        """Bytes both ways, over the streams that there are."""
+        return sum(stream.carried for stream in self._streams)
+
     def accept(self, stream: Stream, number: int, held: tuple[Range, ...], now: float) -> None:
         """The parent has opened a stream; of what we hold it hears on the first. Raises RemoteProtocolError."""
         if number != len(self._streams) or self.reason:

@@ -221,6 +221,9 @@ class Node(Host):
     def _reads(self, limb: _Limb) -> bool:
         return limb.room.left and not limb.early and self._writer.ready
 
+    def _carried(self) -> int:
+        return super()._carried() + sum(limb.inlet.carried for limb in self._limbs)
+
     def _watch(self, poll: select.poll, now: float) -> float:
         wait = self.leg.timings.heartbeat
         for limb in self._limbs:

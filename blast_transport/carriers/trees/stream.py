@@ -30,6 +30,8 @@ class Stream:
         self.blocked = False
         self.progress = 0
         """Bytes that were read."""
+        self.carried = 0
+        """Bytes that were read or sent."""
         self._reader = reader
         self._parts: deque[tuple[memoryview, Parcel | None]] = deque()
         self._waiting = 0
@@ -86,6 +88,7 @@ class Stream:
         if not count:
             raise RemoteError("connection closed")
         self.progress += count
+        self.carried += count
         return self._reader.filled(count)
 
     def close(self) -> None:
@@ -109,6 +112,7 @@ class Stream:
             raise RemoteError(f"connection lost: {sentence(error)}") from error
         self.blocked = sent < offered
         self._waiting -= sent
+        self.carried += sent
         self._left(sent)
         return sent
 
