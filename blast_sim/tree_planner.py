@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from algorithms.balanced.best_trees import thinned
+from algorithms.balanced.best_trees import without_thin
 from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetwork, Network
@@ -22,10 +22,6 @@ from blast_sim.wrong_input import WrongInput
 
 GAIN = 1.1
 """Times the rate that the present trees reach which others must reach to be worth the change."""
-
-THIN = 0.02
-"""Share of the whole rate below which a tree is left out: a block passes an edge when it is whole, and over a thin tree
-that takes seconds at every host."""
 
 Parents = Mapping[str, str]
 """For each host that a tree enters, the one that it receives from."""
@@ -143,8 +139,7 @@ class TreePlanner:
 
 def _best(network: Network) -> Plan:
     """The optimum without its thin trees. Raises SolverFault."""
-    plan = exact(network)
-    return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
+    return without_thin(network, exact(network))
 
 
 def _uses(flow: Flow, place: Place) -> bool:

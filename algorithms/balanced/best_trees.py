@@ -18,6 +18,10 @@ from algorithms.balanced.plan import NOBODY, Plan, Tree, highest_rate, loads, pr
 ROUNDING = 1e-12
 """Share of a limit below which what is left of it is rounding."""
 
+THIN = 0.02
+"""Share of the whole rate below which a tree costs a transfer more than it brings: a block passes an edge when it is
+whole, and over a thin tree that takes seconds at every host."""
+
 
 def best_trees(network: Network, plan: Plan, most: int) -> Plan:
     """`plan` where it has no more than `most` trees, and otherwise the best one found that has not.
@@ -37,6 +41,11 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
         # The fastest comes first.
         left = _rated(network, left.trees[:-1])
     return Plan(left.trees, left.rates, plan.bound)
+
+
+def without_thin(network: Network, plan: Plan) -> Plan:
+    """Leave out the trees that are too thin for a transfer to gain by them. Raises SolverFault."""
+    return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
 
 
 def _wide(network: Network, most: int) -> Plan:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from algorithms.balanced import testbeds
+from algorithms.balanced.best_trees import without_thin
 from algorithms.balanced.clusters import host_trees
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
@@ -25,21 +26,23 @@ class Planned:
 
 
 def planned(network: Network, method: str) -> Planned:
-    """The plan of a method. Those of `fpfr` are sent at the rates that it assumes: nobody shapes them to what fits."""
+    """The plan of a method, and of its trees those that a transfer uses. Those of `fpfr` are sent at the rates that it
+    assumes: nobody shapes them to what fits."""
     plan = answer_of(network, method, None).plan
-    told = fpfr(network) if method == "fpfr" else plan
+    told = fpfr(network) if method == "fpfr" else without_thin(network, plan)
     return Planned(plan.rate, as_json(network, told))
 
 
-def planned_clusters(count: int, nodes: int) -> Planned:
-    """The optimum of the preset `clusters`, as trees over single hosts."""
+def planned_clusters(count: int, nodes: int, scale: float) -> Planned:
+    """The optimum of the preset `clusters` with its rates so many times as high, as trees over single hosts."""
     clusters, network = testbeds.clusters(count, nodes), testbeds.das(count, nodes).numbered()
     plan = exact(network)
     trees = host_trees(clusters, clusters[0].members[0].name, network, plan)
     edges = [[[parent, child] for child, parent in tree.parents.items()] for tree in trees]
     both = zip(trees, edges, strict=True)
-    told = {"rate": plan.rate, "bound": plan.bound, "trees": [{"rate": t.rate, "edges": e} for t, e in both]}
-    return Planned(plan.rate, told)
+    told = [{"rate": tree.rate * scale, "edges": pairs} for tree, pairs in both]
+    rate = plan.rate * scale
+    return Planned(rate, {"rate": rate, "bound": rate, "trees": told})
 
 
 def interior(plan: Planned, root: str) -> str:

@@ -32,7 +32,7 @@ def test_fpfr_is_told_at_the_rates_that_it_assumes_and_expected_at_those_that_it
 def test_clusters_are_planned_as_trees_over_all_their_hosts(clusters, nodes, mbps):
     from balanced_bed.planning import planned_clusters
 
-    made = planned_clusters(clusters, nodes)
+    made = planned_clusters(clusters, nodes, 1.0)
     assert made.rate == pytest.approx(mbps * 1e6)
     assert sum(tree["rate"] for tree in made.trees["trees"]) == pytest.approx(made.rate)
     hosts = set(presets.clusters(clusters, nodes).hosts)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from algorithms.balanced.best_trees import THIN
 from algorithms.balanced.estimate import PROBE_SECONDS
 from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
-from blast_sim.tree_planner import THIN, TreePlanner
+from blast_sim.tree_planner import TreePlanner
 from blast_sim.wrong_input import WrongInput
 
 FIGURE_2 = {
