@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from blast_client.base_error import BlastError, WrongArgument
-from blast_client.capacities.capacities import Capacities
+from blast_client.capacities.capacities import MOST_RATE, Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.receivers import Receiver
 from blast_transport.links.dialling import Dialer
@@ -80,11 +80,16 @@ class _Best:
         """Another try."""
         self.failed.update(measured.failed)
         for end, got in measured.measured.items():
-            self.rates[end] = max(self.rates.get(end, 0.0), float(round(got.rate)))
+            self.rates[end] = max(self.rates.get(end, 0.0), _whole(got.rate))
         seconds = max((got.seconds for got in measured.measured.values()), default=0.0)
         if seconds:
             received = sum(got.received for got in measured.measured.values())
-            self.together = max(self.together, float(round(8 * received / seconds)))
+            self.together = max(self.together, _whole(8 * received / seconds))
+
+
+def _whole(rate: float) -> float:
+    """Bits/s, whatever an agent says: not so few that the link is dead, nor so many that no network file has them."""
+    return float(round(min(max(rate, 1.0), MOST_RATE)))
 
 
 class AgentCapacities:

@@ -111,7 +111,8 @@ class Dialling(Generic[Key]):
             outcome = self._dialer(address, timeout)
         except TimeoutError:
             outcome = f"cannot connect to {host}:{port}: no answer within {timeout:g} s"
-        except (OSError, TransportError) as error:
+        # A name that no host can have is a ValueError, of the resolver as well as of TLS.
+        except (OSError, ValueError, TransportError) as error:
             outcome = f"cannot connect to {host}:{port}: {sentence(error)}"
         if self._closed and not isinstance(outcome, str):
             outcome.close()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from blast_transport.base.errors import RemoteError, TransportError
+from blast_transport.base.errors import RemoteError, TransportError, sentence
 from blast_transport.base.threads import start_thread
 from blast_transport.links.control_connection import FramedConnection
 from blast_transport.links.dialling import Address, Dialer
@@ -45,6 +45,8 @@ Flow = tuple[Address | None, Address]
 """From an agent, or HERE, to an agent."""
 
 _BUSY_SECONDS = 15.0
+_OWN_SECONDS = 1.0
+"""So long hosts may be busy with what we ourselves have just given up there."""
 _LEAST_PAUSE, _MOST_PAUSE = 0.05, 0.4
 _LATE_SECONDS = 1.0
 
@@ -76,15 +78,21 @@ class LinkFailed(RemoteError):
 
 
 class _Busy(RemoteError):
-    """Somebody else has something measured at one of these hosts."""
+    """Somebody else has something measured at this host."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(f"{host}: {reason}")
+        self.host = host
 
 
-def measure_link(source: Address | None, target: Address, dialer: Dialer, size: Size = SHORT) -> float:
+def measure_link(
+    source: Address | None, target: Address, dialer: Dialer, size: Size = SHORT, patience: float = _BUSY_SECONDS
+) -> float:
     """The rate in bits/s at which data goes from one host to another, now, beside whatever else goes there.
 
-    Raises LinkFailed, which says why nothing arrives, or that others keep the hosts busy.
+    Raises LinkFailed, which says why nothing arrives, or that others keep the hosts busy for `patience` seconds.
     """
-    found = measure_flows([(source, target)], dialer, size)
+    found = measure_flows([(source, target)], dialer, size, patience)
     if target[0] in found.failed:
         raise LinkFailed(found.failed[target[0]])
     return found.measured[target[0]].rate
@@ -93,17 +101,27 @@ def measure_link(source: Address | None, target: Address, dialer: Dialer, size: 
 def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: float = _BUSY_SECONDS) -> FlowsMeasured:
     """Measure along all of these at once. While others measure at one of the hosts, try again, `patience` seconds long.
 
-    No host may be source and target at once.
+    Then the flows of hosts that are still busy fail, and the others are measured. No host may be source and target at
+    once.
     """
     give_up = time.monotonic() + patience
-    while True:
+    left, failed = list(flows), dict[str, str]()
+    while left:
         try:
-            return _Measurement(flows, dialer, size).run()
-        except _Busy as error:
+            found = _Measurement(left, dialer, size).run()
+            return replace(found, failed={**failed, **found.failed})
+        except _Busy as busy:
             if time.monotonic() >= give_up:
-                return FlowsMeasured({}, {target[0]: str(error) for _, target in flows}, {})
+                failed |= {flow[1][0]: str(busy) for flow in left if busy.host in _names(flow)}
+                left = [flow for flow in left if busy.host not in _names(flow)]
+                give_up = time.monotonic() + _OWN_SECONDS
         # By chance, so that two who have kept each other waiting do not do so again.
         time.sleep(random.uniform(_LEAST_PAUSE, _MOST_PAUSE))
+    return FlowsMeasured({}, failed, {})
+
+
+def _names(flow: Flow) -> list[str]:
+    return [end[0] for end in flow if end is not None]
 
 
 @dataclass(slots=True)
@@ -166,11 +184,13 @@ class _Measurement:
     def _done(self) -> bool:
         """Nobody is at work any more, so that the next measurement finds nobody busy."""
         sinks, sources = self._sinks.values(), self._sources.values()
-        sent = all(source.over or self._in_vain(source.targets) for source in sources)
+        sent = all(source.over or self._in_vain(source) for source in sources)
         return all(sink.over for sink in sinks) and sent and (self._local is None or self._local_ended)
 
-    def _in_vain(self, targets: Sequence[str]) -> bool:
-        return all(name in self._found.failed for name in targets)
+    def _in_vain(self, source: _End) -> bool:
+        """Nobody waits for it; what it has begun to send to somebody it sends to the end."""
+        nobody = all(self._sinks[name].over for name in source.targets)
+        return nobody and (not source.ordered or all(name in self._found.failed for name in source.targets))
 
     # ---------------------------------------------------------------------------------------------- the orders
 
@@ -210,8 +230,8 @@ class _Measurement:
     def _run_local(self, source: Source) -> None:
         try:
             self._local_outcome = source.run()
-        except TransportError as error:
-            self._local_outcome = str(error)
+        except (OSError, TransportError) as error:
+            self._local_outcome = sentence(error)
         self._loop.wake()
 
     def _hear_local(self) -> None:
@@ -250,10 +270,10 @@ class _Measurement:
     def _take(self, end: _End, message: MeasuringMessage) -> None:
         match message:
             case Refused(busy=True):
-                raise _Busy(f"{end.name}: {message.reason}")
+                raise _Busy(end.name, message.reason)
             case Refused():
                 self._fail_end(end, message.reason)
-            case Waiting():
+            case Waiting() if end.ordered and not end.waiting:
                 seconds = self._size.seconds
                 end.waiting = True
                 end.deadline = time.monotonic() + JOIN_SECONDS + seconds + drain_seconds(seconds) + _LATE_SECONDS
@@ -261,7 +281,7 @@ class _Measurement:
                 self._take_measured(end, message)
             case Sent() if end.targets:
                 self._release(end)
-                self._fail_targets(dict(message.failed))
+                self._fail_targets({name: reason for name, reason in message.failed if name in end.targets})
             case _:
                 self._lose(end, f"{type(message).__name__} makes no sense here")
 

@@ -18,6 +18,8 @@ from blast_transport.wire.measuring import Measure, Measured, Waiting, encode_me
 
 _BUFFER_BYTES = 1 << 18
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_MOMENT = 1e-5
+"""Seconds; less is nobody's time from there to here."""
 
 
 class Sink:
@@ -29,6 +31,7 @@ class Sink:
         self._joined: queue.SimpleQueue[socket.socket] = queue.SimpleQueue()
         self._streams: dict[socket.socket, int] = {}
         self._begun = 0
+        self._told = self._latest = 0.0
         self._buffer = bytearray(_BUFFER_BYTES)
         self._arrivals = Arrivals()
         self._left = ""
@@ -56,7 +59,12 @@ class Sink:
             self._close()
         if self._left:
             raise RemoteError(self._left)
-        return Measured(self._arrivals.bytes, self._arrivals.seconds, self._arrivals.rate())
+        rate = self._arrivals.rate() or self._rate_of_a_moment()
+        return Measured(self._arrivals.bytes, self._arrivals.seconds, rate)
+
+    def _rate_of_a_moment(self) -> float:
+        """What comes all at once has been under way since we said Waiting at most."""
+        return 8 * self._arrivals.bytes / max(self._latest - self._told, _MOMENT)
 
     def _over(self, begun_by: float, ended_by: float) -> bool:
         now = time.monotonic()
@@ -78,6 +86,7 @@ class Sink:
                 continue
             number = self._streams[sock] = self._begun
             self._begun += 1
+            self._told = time.monotonic()
             self._loop.watch(sock, selectors.EVENT_READ, partial(self._receive, sock, number))
 
     def _receive(self, sock: socket.socket, number: int) -> None:
@@ -85,18 +94,22 @@ class Sink:
             count = sock.recv_into(self._buffer)
             # TLS may hold what the selector cannot see.
             while count and isinstance(sock, ssl.SSLSocket) and sock.pending():
-                self._arrivals.add(number, count, time.monotonic())
+                self._count(number, count)
                 count = sock.recv_into(self._buffer)
         except _AGAIN:
             return
         except OSError:
             count = 0
         if count:
-            self._arrivals.add(number, count, time.monotonic())
+            self._count(number, count)
         if not count or self._arrivals.bytes > self._measure.most_bytes:
             self._loop.forget(sock)
             del self._streams[sock]
             sock.close()
+
+    def _count(self, number: int, count: int) -> None:
+        self._latest = time.monotonic()
+        self._arrivals.add(number, count, self._latest)
 
     def _lose_commander(self) -> None:
         self._left = "the commander has gone"

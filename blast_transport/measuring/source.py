@@ -107,8 +107,8 @@ class Source:
                     partial(self._fail, target),
                 )
         self._turn_until(lambda: not self._missing, time.monotonic() + DIAL_SECONDS + ANSWER_SECONDS)
-        for stream in [stream for stream in self._streams if not stream.waiting]:
-            self._fail(stream.target, f"no answer within {ANSWER_SECONDS:g} s")
+        for target in list(self._missing):
+            self._fail(target, f"no answer within {ANSWER_SECONDS:g} s")
 
     def _connected(self, target: int, sock: socket.socket) -> None:
         if target in self._failed:

@@ -99,7 +99,7 @@ class Measured:
 
     def check(self) -> None:
         """Raises RemoteProtocolError for what nobody can have measured."""
-        if self.received < 0 or self.seconds < 0 or not 0 <= self.rate <= MOST_RATE:
+        if not 0 <= self.received <= 2 * MOST_BYTES or self.seconds < 0 or not 0 <= self.rate <= MOST_RATE:
             raise RemoteProtocolError("Measured tells of bytes, seconds or a rate out of range")
 
 

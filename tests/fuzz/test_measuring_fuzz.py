@@ -108,6 +108,7 @@ def test_what_nobody_may_ask_for_is_refused(measure: Measure) -> None:
     "answer",
     [
         Measured(-1, 1.0, 1.0),
+        Measured(10**400, 1.0, 1.0),
         Measured(1, -1.0, 1.0),
         Measured(1, 1.0, -1.0),
         Measured(1, 1.0, 1e16),

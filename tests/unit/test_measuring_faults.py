@@ -1,0 +1,222 @@
+"""Measurements with hosts that lie, are late, are busy or cannot even be named: all of them end, with a reason."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from blast_client.capacities import by_agents
+from blast_client.capacities.by_agents import AgentCapacities, NothingMeasured
+from blast_client.round import Round, RoundSettings
+from blast_transport.links.dialling import Address, Dialling, dial
+from blast_transport.measuring import flows as flows_module
+from blast_transport.measuring import sink as sink_module
+from blast_transport.measuring import source as source_module
+from blast_transport.measuring.flows import (
+    HERE,
+    FlowsMeasured,
+    LinkFailed,
+    Size,
+    measure_flows,
+)
+from blast_transport.measuring.source import Source
+from blast_transport.wire.measuring import TOKEN_BYTES, Measure, Measured, Probe, Sent, Waiting
+from tests.support.lying_agent import Say, lying_agent
+from tests.support.measured_hosts import Host, host
+from tests.support.waiting import HANGING, eventually
+from tests.unit.test_measuring import Talk
+
+SMALL = Size(1 << 20, 2.0)
+TOKEN = b"t" * TOKEN_BYTES
+
+
+@pytest.fixture
+def hosts() -> Iterator[list[Host]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(host(f"h{number}")) for number in range(4)]
+
+
+def in_time(flows: list[tuple[Address | None, Address]], dialer=dial, size: Size = SMALL, **more: float):
+    """What is measured, by a thread that may hang."""
+    found: list[FlowsMeasured] = []
+    thread = threading.Thread(target=lambda: found.append(measure_flows(flows, dialer, size, **more)), daemon=True)
+    thread.start()
+    thread.join(HANGING / 2)
+    assert found, "it has not ended"
+    return found[0]
+
+
+# --------------------------------------------------------------------------------------------------- who lies
+
+
+def test_who_says_that_it_waits_again_and_again_is_not_waited_for_again_and_again(hosts, monkeypatch):
+    monkeypatch.setattr(flows_module, "JOIN_SECONDS", 0.2)
+
+    def script(say: Say) -> None:
+        for _ in range(100):
+            say(Waiting())
+            time.sleep(0.02)
+
+    with lying_agent("liar", script) as liar:
+        found = in_time([(liar, hosts[0].address)])
+    assert found.failed == {"h0": "liar: Waiting makes no sense here"}
+
+
+def test_a_source_fails_no_targets_but_its_own(hosts):
+    with lying_agent("liar", lambda say: say(Waiting(), Sent(0, (("h1", "gone"), ("h3", "gone"))))) as liar:
+        found = in_time([(hosts[0].address, hosts[1].address), (liar, hosts[3].address)])
+    assert found.measured.keys() == {"h1"} and found.failed == {"h3": "gone"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [Measured(1 << 30, 5e-324, 1e6), Measured(1 << 40, 1e-12, 1e6), Measured(1 << 20, 1.0, 0.3)],
+)
+def test_what_cannot_be_or_is_next_to_nothing_makes_a_network_file_all_the_same(monkeypatch, told):
+    def measured(flows, *_: object) -> FlowsMeasured:
+        return FlowsMeasured({target[0]: told for _, target in flows}, {}, {})
+
+    monkeypatch.setattr(by_agents, "measure_flows", measured)
+    names = ["h0", "h1", "h2"]
+    found = AgentCapacities([(name, "127.0.0.1", 1) for name in names], dial, SMALL).measure("here", names)
+    rates = [*found.capacities.links.values(), *found.capacities.out.values(), *found.capacities.into.values()]
+    assert min(rates) >= 1 and max(rates) <= 1e18
+
+
+# ---------------------------------------------------------------------------------------------------- who is late
+
+
+def test_a_source_that_is_reached_when_its_target_has_given_up_is_not_waited_for(hosts, monkeypatch):
+    monkeypatch.setattr(sink_module, "JOIN_SECONDS", 0.2)
+
+    def late(address: Address, seconds: float):
+        if address[0] == "h1":
+            eventually(lambda: hosts[0].server._measurements._running is not None, "the sink to wait")
+            eventually(lambda: hosts[0].server._measurements._running is None, "the sink to give up")
+            time.sleep(0.1)
+        return dial(address, seconds)
+
+    target = hosts[0].address
+    found = in_time([(HERE, target), (hosts[1].address, target)], late)
+    assert found.measured.keys() == {"h0"}
+
+
+def test_a_target_that_is_not_reached_in_time_is_told_to_have_failed(monkeypatch):
+    monkeypatch.setattr(source_module, "DIAL_SECONDS", 0.05)
+    monkeypatch.setattr(source_module, "ANSWER_SECONDS", 0.05)
+    enough = threading.Event()
+
+    def stuck(address: Address, seconds: float):
+        enough.wait(HANGING)
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+
+    try:
+        sent = Source(Measure(TOKEN, 1 << 20, 1.0, 1, (("slow", "127.0.0.1", 1),)), stuck).run()
+    finally:
+        enough.set()
+    assert sent == Sent(0, (("slow", "no answer within 0.05 s"),))
+
+
+# ------------------------------------------------------------------------------------------- who cannot be named
+
+
+@pytest.mark.parametrize("name", ["a..b", "a" * 300, ".h1"])
+def test_a_name_that_no_host_can_have_is_a_host_that_is_not_reached(name):
+    found = in_time([(HERE, ("h1", name, 9095))])
+    assert found.failed["h1"].startswith(f"cannot connect to {name}:9095: ") and found.away.keys() == {"h1"}
+
+
+def test_an_agent_that_is_told_to_send_to_such_a_name_says_so(hosts):
+    found = in_time([(hosts[0].address, hosts[1].address)], size=Size(1 << 16, 0.1))
+    assert found.measured
+    with Talk(hosts[0].address) as commander:
+        commander.say(Measure(TOKEN, 1 << 20, 1.0, 1, (("h1", "a..b", 1),)))
+        assert commander.hear() == Waiting()
+        answer = commander.hear()
+    assert isinstance(answer, Sent) and answer.failed[0][1].startswith("cannot connect to a..b:1: ")
+
+
+def test_a_dialer_that_fails_in_a_way_nobody_thought_of_is_a_connection_that_failed():
+    def broken(address: Address, seconds: float):
+        raise ValueError("server_hostname cannot start with a leading dot")
+
+    woken = threading.Event()
+    dialling: Dialling[int] = Dialling(broken, woken.set)
+    dialling.begin(1, ("h1", "127.0.0.1", 9095), 1.0)
+    assert woken.wait(HANGING)
+    ((number, outcome),) = dialling.take()
+    assert number == 1 and outcome == (
+        "cannot connect to 127.0.0.1:9095: server_hostname cannot start with a leading dot"
+    )
+
+
+# -------------------------------------------------------------------------------------------------- who is busy
+
+
+def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
+    with Talk(hosts[0].address) as other:
+        other.say(Measure(TOKEN, 1 << 20, 10.0))
+        assert other.hear() == Waiting()
+        pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
+        found = measure_flows(pairs, dial, SMALL, patience=0.0)
+    assert found.measured.keys() == {"h3"} and found.failed.keys() == {"h1"}
+    assert "h0: another measurement is at work on this host" in found.failed["h1"] and not found.away
+
+
+def test_with_all_of_them_busy_nothing_is_measured(hosts):
+    with ExitStack() as stack:
+        for one in hosts[:2]:
+            other = stack.enter_context(Talk(one.address))
+            other.say(Measure(TOKEN, 1 << 20, 10.0))
+            assert other.hear() == Waiting()
+        found = in_time([(HERE, one.address) for one in hosts[:2]], patience=0.0)
+    assert found.failed.keys() == {"h0", "h1"} and not found.measured and not found.away
+
+
+def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
+    with Talk(hosts[0].address) as other:
+        other.say(Measure(TOKEN, 1 << 20, 10.0))
+        assert other.hear() == Waiting()
+        probe = Round([hosts[0].address], RoundSettings())._probe("here")
+        with pytest.raises(LinkFailed, match="another measurement is at work on this host"):
+            probe("here", "h0")
+        eventually(lambda: hosts[0].refused() == 1, "the one try to be counted")
+
+
+# ------------------------------------------------------------------------------------------------- what else fails
+
+
+def test_a_source_here_that_cannot_go_on_fails_its_links(hosts, monkeypatch):
+    def broken(source: Source) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(Source, "_connect", broken)
+    found = in_time([(HERE, hosts[0].address)])
+    assert found.failed == {"h0": "Cannot allocate memory"}
+
+
+def test_what_came_in_one_moment_is_no_dead_link(hosts):
+    with Talk(hosts[0].address) as commander, Talk(hosts[0].address) as probe:
+        commander.say(Measure(TOKEN, 1 << 16, 10.0))
+        assert commander.hear() == Waiting()
+        probe.say(Probe(TOKEN))
+        assert probe.hear() == Waiting()
+        probe.sock.sendall(b"x" * 1000)
+        probe.sock.close()
+        answer = commander.hear()
+    assert isinstance(answer, Measured) and answer.received == 1000 and answer.rate > 0
+
+
+def test_nobody_there_at_all_has_a_reason(monkeypatch):
+    def nothing(flows, *_: object) -> FlowsMeasured:
+        return FlowsMeasured({}, {target[0]: "nothing has arrived" for _, target in flows}, {})
+
+    monkeypatch.setattr(by_agents, "measure_flows", nothing)
+    with pytest.raises(NothingMeasured, match="to any of the hosts: nothing has arrived"):
+        AgentCapacities([("h0", "127.0.0.1", 1)], dial, SMALL).measure("here", ["h0"])
