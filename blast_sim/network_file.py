@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import InvalidNetwork, Network
@@ -19,13 +19,23 @@ from blast_sim.json_input import parse_json
 from blast_sim.wrong_input import WrongInput, entry_of, list_of, number, shown
 
 MOST_HOSTS = 1000
+MOST_BYTES = 64 << 20
 LEAST_RATE, MOST_RATE = 1e-9, 1e18
 """What the solver's tolerances can still tell apart: another unit brings any rate in between."""
 
 
 def read_network(path: Path) -> Network:
     """The network in this file. Raises WrongInput, OSError."""
-    return parse_network(path.read_bytes())
+    with path.open("rb") as file:
+        return network_from(file)
+
+
+def network_from(file: IO[bytes]) -> Network:
+    """The network in what an open file has left. Raises WrongInput, OSError."""
+    data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise WrongInput(f"more than {MOST_BYTES} bytes are no network of {MOST_HOSTS} hosts")
+    return parse_network(data)
 
 
 def parse_network(data: bytes) -> Network:

@@ -24,7 +24,7 @@ from algorithms.balanced.plan import Plan, Tree, ways
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import SubsetSearch
 from algorithms.balanced.unshaped import unshaped
-from blast_sim.network_file import parse_network, read_network
+from blast_sim.network_file import network_from, read_network
 from blast_sim.text import table
 from blast_sim.trees_svg import trees_svg
 from blast_sim.wrong_input import WrongInput
@@ -58,10 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Plan and print. Raises WrongInput, OSError, SolverFault, NoRates."""
     if arguments.max_trees is not None and arguments.method not in LIMITED:
         raise WrongInput(f"--max-trees goes with --method {' or '.join(LIMITED)}, not with {arguments.method}")
-    if arguments.file == STANDARD_INPUT:
-        network = parse_network(sys.stdin.buffer.read())
-    else:
-        network = read_network(Path(arguments.file))
+    network = network_from(sys.stdin.buffer) if arguments.file == STANDARD_INPUT else read_network(Path(arguments.file))
     answer = answer_of(network, arguments.method, arguments.max_trees)
     if arguments.svg is not None:
         arguments.svg.write_text(trees_svg(network, answer.plan), encoding="utf-8")

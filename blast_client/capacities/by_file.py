@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_client.capacities.capacities import Capacities, WrongNetwork, read_capacities
+from blast_client.capacities.capacities import MOST_BYTES, MOST_HOSTS, Capacities, WrongNetwork, read_capacities
 
 
 class FileCapacities:
@@ -17,13 +17,20 @@ class FileCapacities:
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
         """Those between the root and the receivers that the file has. Raises WrongNetwork."""
         try:
-            found = read_capacities(self._path.read_bytes())
+            found = read_capacities(self._read())
         except OSError as error:
             raise WrongNetwork(f"{self._path} cannot be read: {error.strerror}") from error
         except WrongNetwork as error:
             raise WrongNetwork(f"{self._path}: {error}") from error
         refuse_others(found, root, receivers)
         return found
+
+    def _read(self) -> bytes:
+        with self._path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise WrongNetwork(f"more than {MOST_BYTES} bytes are no network of {MOST_HOSTS} hosts")
+        return data
 
 
 def refuse_others(found: Capacities, root: str, receivers: Sequence[str]) -> None:

@@ -18,11 +18,9 @@ from contextlib import suppress
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.capacities.by_file import refuse_others
-from blast_client.capacities.capacities import Capacities, WrongNetwork, read_capacities
+from blast_client.capacities.capacities import MOST_BYTES, Capacities, WrongNetwork, read_capacities
 
 PATIENCE_SECONDS = 60.0
-MOST_BYTES = 64 << 20
-"""A network of a thousand hosts takes less."""
 
 _READ_BYTES = 1 << 16
 
@@ -57,15 +55,18 @@ class MonitorCapacities:
     def _ask(self, question: bytes) -> bytes:
         name = self._command[0]
         try:
-            process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-            )
+            # A file (in memory): it may be more than a pipe holds, and nobody has to read it.
+            with os.fdopen(os.memfd_create("question"), "w+b") as asked:
+                asked.write(question)
+                asked.seek(0)
+                process = subprocess.Popen(self._command, stdin=asked, stdout=subprocess.PIPE, start_new_session=True)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise MonitorFailed(f"the monitor {name} cannot be run: {reason}") from error
         deadline = time.monotonic() + self._seconds
+        assert process.stdout is not None
         try:
-            answer = self._talk(process, question, deadline)
+            answer = self._read(process.stdout.fileno(), deadline)
             status = process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as error:
             raise self._too_late() from error
@@ -74,22 +75,10 @@ class MonitorCapacities:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):
-                        pipe.close()
+            process.stdout.close()
         if status:
             raise MonitorFailed(f"the monitor {name} has failed, with status {status}")
         return answer
-
-    def _talk(self, process: subprocess.Popen[bytes], question: bytes, deadline: float) -> bytes:
-        assert process.stdin is not None and process.stdout is not None
-        # Far below what a pipe holds; whoever does not read it need not.
-        with suppress(BrokenPipeError):
-            os.set_blocking(process.stdin.fileno(), False)
-            process.stdin.write(question)
-            process.stdin.close()
-        return self._read(process.stdout.fileno(), deadline)
 
     def _read(self, pipe: int, deadline: float) -> bytes:
         answer = bytearray()

@@ -17,6 +17,8 @@ from typing import Any, NoReturn, Protocol
 from blast_client.base_error import WrongArgument
 
 MOST_HOSTS = 1000
+MOST_BYTES = 64 << 20
+"""A network of a thousand hosts takes less."""
 LEAST_RATE, MOST_RATE = 1e-9, 1e18
 
 _NEEDED = ("hosts", "root", "receivers", "links")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import socket
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair
 from blast_client.capacities.table import capacities_table
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
+from blast_client.interrupts import ended_by_signals
 from blast_client.options import connect
 from blast_client.send_job import agent_credentials
 from blast_client.send_stopped import INTERRUPTED
@@ -37,7 +39,8 @@ def run_measure(arguments: argparse.Namespace) -> int:
     try:
         root, receivers = _root_and_receivers(arguments)
         _refuse_unwritable(arguments.output)
-        found = _find(arguments, root, receivers)
+        with ended_by_signals():
+            found = _find(arguments, root, receivers)
     except KeyboardInterrupt:
         return _fail(INTERRUPTED, "stopped: nothing was written, and nobody goes on measuring")
     except (WrongInputError, SettingsError) as error:
@@ -99,13 +102,27 @@ def _tell_faults(found: Findings) -> None:
 
 def _give(arguments: argparse.Namespace, found: Findings) -> int:
     written = json.dumps(found.capacities.to_json()) + "\n"
+    sys.stdout.write(written if arguments.json else capacities_table(found.capacities) + "\n")
     if arguments.output is not None:
         try:
-            arguments.output.write_text(written, encoding="utf-8")
+            _write(arguments.output, written)
         except OSError as error:
             return _fail(FAILED, f"{arguments.output} cannot be written: {error.strerror}")
-    sys.stdout.write(written if arguments.json else capacities_table(found.capacities) + "\n")
     return DONE if found.whole else PARTLY
+
+
+def _write(path: Path, text: str) -> None:
+    """A file is there whole or not at all; a pipe or a device is written to. Raises OSError."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    whole = path.resolve()
+    unfinished = whole.with_name(f"{whole.name}.{os.getpid()}.unfinished")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(whole)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _refuse_unwritable(path: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.measuring.flows import HERE, SHORT, measure_flows
 from tests.support.certificates import Authority
-from tests.support.interrupted import ended, started
+from tests.support.interrupted import ended, members, started
 from tests.support.measured_hosts import BLAST, Process, host_process
 from tests.support.waiting import HANGING, eventually
 
@@ -158,6 +159,49 @@ def test_a_monitor_is_asked_in_place_of_the_agents(tmp_path):
     status, out, errors = blast("measure", "--hosts", "h1", "--root", "here", "--monitor", program, "--json")
     assert (status, errors) == (0, "") and json.loads(out)["links"] == [["here", "h1", 5.0]]
     assert json.loads((tmp_path / "asked").read_text()) == {"root": "here", "receivers": ["h1"]}
+
+
+@pytest.fixture
+def answering(tmp_path: Path) -> Path:
+    program = tmp_path / "monitor"
+    answer = {"hosts": ["here", "h1"], "root": "here", "receivers": ["h1"], "links": [["here", "h1", 5]]}
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_what_was_measured_is_not_lost_with_a_file_that_cannot_be_written(answering):
+    words = ("measure", "--hosts", "h1", "--root", "here", "--monitor", answering, "--json", "--output", "/dev/full")
+    status, out, errors = blast(*words)
+    assert status == 1 and json.loads(out)["links"] == [["here", "h1", 5.0]]
+    assert errors == "blast: /dev/full cannot be written: No space left on device\n"
+
+
+def test_a_file_that_was_there_is_replaced_whole_or_not_at_all(tmp_path):
+    known, output = tmp_path / "known", tmp_path / "network.json"
+    known.write_text('{"hosts": ["here", "h1"], "root": "here", "receivers": ["h1"], "links": [["here", "h1", 5]]}')
+    words = ("measure", "--hosts", "h1", "--root", "here", "--file", str(known), "--output", str(output))
+    output.write_text("an earlier one")
+    # As a disk that is full: not a byte of a file is left room for.
+    limited = subprocess.run(
+        ["prlimit", "--fsize=0", *BLAST, *words], capture_output=True, text=True, timeout=4 * HANGING, check=False
+    )
+    assert limited.returncode == 1 and "cannot be written: File too large" in limited.stderr
+    assert output.read_text() == "an earlier one"
+    assert blast(*words)[0] == 0 and read_capacities(output.read_bytes()).root == "here"
+    assert [path.name for path in tmp_path.iterdir() if "network" in path.name] == ["network.json"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_monitor_goes_with_who_asked_it(tmp_path, number):
+    program, group = tmp_path / "monitor", tmp_path / "group"
+    program.write_text(f"#!/bin/sh\necho $$ > {group}\nexec sleep 600\n")
+    program.chmod(0o755)
+    with started("measure", "--hosts", "h1", "--root", "here", "--monitor", str(program)) as process:
+        eventually(lambda: group.exists() and group.read_text(), "the monitor to begin")
+        status, out, _ = ended(process, number)
+        assert (status, out) == (128 + number, "")
+        eventually(lambda: not members(int(group.read_text())), "the monitor to end")
 
 
 def test_ctrl_c_stops_at_once_and_nobody_goes_on(hosts, secret, tmp_path):

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -15,7 +16,7 @@ from algorithms.balanced.exact import exact
 from algorithms.balanced.families import clustered, sparse, to_half
 from blast_client import command
 from blast_client.command import main
-from blast_sim import trees_command
+from blast_sim import network_file, trees_command
 from blast_sim.network_file import MOST_HOSTS, parse_network
 from blast_sim.trees_plan import HEURISTICS, LIMITED
 from blast_sim.wrong_input import WrongInput
@@ -219,6 +220,16 @@ def test_wrong_use_is_status_2(blast, file, words):
     status, out, err = blast(file, *words)
     assert (status, out) == (2, "")
     assert err
+
+
+def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
+    monkeypatch.setattr(network_file, "MOST_BYTES", 100_000)
+    with Path("/dev/zero").open() as zeros:
+        monkeypatch.setattr("sys.stdin", zeros)
+        for file in ("-", "/dev/zero"):
+            status, out, errors = blast(file)
+            assert (status, out) == (2, "")
+            assert errors == "blast: more than 100000 bytes are no network of 1000 hosts\n"
 
 
 def test_a_file_that_is_not_there(blast, tmp_path):

@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from blast_api.ttypes import FabricStatus, RackStatus
 from blast_client.base_error import WrongArgument
+from blast_client.capacities import by_file
 from blast_client.capacities.by_agents import AgentCapacities, NothingMeasured, Step
 from blast_client.capacities.by_controller import ControllerCapacities, RatesUnknown
 from blast_client.capacities.by_file import FileCapacities
@@ -88,6 +90,12 @@ def test_a_file_is_for_these_hosts(tmp_path):
         FileCapacities(tmp_path / "absent").capacities("a", ["b"])
 
 
+def test_a_file_without_end_is_not_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(by_file, "MOST_BYTES", 100_000)
+    with pytest.raises(WrongNetwork, match="/dev/zero: more than 100000 bytes"):
+        FileCapacities(Path("/dev/zero")).capacities("a", ["b"])
+
+
 # ----------------------------------------------------------------------------------------------------- the monitor
 
 
@@ -135,6 +143,14 @@ def test_a_monitor_that_takes_too_long_is_ended_with_all_that_it_started(tmp_pat
     # On a machine that is too busy to start it within that second there is nothing to look for.
     if mark.exists() and mark.read_text():
         eventually(lambda: not members(int(mark.read_text())), "the monitor and its child to end")
+
+
+@pytest.mark.parametrize("program", ["import sys; asked = len(sys.stdin.read())", "asked = 0"])
+def test_a_monitor_is_asked_about_more_than_a_pipe_holds_and_may_leave_it_unread(program):
+    answer = json.dumps({**TWO, "hosts": ["a", "b", "c"]})
+    receivers = [f"{number:0100}" for number in range(5000)]
+    with pytest.raises(MonitorFailed, match=f"says what is no network: the network has no host '{receivers[0]}'"):
+        monitor(f"{program}; print({answer!r})").capacities("a", receivers)
 
 
 @pytest.mark.parametrize("command", ["", "'", "/no/such/program", "/etc/passwd"])
