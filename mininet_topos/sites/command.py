@@ -62,10 +62,11 @@ def asked_for(arguments: argparse.Namespace) -> Asked:
     if arguments.file is not None:
         network = read_network(arguments.file)
         plan, root = from_network(network, UNITS[arguments.unit]), network.hosts[network.root]
+        described = as_network_file(plan, root, [network.hosts[place] for place in network.receivers])
     else:
         plan = _preset(arguments)
         root = plan.hosts[0]
-    described = as_network_file(plan, root)
+        described = as_network_file(plan, root)
     if arguments.preset == "clusters":
         described = presets.clusters_file(arguments.clusters, arguments.nodes)
     if arguments.one_way is not None:

@@ -11,7 +11,8 @@ links themselves are faster by what headers take.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
@@ -23,6 +24,9 @@ MOST_HOSTS = 64
 LEAST_BPS, MOST_BPS = 100e3, 1e9
 """Slower than a frame in a tenth of a second is dead to TCP; faster is more than the kernel shapes well."""
 MOST_ONE_WAY_MS = 1000.0
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
+"""Hosts have folders and files that are called so, and stand in lists."""
 
 Pair = tuple[str, str]
 """From, to."""
@@ -112,12 +116,12 @@ def from_network(network: Network, unit: float = 1.0) -> SitesPlan:
     )
 
 
-def as_network_file(plan: SitesPlan, root: str) -> dict[str, object]:
-    """The plan in the format that `blast trees` reads, rates in bits per second."""
+def as_network_file(plan: SitesPlan, root: str, receivers: Sequence[str] = ()) -> dict[str, object]:
+    """The plan in the format that `blast trees` reads, rates in bits per second; without `receivers` all receive."""
     return {
         "hosts": list(plan.hosts),
         "root": root,
-        "receivers": "all",
+        "receivers": list(receivers) or "all",
         "links": [[*pair, rate] for pair, rate in plan.rates.items()],
         "out": dict(plan.out),
         "in": dict(plan.into),
@@ -146,6 +150,10 @@ def _all_rates(plan: SitesPlan) -> Iterable[tuple[str, Mapping[Pair, float] | Ma
 
 
 def _check_known(plan: SitesPlan) -> None:
+    if strange := [host for host in plan.hosts if not _NAME.fullmatch(host)]:
+        raise PlanError(
+            f"{strange[0][:80]!r} cannot be the name of a host here: take up to 64 letters, digits, '-', '_' and '.'"
+        )
     pairs = {*plan.rates, *plan.local, *plan.far, *(pair for link in plan.shared for pair in link.pairs)}
     named = {*plan.out, *plan.into, *(host for pair in pairs for host in pair)}
     if unknown := named - set(plan.hosts):

@@ -33,6 +33,12 @@ PATHS = {("a", "b"): 1e6}
     [
         (lambda: SitesPlan(("a",), {}), "2 to 64"),
         (lambda: SitesPlan(("a", "a"), {}), "twice"),
+        (lambda: SitesPlan(("a", "../b"), {}), "'../b' cannot be the name of a host here"),
+        (lambda: SitesPlan(("a", ".."), {}), "'..' cannot be the name of a host here"),
+        (lambda: SitesPlan(("a", "b,c"), {}), "'b,c' cannot be the name of a host here"),
+        (lambda: SitesPlan(("a", "b=c"), {}), "'b=c' cannot be the name of a host here"),
+        (lambda: SitesPlan(("a", "-b"), {}), "'-b' cannot be the name of a host here"),
+        (lambda: SitesPlan(("a", "b" * 65), {}), "cannot be the name of a host here"),
         (lambda: SitesPlan(("a", "b"), {("a", "c"): 1e6}), "c is not among"),
         (lambda: SitesPlan(("a", "b"), PATHS, out={"c": 1e6}), "c is not among"),
         (lambda: SitesPlan(("a", "b"), {("a", "a"): 1e6}), "to itself"),
@@ -120,6 +126,16 @@ def test_a_dead_path_takes_nothing_and_forgets_what_waits():
         queues = [line for line in changed("d", Peer(1, "10.0.0.1", rate)) if line.startswith("qdisc")]
         assert len(queues) == 4
         assert all(line.endswith(queue) for line in queues)
+
+
+def test_a_file_in_which_not_all_receive_stays_one_that_can_be_planned_for(parse, capsys, tmp_path):
+    path = tmp_path / "network.json"
+    known = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 10], ["c", "b", 5]]}
+    path.write_text(json.dumps(known))
+    options = parse(["lab", "sites", str(path), "--unit", "mbit", "--show"])
+    assert options.run(options) == 0
+    shown = parse_network(capsys.readouterr().out.encode())
+    assert [shown.hosts[place] for place in shown.receivers] == ["b"]
 
 
 @pytest.mark.parametrize(
