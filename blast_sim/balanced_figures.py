@@ -23,8 +23,9 @@ from algorithms.balanced.testbeds import CLUSTERS, SITES, das, gridlab
 from blast_sim.balanced_drawings import for_each_root, with_clusters
 from blast_sim.figures import save
 from blast_sim.measurements import Row
+from blast_sim.network_file import MOST_RATE
 from blast_sim.trees_plan import HEURISTICS
-from blast_sim.wrong_input import WrongInput
+from blast_sim.wrong_input import WrongInput, shown
 
 METHODS: dict[str, Callable[[Network], Plan]] = {
     name: (HEURISTICS | {"exact": exact})[name] for name in ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
@@ -139,8 +140,8 @@ def _rate(what: str, text: str | None) -> float:
         rate = float(text or "")
     except ValueError:
         rate = math.nan
-    if not 0 <= rate < math.inf:
-        raise WrongInput(f"{what} is {text!r}, which is no number of bit/s from 0 on")
+    if not 0 <= rate <= MOST_RATE:
+        raise WrongInput(f"{what} is {shown(text)}, which is no number of bit/s from 0 to {MOST_RATE:g}")
     return rate
 
 
@@ -166,7 +167,7 @@ def _check_plan(measurement: Row, point: Point, ours: Mapping[Point, Row]) -> No
     words = ", ".join(point)
     if point not in ours:
         known = "; ".join(dict.fromkeys(", ".join(one) for one in ours))
-        raise WrongInput(f"nothing is planned for {words}: known are {known}")
+        raise WrongInput(f"nothing is planned for {shown(words)}: known are {known}")
     mine = ours[point]["planned"]
     if abs(measurement["planned"] - mine) > SAME_PLAN * mine:
         raise WrongInput(

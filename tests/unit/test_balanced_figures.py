@@ -78,11 +78,14 @@ def test_measurements_are_drawn_beside_the_plan(figures, tmp_path):
         ("root,method,planned,measured\nberlin,exact,45e6,nan\n", "measured is 'nan'"),
         ("root,method,planned,measured\nberlin,exact,45e6,-1\n", "measured is '-1'"),
         ("root,method,planned,measured\nberlin,exact,45e6\n", "measured is None"),
-        ("root,method,planned,measured\nparis,exact,45e6,1\n", "nothing is planned for paris, exact: known are amst"),
-        ("root,method,planned,measured\nberlin,magic,45e6,1\n", "nothing is planned for berlin, magic"),
-        ("clusters,nodes,planned,measured\n2,9,52e6,1\n", "nothing is planned for 2, 9"),
+        ("root,method,planned,measured\nparis,exact,45e6,1\n", "nothing is planned for 'paris, exact': known are amst"),
+        ("root,method,planned,measured\nberlin,magic,45e6,1\n", "nothing is planned for 'berlin, magic'"),
+        ("clusters,nodes,planned,measured\n2,9,52e6,1\n", "nothing is planned for '2, 9'"),
         ("root,method,planned,measured\nberlin,exact,9e6,8e6\n", "another network, with a plan of 9e+06 bit/s instead"),
         ("root,method,planned,measured\n\xff\n", "is no CSV"),
+        ("root,method,planned,measured\nberlin,exact,45e6,1e308\nberlin,exact,45e6,1e308\n", "measured is '1e308'"),
+        ('root,method,planned,measured\n"ber\nlin",exact,45e6,1\n', "nothing is planned for 'ber\\nlin, exact'"),
+        (f"root,method,planned,measured\n{'berlin' * 1000},exact,45e6,1\n", "nothing is planned for 'berlinberlin"),
     ],
 )
 def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_path, capsys, text, says):
