@@ -77,7 +77,7 @@ def _register_network(network: Any) -> None:
     network.add_argument("--uplink-gbps", metavar="G", type=positive, default=40.0, help="(default: 40)")
     network.add_argument(
         "--fallback",
-        choices=("naive", "pipeline", "overlay", "hdfs"),
+        choices=("naive", "pipeline", "trees", "overlay", "hdfs"),
         default="naive",
         help="of requests that get no light (default: naive)",
     )

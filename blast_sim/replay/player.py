@@ -21,12 +21,13 @@ from blast_sim.methods.method import Multicast, Phased, World
 from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
+from blast_sim.methods.trees import trees
 from blast_sim.replay.result import Outcome, Played
 from blast_sim.replay.setting import Setting
 from blast_sim.traces.workload import Multicast as Request
 from blast_sim.traces.workload import Shuffle, Workload
 
-FALLBACKS = {"naive": naive, "pipeline": pipeline, "overlay": overlay, "hdfs": hdfs}
+FALLBACKS = {"naive": naive, "pipeline": pipeline, "trees": trees, "overlay": overlay, "hdfs": hdfs}
 RACK_LINKS = slice(1, 3)
 """Where the racks' links stand in a path between servers of two racks."""
 

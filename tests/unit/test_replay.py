@@ -11,7 +11,7 @@ import pytest
 from blast_client.command import main
 from blast_controller.core.requests import RequestKey
 from blast_sim.methods.optical import Blast
-from blast_sim.replay.player import Player
+from blast_sim.replay.player import FALLBACKS, Player
 from blast_sim.replay.result import Outcome, percentile, policy_row
 from blast_sim.replay.runs import Run, play, play_all
 from blast_sim.replay.setting import Setting
@@ -45,6 +45,21 @@ def test_a_multicast_alone_takes_its_service_and_the_setting_of_the_light() -> N
     (one,) = played(workload(request("a", 5.0, 0, 1, 2)), setting()).multicasts
     assert one.seconds == pytest.approx(SERVICE + SWITCHING + COMPUTE, rel=1e-9)
     assert (one.compute_seconds, one.light) == (COMPUTE, True)
+
+
+@pytest.mark.parametrize(("fallback", "times"), [("naive", 3.0), ("pipeline", 1.0), ("trees", 1.0)])
+def test_who_gets_no_light_is_served_by_the_fallback(fallback: str, times: float) -> None:
+    (one,) = played(workload(request("a", 0.0, 0, 1, 2, 3)), setting(0, fallback=fallback)).multicasts
+    assert not one.light
+    # Chains fill block by block.
+    assert one.seconds == pytest.approx(times * SERVICE, rel=0.1)
+
+
+def test_the_command_knows_every_fallback_that_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for fallback in FALLBACKS:
+        words = ["sim", "replay", "sample", "--first", "3", "--splitters", "0", "--fallback", fallback, "--json"]
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out)["light"]["fallback"] == fallback
 
 
 def test_racks_of_one_port_serve_one_multicast_after_the_other() -> None:
