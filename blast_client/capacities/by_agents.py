@@ -140,9 +140,11 @@ class AgentCapacities:
 
     def _measure_access(self, hosts: Sequence[str], root: str, done: int, found: _Rates) -> None:
         total = done + 2 * len(hosts) - 1
+        senders = {start for start, _ in found.links}
         for host in hosts:
             live = [link for link, rate in found.links.items() if rate and host == link[0]]
-            self._measure_together(live, host, found.out, found)
+            if host in senders:
+                self._measure_together(live, host, found.out, found)
             done += 1
             self._report(Step(done, total, f"all that {host} sends"))
         for host in hosts:

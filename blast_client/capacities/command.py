@@ -31,7 +31,7 @@ Exit status: 0 every link was measured, 3 some are dead (rate 0), 1 none is of u
 nothing is written then, and nobody goes on measuring.
 """
 
-MOST_SECONDS = 10.0
+LEAST_SECONDS, MOST_SECONDS = 0.01, 10.0
 MOST_STREAMS = 16
 
 
@@ -81,8 +81,8 @@ def _hosts(text: str) -> list[Receiver]:
 def _seconds(text: str) -> float:
     """Raises ValueError."""
     seconds = parse_seconds(text)
-    if not 0 < seconds <= MOST_SECONDS:
-        raise ValueError(f"a link is measured for up to {MOST_SECONDS:g} s, not for {text}")
+    if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
+        raise ValueError(f"a link is measured for {LEAST_SECONDS:g} to {MOST_SECONDS:g} s, not for {text}")
     return seconds
 
 

@@ -137,7 +137,8 @@ def test_the_wrong_secret_is_told(hosts, tmp_path):
     [
         (("--hosts", "h1,h1"), "named twice"),
         (("--hosts", "h1", "--root", "h1"), "h1 is the only host"),
-        (("--hosts", "h1", "--seconds", "1h"), "up to 10 s"),
+        (("--hosts", "h1", "--seconds", "1h"), "for 0.01 to 10 s"),
+        (("--hosts", "h1", "--seconds", "0.001"), "for 0.01 to 10 s"),
         (("--hosts", "h1", "--streams", "0"), "1 to 16 connections"),
         (("--hosts", "h1", "--output", "/no/such/folder/file"), "cannot be written"),
         (("--hosts", "h1", "--file", "/no/such/file"), "cannot be read"),

@@ -236,6 +236,11 @@ def test_a_root_with_an_agent_measures_by_it(hosts):
     assert found.links.keys() == {("h1", "h0"), ("h1", "h2"), ("h0", "h2"), ("h2", "h0")}
 
 
+def test_of_a_host_that_need_not_send_nobody_says_how_little_it_can(hosts):
+    found = AgentCapacities([hosts[0].address], dial, SMALL).capacities("here", ["h0"])
+    assert found.out.keys() == {"here"} and found.into.keys() == {"h0"}
+
+
 def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
     agents = [*(one.address for one in hosts), ("gone", "127.0.0.1", 1)]
     found = AgentCapacities(agents, dial, Size(1 << 18, 1.0, 2)).measure("here", ["h0", "gone", "h1"])
