@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -15,18 +15,19 @@ _FAULT = signal.SIGUSR1
 _HEARING_SECONDS = 1.0
 
 
-def end_in_order(status: int) -> None:
-    """From now on SIGTERM and SIGHUP raise SystemExit(`status`) in the main thread.
+def end_in_order(status: int, *more: signal.Signals) -> None:
+    """From now on SIGTERM, SIGHUP and these raise SystemExit(`status`) in the main thread.
 
     The first one counts: a second one must not interrupt the removal that the first began.
     """
-    for number in _REQUESTS:
-        signal.signal(number, _leaving(status))
+    numbers = (*_REQUESTS, *more)
+    for number in numbers:
+        signal.signal(number, _leaving(status, numbers))
 
 
 def ending_by_fault(status: int) -> Callable[[str], None]:
     """A function that any thread may call to say a sentence on standard error, and to end the main thread likewise."""
-    signal.signal(_FAULT, _leaving(status))
+    signal.signal(_FAULT, _leaving(status, _REQUESTS))
 
     def end(sentence: str) -> None:
         sys.stderr.write(f"blast lab: {sentence}\n")
@@ -53,9 +54,9 @@ def hearing_signals() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _leaving(status: int) -> Callable[[int, object], NoReturn]:
+def _leaving(status: int, requests: Sequence[signal.Signals]) -> Callable[[int, object], NoReturn]:
     def leave(_number: int, _frame: object) -> NoReturn:
-        for number in (*_REQUESTS, _FAULT):
+        for number in (*requests, _FAULT):
             signal.signal(number, signal.SIG_IGN)
         raise SystemExit(status)
 

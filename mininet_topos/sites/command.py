@@ -88,23 +88,20 @@ def _preset(arguments: argparse.Namespace) -> SitesPlan:
 
 def _up(asked: Asked, arguments: argparse.Namespace) -> int:
     require_root()
-    end_in_order(DONE)
-    try:
-        with ExitStack() as stack:
-            sites = stack.enter_context(Sites(asked.plan))
-            network = sites.directory / "network.json"
-            network.write_text(json.dumps(asked.network, indent=2) + "\n")
-            agents = None
-            if not arguments.no_agents:
-                sys.stderr.write(f"blast lab: starting agents on {len(sites.hosts)} hosts\n")
-                agents = stack.enter_context(agents_on(sites))
-            described = _described(sites, asked, network, agents)
-            registry.write_state(sites.id, described)
-            sys.stdout.write(json.dumps(described) + "\n" if arguments.json else _greeting(described))
-            sys.stdout.flush()
-            _await_end(arguments.json)
-    except KeyboardInterrupt:
-        return DONE
+    end_in_order(DONE, signal.SIGINT)
+    with ExitStack() as stack:
+        sites = stack.enter_context(Sites(asked.plan))
+        network = sites.directory / "network.json"
+        network.write_text(json.dumps(asked.network, indent=2) + "\n")
+        agents = None
+        if not arguments.no_agents:
+            sys.stderr.write(f"blast lab: starting agents on {len(sites.hosts)} hosts\n")
+            agents = stack.enter_context(agents_on(sites))
+        described = _described(sites, asked, network, agents)
+        registry.write_state(sites.id, described)
+        sys.stdout.write(json.dumps(described) + "\n" if arguments.json else _greeting(described))
+        sys.stdout.flush()
+        _await_end(arguments.json)
     return DONE
 
 
