@@ -27,7 +27,8 @@ examples:
   blast measure --hosts h2,h3 --topology --controller 10.0.0.1:9090
   blast measure --hosts h2,h3 --monitor '/usr/local/bin/delphoi --json'
 
-Exit status: 0 every link was measured, 3 some are dead (rate 0), 1 none is of use, 2 wrong use, 130 stopped by Ctrl-C:
+Exit status: 0 every link was measured, 3 some are dead (rate 0), 1 none is of use, 2 wrong use, 130 stopped by Ctrl-C
+(143 by SIGTERM):
 nothing is written then, and nobody goes on measuring.
 """
 
