@@ -17,6 +17,7 @@ from blast_transport.measuring.timings import ANSWER_SECONDS, JOIN_SECONDS, drai
 from blast_transport.wire.measuring import Measure, Measured, Waiting, encode_measuring
 
 _BUFFER_BYTES = 1 << 18
+_MOST_AT_ONCE = 1 << 20
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MOMENT = 1e-5
 """Seconds; less is nobody's time from there to here."""
@@ -90,26 +91,34 @@ class Sink:
             self._loop.watch(sock, selectors.EVENT_READ, partial(self._receive, sock, number))
 
     def _receive(self, sock: socket.socket, number: int) -> None:
-        try:
-            count = sock.recv_into(self._buffer)
-            # TLS may hold what the selector cannot see.
-            while count and isinstance(sock, ssl.SSLSocket) and sock.pending():
-                self._count(number, count)
-                count = sock.recv_into(self._buffer)
-        except _AGAIN:
-            return
-        except OSError:
-            count = 0
-        if count:
-            self._count(number, count)
-        if not count or self._arrivals.bytes > self._measure.most_bytes:
+        total, ended = self._take(sock)
+        if total:
+            self._latest = time.monotonic()
+            self._arrivals.add(number, total, self._latest)
+        if ended or self._arrivals.bytes > self._measure.most_bytes:
             self._loop.forget(sock)
             del self._streams[sock]
             sock.close()
 
-    def _count(self, number: int, count: int) -> None:
-        self._latest = time.monotonic()
-        self._arrivals.add(number, count, self._latest)
+    def _take(self, sock: socket.socket) -> tuple[int, bool]:
+        """How many bytes waited, and whether the stream is over.
+
+        What fills the buffer has waited while we were not at work: so has what comes next, and did not come since.
+        """
+        total = 0
+        try:
+            while total < _MOST_AT_ONCE:
+                count = sock.recv_into(self._buffer)
+                total += count
+                # TLS may hold what the selector cannot see.
+                held = isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
+                if count < len(self._buffer) and not held:
+                    return total, not count
+        except _AGAIN:
+            pass
+        except OSError:
+            return total, True
+        return total, False
 
     def _lose_commander(self) -> None:
         self._left = "the commander has gone"

@@ -25,6 +25,7 @@ from blast_transport.measuring.flows import (
     Size,
     measure_flows,
 )
+from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
 from blast_transport.wire.measuring import TOKEN_BYTES, Measure, Measured, Probe, Sent, Waiting
 from tests.support.lying_agent import Say, lying_agent
@@ -199,6 +200,25 @@ def test_a_source_here_that_cannot_go_on_fails_its_links(hosts, monkeypatch):
     monkeypatch.setattr(Source, "_connect", broken)
     found = in_time([(HERE, hosts[0].address)])
     assert found.failed == {"h0": "Cannot allocate memory"}
+
+
+def test_what_waited_for_a_paused_host_is_one_lump_however_often_it_has_to_read():
+    class Full:
+        """A socket whose kernel has had time to take in more than is read at once."""
+
+        waiting = (3 << 18) - 1000
+
+        def recv_into(self, buffer: bytearray) -> int:
+            count = min(len(buffer), self.waiting)
+            self.waiting -= count
+            if not count:
+                raise BlockingIOError
+            return count
+
+    sink = Sink(Measure(TOKEN, 1 << 20, 1.0))
+    sink._receive(Full(), 0)  # type: ignore[arg-type]
+    sink._loop.close()
+    assert sink._arrivals.bytes == (3 << 18) - 1000 and len(sink._arrivals._streams[0].times) == 1
 
 
 def test_what_came_in_one_moment_is_no_dead_link(hosts):
