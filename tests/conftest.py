@@ -78,11 +78,17 @@ def _torch_lacks() -> str | None:
     return None if _succeeds("/usr/bin/python3", "-c", "import torch") else "needs PyTorch: scripts/setup long"
 
 
+def _rust_lacks() -> str | None:
+    scripts = Path(__file__).parent.parent / "scripts"
+    return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
+
+
 LACKS = {
     marker: functools.cache(lacks)
     for marker, lacks in {
         "lab": _lab_lacks,
         "java": _java_lacks,
+        "rust": _rust_lacks,
         "ryu": _ryu_lacks,
         "spark": _spark_lacks,
         "torch": _torch_lacks,

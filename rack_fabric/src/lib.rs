@@ -1,0 +1,1 @@
+//! Cycle-faithful simulator of multicast in the fabric of a rack.

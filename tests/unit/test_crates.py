@@ -1,0 +1,142 @@
+"""Which crates are compiled: each is pinned by its checksum, and `scripts/cargo` makes cargo take no others."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CRATES = ROOT / "requirements" / "crates.txt"
+MANIFESTS = sorted(ROOT.glob("*/Cargo.toml"))
+
+FAKE = """\
+#!/bin/bash
+case "$1" in
+    --version) echo "cargo {version} (0 2026-01-01)" ;;
+    generate-lockfile) printf 'version = 4\\n\\n[[package]]\\nname = "x"\\nsource = "registry+here"\\n' >Cargo.lock ;;
+    metadata) {metadata} ;;
+    *) echo "ran {version}: $*" ;;
+esac
+"""
+PINNED = f"one 1.0.0 {'0' * 64}\ntwo 2.0.0+a {'1' * 64}\n"
+LOCKED = f"""\
+version = 4
+
+[[package]]
+name = "one"
+version = "1.0.0"
+registry
+checksum = "{"0" * 64}"
+
+[[package]]
+name = "two"
+version = "2.0.0+a"
+registry
+checksum = "{"1" * 64}"
+""".replace("registry", 'source = "registry+here"')
+
+
+def test_crates_are_sorted_each_with_version_and_checksum() -> None:
+    lines = CRATES.read_text().splitlines()
+    assert lines == sorted(lines) and len(lines) == len({tuple(line.split()[:2]) for line in lines})
+    assert all(re.fullmatch(r"[\w-]+ \d+\.\d+\.\d+\S* [0-9a-f]{64}", line) for line in lines)
+
+
+def test_manifests_ask_for_exact_versions_that_are_pinned() -> None:
+    pinned = {tuple(line.split()[:2]) for line in CRATES.read_text().splitlines()}
+    asked = [(name, told) for manifest in MANIFESTS for name, told in dependencies(manifest)]
+    assert asked
+    for name, told in asked:
+        assert told.startswith("=") and (name, told.removeprefix("=")) in pinned, name
+
+
+def dependencies(manifest: Path) -> Iterator[tuple[str, str]]:
+    tables = tomllib.loads(manifest.read_text())
+    for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
+        for name, told in tables.get(kind, {}).items():
+            yield name, told if isinstance(told, str) else told["version"]
+
+
+# ------------------------------------------------------------------------------------------------ scripts/cargo
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "crates.txt").write_text(PINNED)
+    (tmp_path / "scripts").mkdir()
+    for name in ("cargo", "pin-crates"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
+    return tmp_path
+
+
+def add_cargo(checkout: Path, version: str, metadata: str = ":") -> str:
+    """A cargo of this version; the folder where it is."""
+    folder = checkout / version
+    folder.mkdir()
+    program = folder / "cargo"
+    program.write_text(FAKE.format(version=version, metadata=metadata))
+    program.chmod(0o755)
+    return str(folder)
+
+
+def cargo(checkout: Path, folders: list[str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(checkout / "scripts" / "cargo"), *words],
+        env={"PATH": ":".join([*folders, "/usr/bin", "/bin"])},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_lock_file_is_made_of_what_is_pinned(checkout: Path) -> None:
+    told = cargo(checkout, [add_cargo(checkout, "1.85.0")], "build", "--release")
+    assert told.stdout == "ran 1.85.0: build --release\n"
+    assert (checkout / "Cargo.lock").read_text() == LOCKED
+
+
+def test_a_lock_file_that_fits_is_left_alone(checkout: Path) -> None:
+    fits = LOCKED.replace('registry+here"', 'registry+there"')
+    (checkout / "Cargo.lock").write_text(fits)
+    cargo(checkout, [add_cargo(checkout, "1.85.0")], "build")
+    assert (checkout / "Cargo.lock").read_text() == fits
+
+
+def test_an_old_cargo_is_passed_over(checkout: Path) -> None:
+    folders = [add_cargo(checkout, version) for version in ("0.66.0", "1.84.1", "1.100.0")]
+    assert cargo(checkout, folders, "build").stdout == "ran 1.100.0: build\n"
+
+
+@pytest.mark.parametrize("change", ["sed -i s/2.0.0/2.0.1/ Cargo.lock", "sed -i s/111/112/ Cargo.lock", "exit 101"])
+def test_other_crates_than_those_are_refused_and_leave_no_lock_file(checkout: Path, change: str) -> None:
+    told = cargo(checkout, [add_cargo(checkout, "1.85.0", change)], "build")
+    assert told.returncode != 0 and told.stdout == ""
+    assert not (checkout / "Cargo.lock").exists()
+    if "sed" in change:
+        assert "run scripts/pin-crates" in told.stderr and told.stderr.count("\n") == 1
+
+
+def test_without_a_cargo_that_is_new_enough_it_says_so(checkout: Path) -> None:
+    told = subprocess.run(
+        ["/bin/bash", "scripts/cargo", "build"],
+        cwd=checkout, env={"PATH": f"{add_cargo(checkout, '1.84.9')}:{tools(checkout)}"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert told.returncode == 1 and told.stdout == ""
+    assert told.stderr.startswith("cargo: no cargo 1.85 or newer was found: ") and told.stderr.count("\n") == 1
+
+
+def tools(checkout: Path) -> str:
+    """A folder of what the scripts need: the machine's own may have a cargo beside it."""
+    folder = checkout / "tools"
+    folder.mkdir()
+    for name in ("dirname", "sed", "sort"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    return str(folder)
