@@ -18,9 +18,9 @@ from typing import Any
 import machine
 
 from algorithms.scheduling import POLICIES
-from blast_sim.flow.report import as_table
 from blast_sim.replay.runs import Run, play
 from blast_sim.replay.setting import Setting
+from blast_sim.report import as_table
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload

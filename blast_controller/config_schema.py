@@ -83,7 +83,8 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
 
 # ------------------------------------------------------------------------------------------------------ lines
 
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
+# Not a row of numbers within a list.
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\],]+?)\s*\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 

@@ -91,7 +91,7 @@ def _names(text: str) -> tuple[str, ...]:
 @telling
 def _flow(arguments: argparse.Namespace) -> int:
     from blast_sim.flow.command import run
-    from blast_sim.flow.sweep import NoScheduler
+    from blast_sim.sweep import NoScheduler
     from blast_sim.worker_processes import WorkerDied
 
     try:

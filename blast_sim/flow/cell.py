@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
+from blast_sim.report import Row
 from blast_sim.scenarios.schema import Scenario
-
-Row = dict[str, Any]
-"""One line of results."""
 
 CODE = ("blast_sim", "algorithms", "blast_controller.core")
 """The packages that results come from."""
@@ -52,6 +49,16 @@ class Cell:
     seed: int = 0
     effort: Effort = Effort()
     labels: Row = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What is simulated."""
+        return self.scenario.title
+
+    @property
+    def load(self) -> float:
+        """How long it takes, compared with other cells."""
+        return self.scenario.background.racks_each_way[self.background]
 
     @property
     def key(self) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from itertools import product
 
 from tqdm import tqdm
 
 from blast_sim.compute import compute_of
-from blast_sim.flow.cell import Cell, Effort, Row, cells_of
-from blast_sim.flow.report import as_csv, as_json, as_table
-from blast_sim.flow.sweep import Failure, Kept, Workers, run_cells
-from blast_sim.scenarios.loading import Source, find, load, parsed_value
+from blast_sim.flow.cell import Cell, Effort, cells_of
+from blast_sim.flow.run import run_cell
+from blast_sim.report import Row, as_csv, as_json, as_table
+from blast_sim.scenario_file import Source
+from blast_sim.scenarios.loading import find, load
+from blast_sim.settings import combinations, setting, sweep
+from blast_sim.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.wrong_input import WrongInput
 
 DONE, FAILED, SOME = 0, 1, 3
@@ -29,18 +31,18 @@ def run(arguments: argparse.Namespace) -> int:
     bar = tqdm(total=len(cells), desc="cells", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
     with bar:
         workers = Workers(arguments.processes, arguments.scheduler)
-        results = run_cells(cells, workers, Kept(arguments.keep), bar.update)
+        results = run_cells(run_cell, cells, workers, Kept(arguments.keep), bar.update)
     rows: list[Row] = []
-    failures: list[Failure] = []
+    failures: list[tuple[Cell, str]] = []
     for cell, result in zip(cells, results, strict=True):
         if isinstance(result, Failure):
-            failures.append(result)
+            failures.append((cell, result.reason))
         else:
             rows += [_printed(cell, row) for row in result]
     shown = as_json if arguments.json else as_csv if arguments.csv else as_table
     sys.stdout.write(shown(rows))
-    for failure in failures:
-        sys.stderr.write(f"blast: {_name(failure.cell)} has no result: {failure.reason}\n")
+    for cell, reason in failures:
+        sys.stderr.write(f"blast: {_name(cell)} has no result: {reason}\n")
     return DONE if not failures else SOME if rows else FAILED
 
 
@@ -50,14 +52,13 @@ FILTERS = {"methods": "method", "networks": "network", "backgrounds": "backgroun
 
 def wanted_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
     """Every cell that the options leave, for every combination of the swept keys. Raises WrongInput."""
-    fixed = dict(map(_setting, arguments.set))
-    swept = [_sweep(text) for text in arguments.sweep]
+    fixed = dict(map(setting, arguments.set))
+    swept = dict(map(sweep, arguments.sweep))
     effort = Effort(arguments.compute, arguments.stepped)
     # What is wrong with this option is to be said before anything is run.
     compute_of(arguments.compute, 1, 1)
     cells: list[Cell] = []
-    for values in product(*(values for _, values in swept)):
-        labels = {key: value for (key, _), value in zip(swept, values, strict=True)}
+    for labels in combinations(swept):
         cells += cells_of(load(source, {**fixed, **labels}), arguments.seeds, effort, labels)
     for option, part in FILTERS.items():
         cells = _left(cells, getattr(arguments, option), part)
@@ -86,24 +87,3 @@ def _printed(cell: Cell, row: Row) -> Row:
 def _name(cell: Cell) -> str:
     labels = [f"{key} = {value}" for key, value in cell.labels.items()]
     return ", ".join(filter(None, (cell.method, cell.network, cell.background, cell.policy, *labels)))
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise WrongInput(f"{text!r} is no setting: write KEY=VALUE, as in light.splitters=20")
-    return key.strip(), value.strip()
-
-
-def _setting(text: str) -> tuple[str, object]:
-    key, value = _assignment(text)
-    return key, parsed_value(value)
-
-
-def _sweep(text: str) -> tuple[str, list[object]]:
-    """A key and its values: words or numbers between commas."""
-    key, listed = _assignment(text)
-    values = [parsed_value(part) for part in listed.split(",") if part]
-    if not values:
-        raise WrongInput(f"--sweep {text!r} has no values: write KEY=VALUE,VALUE")
-    return key, values

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from blast_sim.drawings import COLOURS, GREY, MARKERS, shares_of_optimum
-from blast_sim.flow.cell import Row
 from blast_sim.flow.optics import OPENFLOW_SECONDS
 from blast_sim.flow.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, STATED_RATIOS
+from blast_sim.report import Row
 
 NAMES = {
     "naive": "naive unicast",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from blast_sim.flow.cell import Cell, Effort, Row, cells_of
+from blast_sim.flow.cell import Cell, Effort, cells_of
+from blast_sim.report import Row
 from blast_sim.scenarios.loading import find, load
 
 RECORDED, MEASURED = Effort("recorded"), Effort("measured")

@@ -14,9 +14,11 @@ from tqdm import tqdm
 from blast_sim.drawings import decision_times
 from blast_sim.figures import Drawing, measured, papers, save
 from blast_sim.flow import drawings, figure_cells
-from blast_sim.flow.cell import Cell, Row
-from blast_sim.flow.sweep import Failure, Kept, Workers, run_cells
+from blast_sim.flow.cell import Cell
+from blast_sim.flow.run import run_cell
 from blast_sim.measurements import BENCHMARKS
+from blast_sim.report import Row
+from blast_sim.sweep import Failure, Kept, Workers, run_cells
 
 ALLOCATOR = [benchmark for benchmark in BENCHMARKS if benchmark.script in ("allocation_speed", "allocation_quality")]
 
@@ -78,7 +80,7 @@ def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Ca
     """The rows of these cells with their labels; `total` is with the computation."""
     rows: list[Row] = []
     workers = Workers(processes or os.cpu_count() or 1)
-    for cell, result in zip(cells, run_cells(cells, workers, kept, progress), strict=True):
+    for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):
         if isinstance(result, Failure):
             raise NoResult(f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}")
         rows += [{**cell.labels, **row, "total": row["seconds"] + row["compute_seconds"]} for row in result]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from blast_sim.flow.cell import Row
+from blast_sim.report import Row
 
 OVERSUBSCRIBED, NON_BLOCKING = "10:1", "non-blocking"
 LOADS = ("none", "light", "heavy")

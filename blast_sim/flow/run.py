@@ -11,7 +11,7 @@ from blast_controller.core.settings import CoreSettings
 from blast_sim.compute import compute_of
 from blast_sim.core_driver import Delays
 from blast_sim.flow.background import Rounds
-from blast_sim.flow.cell import Cell, Row
+from blast_sim.flow.cell import Cell
 from blast_sim.flow.engine import EXACT, Simulation, Stepping
 from blast_sim.flow.groups import multicasts
 from blast_sim.flow.jobs import JobTimes, Run, draw_jobs
@@ -27,6 +27,7 @@ from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.torrent import Torrent
 from blast_sim.methods.trees import trees
+from blast_sim.report import Row
 from blast_sim.scenarios.schema import Scenario
 from blast_sim.scenarios.sites import hosts_of
 

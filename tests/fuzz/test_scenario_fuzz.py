@@ -7,7 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_sim.scenarios.loading import Source, find, load, parsed_value, shipped
+from blast_sim.scenario_file import Source, parsed_value
+from blast_sim.scenarios.loading import find, load, shipped
 from blast_sim.scenarios.schema import Scenario
 from blast_sim.wrong_input import WrongInput
 

@@ -71,6 +71,11 @@ def test_keys_in_one_line_have_the_line_of_the_outermost() -> None:
     assert line_of(text, ("leaf", 1, "color")) == 2
 
 
+def test_rows_of_a_list_are_no_tables() -> None:
+    text = "[[leaf]]\npairs = [\n  [0, 1],\n  [1, 0]\n]\nsize = 2\n[[leaf]]  # another\nsize = 3\n"
+    assert [line_of(text, ("leaf", place, "size")) for place in (0, 1)] == [6, 8]
+
+
 def test_dotted_keys_are_found() -> None:
     assert line_of("title = ''\none.colour = 'red'\none.size = 2\n", ("one", "size")) == 3
 

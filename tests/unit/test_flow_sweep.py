@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import main
-from blast_sim.flow import sweep
+from blast_sim import sweep
+from blast_sim.flow import command
 from blast_sim.flow.cell import Cell, Effort, cells_of
 from blast_sim.flow.run import run_cell
-from blast_sim.flow.sweep import Failure, Kept, NoScheduler, Workers, run_cells
-from blast_sim.scenarios.loading import Source, load
+from blast_sim.scenario_file import Source
+from blast_sim.scenarios.loading import load
+from blast_sim.sweep import Failure, Kept, NoScheduler, Workers, run_cells
 from tests.unit.test_flow_scenarios import SMALL
 
 FIXED = Effort("0")
@@ -100,12 +102,12 @@ def test_processes_give_what_one_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     # Without the compiled solver a process is ready sooner.
     monkeypatch.setenv("BLAST_FAIR_SOLVER", "numpy")
     cells = small_cells()
-    several, one = (run_cells(cells, Workers(count), Kept(None)) for count in (2, 1))
+    several, one = (run_cells(run_cell, cells, Workers(count), Kept(None)) for count in (2, 1))
     for here, there in zip(several, one, strict=True):
         assert here[0]["seconds"] == pytest.approx(there[0]["seconds"], rel=1e-9)
 
 
-def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     """A sweep that is ended in the middle goes on where it was."""
     cells = small_cells()
     ran: list[str] = []
@@ -117,12 +119,11 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
         ran.append(cell.key)
         return run_cell(cell)
 
-    monkeypatch.setattr(sweep, "run_cell", run_until_killed)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(cells, Workers(1), Kept(tmp_path))
+        run_cells(run_until_killed, cells, Workers(1), Kept(tmp_path))
     alive = 99
     steps: list[float] = []
-    run_cells(cells, Workers(1), Kept(tmp_path), steps.append)
+    run_cells(run_until_killed, cells, Workers(1), Kept(tmp_path), steps.append)
     assert len(ran) == len(set(ran)) == 4
     assert steps == [3, 1]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{key}.json" for key in ran)
@@ -134,14 +135,13 @@ def test_an_unfinished_file_is_not_taken_for_a_result(tmp_path: Path) -> None:
     assert Kept(tmp_path).get(cell) is None
 
 
-def test_one_bad_cell_does_not_take_the_others_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_bad_cell_does_not_take_the_others_with_it() -> None:
     def run(cell: Cell):
         if cell.method == "blast":
             raise RuntimeError("no light")
         return run_cell(cell)
 
-    monkeypatch.setattr(sweep, "run_cell", run)
-    results = run_cells(small_cells(), Workers(1), Kept(None))
+    results = run_cells(run, small_cells(), Workers(1), Kept(None))
     assert [isinstance(result, Failure) for result in results] == [False, False, True, True]
 
 
@@ -149,7 +149,7 @@ def test_a_cluster_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) ->
     pytest.importorskip("distributed")
     monkeypatch.setattr(sweep, "CONNECT_SECONDS", 0.2)
     with pytest.raises(NoScheduler, match="no Dask scheduler answers"):
-        run_cells(small_cells(), Workers(1, "tcp://127.0.0.1:9"), Kept(None))
+        run_cells(run_cell, small_cells(), Workers(1, "tcp://127.0.0.1:9"), Kept(None))
 
 
 # -------------------------------------------------------------------------------------------------- command
@@ -230,7 +230,7 @@ def test_some_cells_without_a_result_are_status_3(scenario_file, capsys, monkeyp
             raise RuntimeError("too much")
         return run_cell(cell)
 
-    monkeypatch.setattr(sweep, "run_cell", run)
+    monkeypatch.setattr(command, "run_cell", run)
     status, out, err = flow(capsys, scenario_file, "--methods", "naive", "--json")
     assert status == 3 and len(json.loads(out)["cells"]) == 1
     assert err == "blast: naive, thin, some has no result: RuntimeError: too much\n"

@@ -6,9 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from blast_sim.flow.cell import Row
 from blast_sim.text import table
+
+Row = dict[str, Any]
+"""One line of results."""
 
 
 def as_json(rows: Sequence[Row]) -> str:

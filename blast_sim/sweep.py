@@ -8,10 +8,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from blast_sim.flow.cell import Cell, Row
-from blast_sim.flow.run import run_cell
+from blast_sim.report import Row
 from blast_sim.worker_processes import computed
 from blast_sim.wrong_input import WrongInput
 from blast_transport.base.extras import how_to_install
@@ -23,23 +24,45 @@ class NoScheduler(Exception):
     """The cluster cannot be used: Dask is not installed, or nobody answers at its address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Where cells run: in so many processes of this machine (1: in this one), or on the cluster of a scheduler."""
+class Cell(Protocol):
+    """One thing to simulate, with nothing more to choose. It can be pickled."""
 
-    processes: int = 1
-    scheduler: str | None = None
+    @property
+    def key(self) -> str:
+        """A name of the cell made from its whole content; what does not matter to its result is left out."""
+
+    @property
+    def title(self) -> str:
+        """What is simulated, for whoever looks at a result that was kept."""
+
+    @property
+    def load(self) -> float:
+        """How long it takes, compared with other cells."""
+
+
+C = TypeVar("C", bound=Cell)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A cell without a result, and why."""
+    """Why a cell has no result."""
 
-    cell: Cell
     reason: str
 
 
 Result = list[Row] | Failure
+
+Spread = Callable[[Callable[[Any], Any], Sequence[Any], int], Generator[tuple[int, Any], None, None]]
+"""Does a work on items, so many at once, and yields the place of each with what came of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Where cells run: so many at once on this machine by `spread` (1: here), or on the cluster of a scheduler."""
+
+    processes: int = 1
+    scheduler: str | None = None
+    spread: Spread = computed
 
 
 class Kept:
@@ -66,7 +89,7 @@ class Kept:
         path = self._path(cell)
         if path is not None:
             unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-            unfinished.write_text(json.dumps({"title": cell.scenario.title, "rows": rows}), encoding="utf-8")
+            unfinished.write_text(json.dumps({"title": cell.title, "rows": rows}), encoding="utf-8")
             unfinished.replace(path)
 
     def clear(self) -> None:
@@ -79,11 +102,16 @@ class Kept:
 
 
 def run_cells(
-    cells: Sequence[Cell], workers: Workers, kept: Kept, progress: Callable[[float], object] = lambda done: None
+    work: Callable[[C], list[Row]],
+    cells: Sequence[C],
+    workers: Workers,
+    kept: Kept,
+    progress: Callable[[float], object] = lambda done: None,
 ) -> list[Result]:
-    """The result of every cell, in order; those that are kept are not run again.
+    """What `work` makes of every cell, in order; those that are kept are not run again.
 
-    Raises NoScheduler, WrongInput, WorkerDied. `progress` hears how many more are done.
+    Raises NoScheduler, WrongInput, WorkerDied. `progress` hears how many more are done. `work` must be importable where
+    it goes to a cluster or to other processes.
     """
     results: dict[int, Result] = {}
     for place, cell in enumerate(cells):
@@ -92,8 +120,8 @@ def run_cells(
             results[place] = rows
     progress(len(results))
     # The longest first, so that no core is left with a long one at the end.
-    missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -_load(cells[n]))
-    with closing(_results([(place, cells[place]) for place in missing], workers)) as coming:
+    missing = sorted((place for place in range(len(cells)) if place not in results), key=lambda n: -cells[n].load)
+    with closing(_results(partial(_tried, work), [(n, cells[n]) for n in missing], workers)) as coming:
         for place, result in coming:
             results[place] = result
             if not isinstance(result, Failure):
@@ -102,29 +130,27 @@ def run_cells(
     return [results[place] for place in range(len(cells))]
 
 
-def try_cell(cell: Cell) -> Result:
+def _tried(work: Callable[[C], list[Row]], cell: C) -> Result:
     """The result of a cell, or why it has none; what runs on a worker."""
     try:
-        return run_cell(cell)
+        return work(cell)
     except Exception as error:  # noqa: BLE001 - one cell must not take the others with it, whatever is wrong in it
-        return Failure(cell, f"{type(error).__name__}: {error}")
+        return Failure(f"{type(error).__name__}: {error}")
 
 
-def _load(cell: Cell) -> int:
-    return cell.scenario.background.racks_each_way[cell.background]
-
-
-def _results(cells: Sequence[tuple[int, Cell]], workers: Workers) -> Generator[tuple[int, Result], None, None]:
+def _results(
+    tried: Callable[[C], Result], cells: Sequence[tuple[int, C]], workers: Workers
+) -> Generator[tuple[int, Result], None, None]:
     if workers.scheduler is None and (workers.processes == 1 or len(cells) < 2):
         for place, cell in cells:
-            yield place, try_cell(cell)
+            yield place, tried(cell)
         return
     if workers.scheduler is None:
-        for number, result in computed(try_cell, [cell for _, cell in cells], workers.processes):
+        for number, result in workers.spread(tried, [cell for _, cell in cells], workers.processes):
             yield cells[number][0], result
         return
     with _cluster(workers.scheduler) as cluster:
-        futures: dict[Future[Result], int] = {cluster.submit(try_cell, cell): place for place, cell in cells}
+        futures: dict[Future[Result], int] = {cluster.submit(tried, cell): place for place, cell in cells}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
