@@ -34,6 +34,32 @@ examples:
 
 Exit status: 0 done, 1 failed, 2 wrong input, 3 some cells have no result.
 """
+_FABRIC = """\
+Simulate multicast inside the fabric of a rack, packet by packet: leaves with packet caches, virtual output queues kept
+in step, drop from head, congestion notification, surrogates. The simulator is compiled: make setup builds it.
+
+A scenario is a TOML file, or one that comes with the program: one-leaf (a server multicasts to four neighbours and four
+other leaves). `--show` prints it as a start for one's own. What is swept, by --sweep or in the file's [sweep] table
+("flows.0.rate_gbps" = [25, 99]), makes cells, which run on all cores or on a Dask cluster.
+
+Printed is a row for each destination of each flow; --json has all results, with the scenario of each cell. The same
+scenario and seed give the same bytes on every machine. A run for which there is not enough memory is not begun.
+"""
+_FABRIC_EXAMPLE = """\
+examples:
+  blast sim fabric one-leaf
+  blast sim fabric one-leaf --sweep flows.0.frame_bytes=512,1522,9022 --sweep flows.0.rate_gbps=50,99 --csv
+  blast sim fabric one-leaf --seeds 1-5 --keep results --json
+  blast sim fabric one-leaf --show > mine.toml; blast sim fabric mine.toml --set duration_ns=4000000
+  blast sim fabric one-leaf --set duration_ns=10000 --trace events.bin; blast sim fabric-trace events.bin
+
+Exit status: 0 done, 1 failed, 2 wrong input, 3 some cells have no result.
+"""
+_FABRIC_TRACE = """\
+Count the events of a trace that `blast sim fabric --trace` has written, by kind, with the times of the first and last
+of each. The form of the file, and a reader for other programs in Python, are in blast_sim/fabric/trace.py.
+"""
+_FABRIC_TRACE_EXAMPLE = "example:\n  blast sim fabric-trace events.bin --json"
 
 
 def register(subparsers: Any) -> None:
@@ -41,16 +67,13 @@ def register(subparsers: Any) -> None:
     sim = subparsers.add_parser("sim", help="simulate multicasts at full size")
     kinds = sim.add_subparsers(metavar="WHAT", required=True)
     _register_flow(kinds)
+    _register_fabric(kinds)
     register_replay(kinds)
 
 
 def _register_flow(kinds: Any) -> None:
     flow = new_parser(kinds, "flow", "flow-level simulation of a scenario", _FLOW, _FLOW_EXAMPLE)
-    flow.add_argument("scenario", metavar="SCENARIO", help="a scenario's name, or a file")
-    flow.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="set a key of the scenario")
-    flow.add_argument(
-        "--sweep", metavar="KEY=V,V", action="append", default=[], help="run with each of these values (and each seed)"
-    )
+    _add_scenario(flow)
     flow.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, default=(0,), help="(default: 0)")
     for option, what in (("methods", "method"), ("networks", "network"), ("backgrounds", "load"), ("policies", "rule")):
         flow.add_argument(f"--{option}", metavar="NAME,NAME", type=_names, help=f"only cells with such a {what}")
@@ -58,16 +81,41 @@ def _register_flow(kinds: Any) -> None:
         "--compute", metavar="measured|recorded|MS", default="measured", help="of a decision (default: measured)"
     )
     flow.add_argument("--stepped", action="store_true", help="solve less often: faster, off by 0.5 percent at most")
-    flow.add_argument("--keep", metavar="DIR", type=Path, help="keep results there; a sweep that was ended goes on")
-    flow.add_argument(
+    _add_running(flow)
+    flow.set_defaults(run=_flow)
+
+
+def _register_fabric(kinds: Any) -> None:
+    fabric = new_parser(kinds, "fabric", "packet-level simulation of a rack's fabric", _FABRIC, _FABRIC_EXAMPLE)
+    _add_scenario(fabric)
+    fabric.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, help="(default: the scenario's)")
+    fabric.add_argument("--trace", metavar="FILE", type=Path, help="write every event of the one cell there, in binary")
+    _add_running(fabric)
+    fabric.set_defaults(run=_fabric)
+    trace = new_parser(kinds, "fabric-trace", "what is in a trace of that", _FABRIC_TRACE, _FABRIC_TRACE_EXAMPLE)
+    trace.add_argument("file", metavar="FILE", type=Path, help="the trace")
+    trace.add_argument("--json", action="store_true", help="print JSON")
+    trace.set_defaults(run=_fabric_trace)
+
+
+def _add_scenario(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scenario", metavar="SCENARIO", help="a scenario's name, or a file")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="set a key of the scenario")
+    parser.add_argument(
+        "--sweep", metavar="KEY=V,V", action="append", default=[], help="run with each of these values (and each seed)"
+    )
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep results there; a sweep that was ended goes on")
+    parser.add_argument(
         "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
     )
-    flow.add_argument("--scheduler", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
-    flow.add_argument("--show", action="store_true", help="print the scenario, and end")
-    how = flow.add_mutually_exclusive_group()
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
+    parser.add_argument("--show", action="store_true", help="print the scenario, and end")
+    how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print JSON")
     how.add_argument("--csv", action="store_true", help="print CSV")
-    flow.set_defaults(run=_flow)
 
 
 def seeds(text: str) -> tuple[int, ...]:
@@ -99,3 +147,23 @@ def _flow(arguments: argparse.Namespace) -> int:
     except (NoScheduler, WorkerDied) as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
+
+
+@telling
+def _fabric(arguments: argparse.Namespace) -> int:
+    from blast_sim.fabric.command import run
+    from blast_sim.fabric.simulator import NoSimulator, RunFailed
+    from blast_sim.sweep import NoScheduler
+
+    try:
+        return run(arguments)
+    except (NoScheduler, NoSimulator, RunFailed) as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return FAILED
+
+
+@telling
+def _fabric_trace(arguments: argparse.Namespace) -> int:
+    from blast_sim.fabric.trace_command import run
+
+    return run(arguments)

@@ -1,4 +1,4 @@
-"""`blast sim flow --scheduler`: the same command on a Dask cluster, processes and all."""
+"""`blast sim … --scheduler`: the same commands on a Dask cluster, processes and all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from blast_sim.fabric.simulator import VARIABLE
+from tests.support.fake_rack_fabric import write_fake
 from tests.support.waiting import eventually
+from tests.unit import test_fabric_command
 from tests.unit.test_flow_scenarios import SMALL
 
 pytest.importorskip("distributed")
@@ -58,18 +61,37 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
             yield address
 
 
-def flow(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "blast_client.command", "sim", "flow", *arguments, "--json"]
+def sim(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "blast_client.command", "sim", *arguments, "--json"]
     return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A scenario of the rack fabric for a program that stands for its simulator."""
+    monkeypatch.setitem(ENVIRONMENT, VARIABLE, str(write_fake(tmp_path)))
+    path = tmp_path / "fabric.toml"
+    path.write_text(test_fabric_command.SMALL)
+    return str(path)
 
 
 def test_a_cluster_gives_what_this_machine_gives(scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(SMALL)
     arguments = (str(path), "--compute", "1", "--seeds", "0-2")
-    there = flow(*arguments, "--scheduler", scheduler, "--keep", str(tmp_path / "kept"))
-    here = flow(*arguments, "--processes", "1")
+    there = sim("flow", *arguments, "--scheduler", scheduler, "--keep", str(tmp_path / "kept"))
+    here = sim("flow", *arguments, "--processes", "1")
     assert there.returncode == here.returncode == 0, there.stderr + here.stderr
     assert len(json.loads(there.stdout)["cells"]) == 12
     assert there.stdout == here.stdout
     assert len(list((tmp_path / "kept").glob("*.json"))) == 12
+
+
+def test_a_cluster_runs_the_rack_fabric(fake: str, scheduler: str, tmp_path: Path) -> None:
+    arguments = ("fabric", fake, "--sweep", "flows.0.rate_gbps=10,20", "--seeds", "0-2")
+    there = sim(*arguments, "--scheduler", scheduler, "--keep", str(tmp_path / "kept"))
+    here = sim(*arguments)
+    assert there.returncode == here.returncode == 0, there.stderr + here.stderr
+    assert len(json.loads(there.stdout)["cells"]) == 6
+    assert there.stdout == here.stdout
+    assert len(list((tmp_path / "kept").glob("*.json"))) == 6

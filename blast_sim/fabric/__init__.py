@@ -1,0 +1,1 @@
+"""The fabric of a rack: scenarios for the compiled simulator `rack-fabric`, its results and its traces."""

@@ -1,0 +1,26 @@
+"""Several runs at once. Each is a process of its own already, so a thread is enough to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
+
+from blast_sim.sweep import Spread
+
+
+def at_once(stop: Callable[[], None]) -> Spread:
+    """The spread that does work in threads; `stop` must end what they wait for, when nobody wants it any more."""
+
+    def spread(work: Callable[[Any], Any], items: Sequence[Any], count: int) -> Generator[tuple[int, Any], None, None]:
+        with ThreadPoolExecutor(count) as pool:
+            places = {pool.submit(work, item): place for place, item in enumerate(items)}
+            try:
+                for future in as_completed(places):
+                    yield places[future], future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                stop()
+                raise
+
+    return spread

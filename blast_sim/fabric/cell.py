@@ -1,0 +1,33 @@
+"""One cell of a sweep of the rack fabric: a whole scenario, and what of it was swept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from blast_sim.fabric.scenario import Model
+from blast_sim.report import Row
+
+
+@dataclass(frozen=True)
+class Cell:
+    """`labels` are the swept keys with their values; `simulator` names the program's own version."""
+
+    title: str
+    model: Model
+    events: float
+    memory_bytes: int
+    simulator: str
+    labels: Row = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """A name of the cell made from all that matters to its result."""
+        text = json.dumps([self.simulator, self.model], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def load(self) -> float:
+        """Its events, as the simulator estimates them."""
+        return self.events

@@ -1,0 +1,163 @@
+"""What `blast sim fabric` does: reads a scenario, has its cells simulated, prints what came of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from blast_controller.config_schema import SchemaFault, line_of
+from blast_sim.fabric.at_once import at_once
+from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.memory import available_bytes, runs_at_once
+from blast_sim.fabric.progress import Bar
+from blast_sim.fabric.scenario import HERE, dotted, load
+from blast_sim.fabric.simulator import Refused, Simulator, program
+from blast_sim.report import Row, as_csv, as_json, as_table
+from blast_sim.scenario_file import Source, find_in, refusal
+from blast_sim.settings import combinations, setting, sweep
+from blast_sim.sweep import Failure, Kept, Workers, run_cells
+from blast_sim.wrong_input import WrongInput
+
+DONE, FAILED, SOME = 0, 1, 3
+
+COLUMNS = ("leaf", "port", "gbps", "copies", "mean_delay_ns")
+"""Of a destination, in this order; what else the simulator says of it stands behind them."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run every cell; the exit status. Raises WrongInput, NoSimulator, RunFailed, NoScheduler, OSError."""
+    source = find_in(HERE, arguments.scenario)
+    if arguments.show:
+        sys.stdout.write(source.text)
+        return DONE
+    simulator = Simulator(program())
+    cells = wanted_cells(source, arguments, simulator)
+    _check_trace(arguments, cells)
+    workers = Workers(arguments.processes, arguments.scheduler, at_once(simulator.stop))
+    if workers.scheduler is None:
+        fitting = runs_at_once(workers.processes, [cell.memory_bytes for cell in cells], available_bytes())
+        workers = replace(workers, processes=fitting)
+    with Bar(len(cells)) as bar:
+        here = partial(_simulated_here, simulator, bar, arguments.trace)
+        work = here if workers.scheduler is None else simulated_there
+        results = run_cells(work, cells, workers, Kept(arguments.keep), bar.finished)
+    found = [(cell, result[0]) for cell, result in zip(cells, results, strict=True) if not isinstance(result, Failure)]
+    if found or arguments.json:
+        sys.stdout.write(_shown(found, arguments))
+    for cell, result in zip(cells, results, strict=True):
+        if isinstance(result, Failure):
+            sys.stderr.write(f"blast: {_name(cell)} has no result: {result.reason}\n")
+    return DONE if len(found) == len(cells) else SOME if found else FAILED
+
+
+def wanted_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
+    """A cell for every combination of the swept keys, each checked. Raises WrongInput, RunFailed, OSError."""
+    fixed = dict(map(setting, arguments.set))
+    named = dict(map(sweep, arguments.sweep))
+    origins = {**{key: f"--set {key}" for key in fixed}, **{key: f"--sweep {key}" for key in named}}
+    if arguments.seeds is not None:
+        named["seed"], origins["seed"] = list(arguments.seeds), "--seeds"
+    swept = {key: values for key, values in _sweep_of(source, fixed, origins).items() if key not in origins}
+    origins |= {key: f"{source.name}:{line_of(source.text, ('sweep', key))}" for key in swept}
+    swept |= named
+    version = simulator.version()
+    return [
+        _cell(source, {**fixed, **values}, origins, simulator, version, _labels(values, swept))
+        for values in combinations(swept)
+    ]
+
+
+def destinations(cell: Cell, results: Row) -> Iterator[Row]:
+    """A row for each destination of each flow, with the swept keys before it."""
+    for flow in results.get("flows", []):
+        for destination in flow["destinations"]:
+            told = {key: value for key, value in destination.items() if not isinstance(value, dict | list)}
+            first = {column: told[column] for column in COLUMNS if column in told}
+            yield {**cell.labels, "flow": flow["name"], **first, **told}
+
+
+def simulated_there(cell: Cell) -> list[Row]:
+    """What a worker of a cluster does with a cell, by the program that is there."""
+    simulator = Simulator(program())
+    runs_at_once(1, [cell.memory_bytes], available_bytes())
+    return [simulator.run(cell.model)]
+
+
+def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
+    with bar.under_way() as heard, _whole_or_not(trace) as unfinished:
+        return [simulator.run(cell.model, heard, unfinished)]
+
+
+def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str, str]) -> Mapping[str, list[object]]:
+    try:
+        return load(source, fixed).sweep
+    except SchemaFault as fault:
+        raise refusal(source, origins, fault) from None
+
+
+def _cell(  # noqa: PLR0913, PLR0917 - all that makes a cell
+    source: Source,
+    settings: Mapping[str, object],
+    origins: Mapping[str, str],
+    simulator: Simulator,
+    version: str,
+    labels: Row,
+) -> Cell:
+    try:
+        scenario = load(source, settings)
+        taken = simulator.check(scenario.model)
+    except SchemaFault as fault:
+        raise refusal(source, origins, fault) from None
+    except Refused as wrong:
+        place = f"{dotted(wrong.location)}: " if wrong.location else ""
+        raise refusal(source, origins, SchemaFault(f"{place}{wrong}", wrong.location)) from None
+    return Cell(scenario.title, scenario.model, taken.events, taken.memory_bytes, version, labels)
+
+
+def _labels(values: Row, swept: Mapping[str, list[object]]) -> Row:
+    """The values that tell cells from each other."""
+    return {key: value for key, value in values.items() if key != "seed" or len(swept["seed"]) > 1}
+
+
+def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
+    if arguments.trace is None:
+        return
+    if len(cells) > 1 or arguments.keep is not None or arguments.scheduler is not None:
+        raise WrongInput(
+            "--trace writes what happens in one cell that is run here: leave out --keep and --scheduler, sweep nothing"
+        )
+    if not arguments.trace.parent.is_dir():
+        raise WrongInput(f"--trace: there is no folder {arguments.trace.parent}: make it, or name another file")
+    if arguments.trace.exists() and not arguments.trace.is_file():
+        raise WrongInput(f"--trace: {arguments.trace} is no file: name another")
+
+
+@contextmanager
+def _whole_or_not(path: Path | None) -> Iterator[Path | None]:
+    """A file to write to that becomes `path` at the end of the block, and nothing if that is not reached."""
+    if path is None:
+        yield None
+        return
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace) -> str:
+    if arguments.json:
+        return as_json([{"settings": cell.labels, "scenario": cell.model, "results": told} for cell, told in found])
+    rows = [row for cell, told in found for row in destinations(cell, told)]
+    return as_csv(rows) if arguments.csv else as_table(rows)
+
+
+def _name(cell: Cell) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in cell.labels.items()) or cell.title

@@ -1,0 +1,74 @@
+"""Scenarios of the rack fabric: TOML that says what `rack-fabric` takes as JSON, and beside that only what sweeps need.
+
+`title` is for people, and `[sweep]` has keys (dotted, in quotes) with the values to run each with. What all other keys
+mean is known to the simulator alone, which checks them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blast_controller.config_schema import Location, SchemaFault
+from blast_sim.scenario_file import Source, tables_of
+from blast_sim.wrong_input import shown
+
+HERE = "blast_sim.fabric.scenarios"
+Model = dict[str, Any]
+"""What the simulator takes, ready to be written as JSON."""
+
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A file as it is read; the keys of `sweep` are still what the file itself says of them."""
+
+    title: str
+    sweep: Mapping[str, list[object]]
+    model: Model
+
+
+def load(source: Source, settings: Mapping[str, object]) -> Scenario:
+    """The scenario with some keys (dotted) set otherwise. Raises SchemaFault."""
+    tables = tables_of(source, settings)
+    title, sweep = tables.pop("title", source.name), tables.pop("sweep", {})
+    if not isinstance(title, str):
+        raise SchemaFault("title must be a text", ("title",))
+    if not isinstance(sweep, dict):
+        raise SchemaFault("sweep must be a table of keys and their values", ("sweep",))
+    for key, values in sweep.items():
+        if not isinstance(values, list) or not values:
+            raise SchemaFault(
+                f'{key} must have a list of values here, and a dotted key quotes, as in "a.b"', ("sweep", key)
+            )
+    for value, location in _values(tables, ()):
+        _refuse_what_json_cannot_say(value, location)
+    return Scenario(title, sweep, tables)
+
+
+def dotted(location: Location) -> str:
+    """A location as `--set` names it."""
+    return ".".join(map(str, location))
+
+
+def _values(value: Any, location: Location) -> Iterator[tuple[object, Location]]:
+    if isinstance(value, dict):
+        for key, inside in value.items():
+            yield from _values(inside, (*location, key))
+    elif isinstance(value, list):
+        for place, inside in enumerate(value):
+            yield from _values(inside, (*location, place))
+    else:
+        yield value, location
+
+
+def _refuse_what_json_cannot_say(value: object, location: Location) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SchemaFault(f"{dotted(location)} must be a finite number, not {value}", location)
+    if isinstance(value, int) and not LEAST_INTEGER <= value <= MOST_INTEGER:
+        raise SchemaFault(f"{dotted(location)} must be a number of 64 bits", location)
+    if not isinstance(value, str | int | float):
+        raise SchemaFault(f"{dotted(location)} must be a number, a text or a truth value, not {shown(value)}", location)

@@ -1,0 +1,1 @@
+"""Scenarios of the rack fabric that come with the program."""

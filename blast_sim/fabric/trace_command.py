@@ -1,0 +1,36 @@
+"""What `blast sim fabric-trace` does: counts the events of a trace by kind."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+import numpy as np
+
+from blast_sim.fabric.trace import VERSION, Kind, read_trace
+from blast_sim.text import table
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the counts; the exit status. Raises WrongInput, OSError."""
+    counts: dict[Kind, int] = {}
+    first: dict[Kind, int] = {}
+    last: dict[Kind, int] = {}
+    for events in read_trace(arguments.file):
+        kinds = events["kind"]
+        for kind in map(Kind, np.unique(kinds)):
+            times = events["time_ps"][kinds == kind]
+            counts[kind] = counts.get(kind, 0) + len(times)
+            first.setdefault(kind, int(times[0]))
+            last[kind] = int(times[-1])
+    rows = [
+        {"kind": kind.name.lower(), "events": counts[kind], "first_ps": first[kind], "last_ps": last[kind]}
+        for kind in sorted(counts)
+    ]
+    if arguments.json:
+        sys.stdout.write(json.dumps({"version": VERSION, "events": sum(counts.values()), "kinds": rows}) + "\n")
+    else:
+        header = ["kind", "events", "first_ps", "last_ps"]
+        sys.stdout.write(table(header, [[str(row[column]) for column in header] for row in rows]) + "\n")
+    return 0

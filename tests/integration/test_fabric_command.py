@@ -1,0 +1,122 @@
+"""`blast sim fabric` in a process of its own: with the real simulator, and ended in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from blast_sim.fabric.simulator import VARIABLE, NoSimulator, program
+from blast_sim.fabric.trace import Kind, read_trace
+from tests.support.fake_rack_fabric import write_fake
+from tests.support.interrupted import PATIENCE, ended, members, started
+from tests.support.waiting import eventually
+from tests.unit.test_fabric_command import SMALL
+
+
+def blast(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "blast_client.command", "sim", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+# ------------------------------------------------------------------------------------------- the real simulator
+
+
+@pytest.fixture
+def real() -> Path:
+    try:
+        return program()
+    except NoSimulator as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.rust
+@pytest.mark.usefixtures("real")
+class TestWithTheSimulator:
+    def test_the_shipped_scenario_runs_and_repeats(self) -> None:
+        words = ("fabric", "one-leaf", "--set", "duration_ns=100000", "--seeds", "1-2", "--json")
+        first = blast(*words)
+        assert first.returncode == 0, first.stderr
+        assert blast(*words).stdout == first.stdout
+        cells = json.loads(first.stdout)["cells"]
+        assert [cell["results"]["seed"] for cell in cells] == [1, 2]
+        for cell in cells:
+            (flow,) = cell["results"]["flows"]
+            assert len(flow["destinations"]) == 8 and all(one["copies"] > 0 for one in flow["destinations"])
+            assert cell["results"]["delivered_copies"] >= sum(one["copies"] for one in flow["destinations"])
+
+    def test_its_refusals_have_their_lines(self, tmp_path: Path) -> None:
+        shown = blast("fabric", "one-leaf", "--show").stdout
+        path = tmp_path / "mine.toml"
+        for old, new, line in (("rate_gbps = 99", "rate_gbps = -1", 17), ("leaves = 5", "leafs = 5", 9)):
+            path.write_text(shown.replace(old, new))
+            told = blast("fabric", str(path))
+            assert (told.returncode, told.stdout) == (2, "") and told.stderr.count("\n") == 1
+            assert told.stderr.startswith(f"blast: {path}:{line}: "), told.stderr
+
+    def test_its_trace_can_be_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.bin"
+        told = blast("fabric", "one-leaf", "--set", "duration_ns=20000", "--trace", str(path), "--json")
+        assert told.returncode == 0, told.stderr
+        kinds = {Kind(kind) for events in read_trace(path) for kind in set(events["kind"].tolist())}
+        assert {Kind.FRAME_IN, Kind.PACKET_SENT, Kind.FRAME_OUT} <= kinds
+
+
+# -------------------------------------------------------------------------------------------- ended in the middle
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Words of a command that takes ten minutes."""
+    monkeypatch.setenv(VARIABLE, str(write_fake(tmp_path)))
+    path = tmp_path / "mine.toml"
+    path.write_text(SMALL + f"seconds = 600\nlog = {str(tmp_path / 'log')!r}\n")
+    return ["sim", "fabric", str(path)]
+
+
+def running(tmp_path: Path, count: int) -> list[int]:
+    def begun() -> list[int]:
+        log = tmp_path / "log"
+        numbers = [int(number) for number in log.read_text().split()] if log.exists() else []
+        return numbers if len(numbers) == count else []
+
+    return eventually(begun, f"{count} runs", PATIENCE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("cells", [1, 3])
+def test_whatever_ends_it_no_run_goes_on(slow: list[str], tmp_path: Path, number: int, cells: int) -> None:
+    """Also when the signal reaches it alone, and not its whole group as from a terminal."""
+    many = ["--sweep", "seed=1,2,3", "--processes", "3", "--keep", str(tmp_path / "kept")] if cells > 1 else []
+    with started(*slow, *many) as process:
+        running(tmp_path, cells)
+        process.send_signal(number)
+        process.wait(PATIENCE)
+        eventually(lambda: not members(process.pid), "all to end")
+        assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert cells == 1 or list((tmp_path / "kept").iterdir()) == []
+
+
+def test_an_interrupt_leaves_no_trace(slow: list[str], tmp_path: Path) -> None:
+    with started(*slow, "--trace", str(tmp_path / "events.bin")) as process:
+        running(tmp_path, 1)
+        eventually(lambda: list(tmp_path.glob("events.bin*")), "an unfinished trace")
+        assert ended(process) == (130, "", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "mine.toml", "rack-fabric"]
+
+
+def test_a_killed_sweep_goes_on(slow: list[str], tmp_path: Path) -> None:
+    keep = ["--keep", str(tmp_path / "kept")]
+    with started(*slow, *keep, "--sweep", "fake.seconds=0,600", "--processes", "2") as process:
+        eventually(lambda: list((tmp_path / "kept").glob("*.json")), "a result", PATIENCE)
+        running(tmp_path, 2)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE)
+    told = blast(*slow[1:], *keep, "--sweep", "fake.seconds=0", "--json")
+    assert told.returncode == 0 and len(json.loads(told.stdout)["cells"]) == 1
+    assert len((tmp_path / "log").read_text().split()) == 2

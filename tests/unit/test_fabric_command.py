@@ -1,0 +1,388 @@
+"""`blast sim fabric`: what it makes of scenarios and options, with a program in place of the simulator."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import main
+from blast_sim.fabric import command, memory
+from blast_sim.fabric.memory import runs_at_once
+from blast_sim.fabric.scenario import load
+from blast_sim.fabric.simulator import VARIABLE, NoSimulator, RunFailed, Simulator, Stopped, program
+from blast_sim.scenario_file import Source, find_in, shipped_in
+from blast_sim.wrong_input import WrongInput
+from tests.support.fake_rack_fabric import write_fake
+from tests.support.waiting import eventually
+
+SMALL = """\
+title = "small"
+seed = 1
+duration_ns = 1000
+
+[topology]
+leaves = 5
+spines = 0
+
+[[flows]]
+name = "m"
+source = [0, 0]
+to = [
+  [0, 1],
+  [1, 0]
+]
+frame_bytes = 1522
+rate_gbps = 99
+
+[[flows]]
+name = "u"
+source = [2, 0]
+to = [[3, 1]]
+frame_bytes = 512
+rate_gbps = 10
+
+[fake]
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = write_fake(tmp_path)
+    monkeypatch.setenv(VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file in the folder where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SMALL)
+    return "mine.toml"
+
+
+def fabric(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["sim", "fabric", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+# -------------------------------------------------------------------------------------------------- results
+
+
+def test_json_is_cells_with_their_scenarios_and_results(scenario: str, capsys) -> None:
+    status, out, err = fabric(capsys, scenario, "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert (status, err) == (0, "") and cell["settings"] == {}
+    assert cell["scenario"]["topology"] == {"leaves": 5, "spines": 0} and "title" not in cell["scenario"]
+    assert cell["results"]["delivered_copies"] == 21
+
+
+def test_csv_is_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -> None:
+    swept = ["--sweep", "flows.0.rate_gbps=50,99", "--sweep", "flows.0.frame_bytes=512,1522", "--seeds", "3-4"]
+    status, out, _ = fabric(capsys, scenario, "--csv", *swept)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert status == 0 and len(rows) == 8 * 3
+    assert list(rows[0]) == [
+        "flows.0.rate_gbps", "flows.0.frame_bytes", "seed", "flow", "leaf", "port", "gbps", "copies", "mean_delay_ns",
+    ]  # fmt: skip
+    cells = [(row["flows.0.rate_gbps"], row["flows.0.frame_bytes"], row["seed"]) for row in rows[::3]]
+    assert cells[:3] == [("50", "512", "3"), ("50", "512", "4"), ("50", "1522", "3")]
+    assert [(row["flow"], row["leaf"], row["port"], row["gbps"]) for row in rows[-3:]] == [
+        ("m", "0", "1", "99"),
+        ("m", "1", "0", "99"),
+        ("u", "3", "1", "10"),
+    ]
+
+
+def test_a_table_is_printed_for_reading(scenario: str, capsys) -> None:
+    status, out, _ = fabric(capsys, scenario)
+    assert status == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["flow", "leaf", "port", "gbps", "copies", "mean_delay_ns"],
+        ["m", "0", "1", "99", "7", "1.5"],
+        ["m", "1", "0", "99", "7", "1.5"],
+        ["u", "3", "1", "10", "7", "1.5"],
+    ]
+
+
+def test_one_seed_is_no_column(scenario: str, capsys) -> None:
+    _, out, _ = fabric(capsys, scenario, "--seeds", "7", "--json")
+    (cell,) = json.loads(out)["cells"]
+    assert cell["settings"] == {} and cell["results"]["seed"] == 7
+
+
+def test_a_file_can_sweep_and_options_take_its_place(scenario: str, capsys) -> None:
+    Path(scenario).write_text(SMALL + '[sweep]\n"flows.1.rate_gbps" = [1, 2]\nduration_ns = [10, 20]\n')
+    _, out, _ = fabric(capsys, scenario, "--json")
+    settings = [cell["settings"] for cell in json.loads(out)["cells"]]
+    assert settings == [{"flows.1.rate_gbps": rate, "duration_ns": time} for rate in (1, 2) for time in (10, 20)]
+    _, out, _ = fabric(capsys, scenario, "--json", "--set", "duration_ns=30", "--sweep", "flows.1.rate_gbps=3")
+    (cell,) = json.loads(out)["cells"]
+    assert cell["settings"] == {"flows.1.rate_gbps": 3} and cell["results"]["duration_ns"] == 30
+
+
+def test_a_scenario_is_shown_as_a_start(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "nothing-there")
+    status, out, _ = fabric(capsys, "one-leaf", "--show")
+    assert status == 0 and out.startswith("# One server of a leaf multicasts")
+
+
+@pytest.mark.parametrize("name", shipped_in("blast_sim.fabric.scenarios"))
+def test_shipped_scenarios_can_be_read(name: str) -> None:
+    assert load(find_in("blast_sim.fabric.scenarios", name), {}).model["flows"]
+
+
+# ------------------------------------------------------------------------------------------------ keeping on
+
+
+def test_what_is_kept_is_not_run_again(scenario: str, capsys) -> None:
+    arguments = [scenario, "--json", "--set", "fake.log=runs.txt", "--keep", "kept", "--sweep", "duration_ns=10,20"]
+    first = fabric(capsys, *arguments)
+    assert fabric(capsys, *arguments, "--set", "title=other") == first and first[0] == 0
+    assert len(Path("runs.txt").read_text().split()) == 2
+    fabric(capsys, *arguments, "--seeds", "2")
+    assert len(Path("runs.txt").read_text().split()) == 4
+
+
+def test_another_program_runs_it_again(scenario: str, fake: Path, capsys) -> None:
+    arguments = [scenario, "--set", "fake.log=runs.txt", "--keep", "kept"]
+    fabric(capsys, *arguments)
+    fake.write_text(fake.read_text() + "\n# another\n")
+    fabric(capsys, *arguments)
+    assert len(Path("runs.txt").read_text().split()) == 2
+
+
+def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
+    status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.status=0,3")
+    assert status == 1 and json.loads(out)["cells"] == [] and err.count("\n") == 2
+    status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.seconds=0,soon")
+    assert status == 3 and len(json.loads(out)["cells"]) == 1
+    assert err.startswith("blast: fake.seconds = soon has no result: RunFailed: ") and "status 1: TypeError" in err
+
+
+# ---------------------------------------------------------------------------------------------- wrong input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nothing.toml"], "there is no scenario 'nothing.toml': name a file, or one of one-leaf"),
+        (["mine.toml", "--set", "flows.1.rate_gbps=101"], "--set flows.1.rate_gbps: flows.1.rate_gbps: a flow has"),
+        (["mine.toml", "--set", "flows.1.rat_gbps=1"], "--set flows.1.rat_gbps: flows.1.rat_gbps: unknown field `rat"),
+        (["mine.toml", "--sweep", "flows.1.rate_gbps=1,0"], "--sweep flows.1.rate_gbps: flows.1.rate_gbps: a flow"),
+        (["mine.toml", "--set", "flows.0.rate_gbps=inf"], "--set flows.0.rate_gbps: flows.0.rate_gbps must be a fin"),
+        (["mine.toml", "--set", "duration_ns=0x1" + "0" * 4000], "duration_ns must be a number of 64 bits"),
+        (["mine.toml", "--set", "seed=2026-01-01"], "--set seed: seed must be a number, a text or a truth value, not"),
+        (["mine.toml", "--set", "title=3"], "--set title: title must be a text"),
+        (["mine.toml", "--set", "sweep=3"], "--set sweep: sweep must be a table of keys and their values"),
+        (["mine.toml", "--set", "sweep.seed=3"], "--set sweep.seed: seed must have a list of values here"),
+        (["mine.toml", "--set", "flows.7.rate_gbps=3"], "--set flows.7.rate_gbps: there is no table to set"),
+        (["mine.toml", "--set", "seed"], "is no setting: write KEY=VALUE"),
+        (["mine.toml", "--sweep", "seed="], "has no values"),
+        (["mine.toml", "--trace", "t", "--seeds", "1-2"], "--trace writes what happens in one cell that is run here"),
+        (["mine.toml", "--trace", "t", "--keep", "kept"], "--trace writes what happens in one cell that is run here"),
+        (["mine.toml", "--trace", "none/t"], "--trace: there is no folder none"),
+        (["mine.toml", "--trace", "/dev/null"], "--trace: /dev/null is no file"),
+        (["mine.toml", "--set", f"fake.memory_bytes={10**18}"], "a run needs 1000000000.00 GB of memory, and "),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_status_2(scenario: str, capsys, arguments: list[str], says: str) -> None:
+    status, out, err = fabric(capsys, *arguments)
+    assert (status, out) == (2, "") and err.startswith("blast: ") and err.count("\n") == 1
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("rate_gbps = 99", "rate_gbps = 990", 17, "flows.0.rate_gbps: a flow has more than 0 and up to 100 Gb/s"),
+        ("rate_gbps = 10", "rate_gbps = 0", 24, "flows.1.rate_gbps: a flow has"),
+        ("frame_bytes = 512", "frame_byte = 512", 23, "flows.1.frame_byte: unknown field `frame_byte`"),
+        ("seed = 1", "sed = 1", 2, "sed: unknown field `sed`"),
+        ("leaves = 5", "leaves = nan", 6, "topology.leaves must be a finite number, not nan"),
+        ("[fake]", '[sweep]\n"flows.0.rate_gbps" = [50,\n  -1]', 27, "flows.0.rate_gbps: a flow has"),
+        ("[fake]", "[sweep]\nflows.rate_gbps = [50]", 27, "flows must have a list of values here, and a dotted key"),
+        ("[fake]", "[sweep]\nseed = []", 27, "seed must have a list of values here"),
+        ("flows", "flow", 9, "flow: unknown field `flow`"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(
+    scenario: str, capsys, old: str, new: str, line: int, says: str
+) -> None:
+    Path(scenario).write_text(SMALL.replace(old, new))
+    status, _, err = fabric(capsys, scenario)
+    assert status == 2 and err.startswith(f"blast: mine.toml:{line}: {says}") and err.count("\n") == 1
+
+
+def test_no_file_is_read_where_nothing_is_named(capsys) -> None:
+    assert main(["sim", "fabric"]) == 2
+
+
+# ------------------------------------------------------------------------------------------------ the program
+
+
+def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    status, out, err = fabric(capsys, "one-leaf")
+    assert (status, out) == (1, "") and err.count("\n") == 1
+    assert "run make setup in a checkout, which needs Rust 1.85" in err
+
+
+def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+        write_fake(folder)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(there))
+    assert program() == there / "rack-fabric"
+    monkeypatch.setattr("sys.executable", str(here / "python"))
+    assert program() == here / "rack-fabric"
+    monkeypatch.setenv(VARIABLE, str(there / "rack-fabric"))
+    assert program() == there / "rack-fabric"
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "nothing"))
+    with pytest.raises(NoSimulator, match="which is no program: correct it, or unset it"):
+        program()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "says"),
+    [
+        ({"error": "the trace cannot be written"}, "^the trace cannot be written$"),
+        ({"status": 101, "says": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
+        ({"status": 3}, "ended with status 3$"),
+        ({"signal": 9}, "was ended by signal 9, perhaps for want of memory$"),
+        ({"answers": "{"}, "wrote no results"),
+        ({"answers": "[]"}, "wrote no results"),
+    ],
+)
+def test_a_run_that_fails_is_one_sentence(fake: Path, behaviour: dict[str, object], says: str) -> None:
+    with pytest.raises(RunFailed, match=says):
+        Simulator(fake).run({"duration_ns": 1, "flows": [], "fake": behaviour})
+
+
+def test_a_check_that_says_something_else_is_a_failure(fake: Path) -> None:
+    with pytest.raises(RunFailed, match="does not say what a run takes"):
+        Simulator(fake).check({"duration_ns": "soon", "flows": []})
+
+
+def test_what_is_no_program_does_not_start(tmp_path: Path) -> None:
+    path = tmp_path / "rack-fabric"
+    path.write_text("neither")
+    path.chmod(stat.S_IRWXU)
+    with pytest.raises(RunFailed):
+        Simulator(path).check({})
+
+
+def test_progress_is_heard(fake: Path) -> None:
+    shares: list[float] = []
+    Simulator(fake).run({"duration_ns": 1000, "flows": []}, shares.append)
+    assert shares == [0.5]
+
+
+def test_a_scenario_larger_than_a_pipe_is_taken(fake: Path) -> None:
+    flow = {"name": "m" * 300, "source": [0, 0], "to": [[0, 1]] * 9, "frame_bytes": 1522, "rate_gbps": 1}
+    results = Simulator(fake).run({"duration_ns": 10, "flows": [flow] * 1000})
+    assert results["delivered_copies"] == 63_000
+
+
+def test_stop_ends_what_runs_and_begins_nothing_more(fake: Path, tmp_path: Path) -> None:
+    simulator, log = Simulator(fake), tmp_path / "log"
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            simulator.run({"duration_ns": 10, "flows": [], "fake": {"seconds": 600, "log": str(log)}})
+        except RunFailed as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: log.exists() and len(log.read_text().split()) == 2, "two runs")
+    simulator.stop()
+    for thread in threads:
+        thread.join()
+    assert len(failures) == 2
+    for number in log.read_text().split():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(number), 0)
+    with pytest.raises(Stopped):
+        simulator.run({"duration_ns": 10, "flows": []})
+
+
+# ----------------------------------------------------------------------------------------------------- trace
+
+
+def test_a_trace_is_there_whole_or_not_at_all(scenario: str, capsys) -> None:
+    status, _, _ = fabric(capsys, scenario, "--trace", "events.bin")
+    assert status == 0 and Path("events.bin").read_bytes().startswith(b"BLASTRF1")
+    Path("events.bin").unlink()
+    status, _, err = fabric(capsys, scenario, "--trace", "events.bin", "--set", "fake.error=broken")
+    assert status == 1 and "RunFailed: broken" in err
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.toml", "rack-fabric"]
+
+
+def test_what_was_there_before_a_failure_stays(scenario: str, capsys) -> None:
+    Path("events.bin").write_bytes(b"before")
+    fabric(capsys, scenario, "--trace", "events.bin", "--set", "fake.error=broken")
+    assert Path("events.bin").read_bytes() == b"before"
+
+
+# ---------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize(
+    ("most", "needs", "available", "runs"),
+    [(4, [10, 10, 10], 100, 3), (2, [10, 10, 10], 100, 2), (4, [60, 30, 30, 1], 100, 2), (4, [99, 98], 100, 1)],
+)
+def test_as_many_run_at_once_as_have_room(most: int, needs: list[int], available: int, runs: int) -> None:
+    assert runs_at_once(most, needs, available) == runs
+
+
+def test_a_run_without_room_is_refused() -> None:
+    with pytest.raises(WrongInput, match=r"^a run needs 0.02 GB of memory, and 1.00 MB are available: take fewer"):
+        runs_at_once(4, [10, 20_000_000], 1_000_000)
+
+
+def test_memory_is_what_the_machine_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    everything = memory.available_bytes()
+    (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:     42 kB\n")
+    assert memory.available_bytes() == 42 * 1024 < everything
+
+
+def test_fewer_run_at_once_where_memory_is_short(scenario: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    real = command.run_cells
+
+    def seen(work, cells, workers, kept, progress):
+        asked.append(workers.processes)
+        return real(work, cells, workers, kept, progress)
+
+    monkeypatch.setattr(command, "run_cells", seen)
+    monkeypatch.setattr(command, "available_bytes", lambda: 2500)
+    arguments = [scenario, "--processes", "8", "--sweep", "seed=1,2,3", "--json"]
+    status, out, _ = fabric(capsys, *arguments)
+    assert status == 0 and len(json.loads(out)["cells"]) == 3 and asked == [2]
+
+
+def test_cells_that_run_at_once_keep_their_order(scenario: str, capsys) -> None:
+    status, out, _ = fabric(capsys, scenario, "--processes", "4", "--sweep", "fake.seconds=0.3,0,0.1,0.2", "--json")
+    assert status == 0
+    assert [cell["settings"]["fake.seconds"] for cell in json.loads(out)["cells"]] == [0.3, 0, 0.1, 0.2]
+
+
+def test_a_source_that_json_cannot_say_is_refused_by_name() -> None:
+    scenario = load(Source("x.toml", "a = 1\nb = [1.5, true, 'c']\n"), {})
+    assert scenario.model == {"a": 1, "b": [1.5, True, "c"]} and scenario.title == "x.toml"
