@@ -1,1 +1,26 @@
-//! Cycle-faithful simulator of multicast in the fabric of a rack.
+//! A simulator of a server-rack fabric that copies frames itself.
+//!
+//! Chrysos, Neeser, Gusat, Minkenberg, Denzel, Basso, Rudquist, Valk, Vanderpool: the multicast architecture of a
+//! distributed server-rack fabric (the paper that section numbers in this crate refer to). One file a mechanism; a run
+//! depends on its scenario alone and gives the same bytes on every machine.
+#![forbid(unsafe_code)]
+
+mod adapters;
+pub mod arbiter;
+pub mod cache;
+pub mod congestion;
+mod crossbar;
+mod egress;
+pub mod fabric;
+pub mod frames;
+mod ingress;
+pub mod random;
+pub mod scenario;
+mod spines;
+pub mod statistics;
+pub mod sync_cam;
+pub mod trace;
+pub mod trees;
+pub mod voq;
+pub mod wheel;
+pub mod wrong;

@@ -1,0 +1,189 @@
+//! The hosts' network adapters (CNAs): frames that flows offer, the line to the fabric, rate limiters and PAUSE.
+
+use crate::congestion::RateLimiter;
+use crate::fabric::{Event, Fabric};
+use crate::ingress::Arrival;
+use crate::random::Random;
+use crate::scenario::{CongestionPoint, Marking, Process, Scenario};
+use crate::trace::Kind;
+use crate::wheel::Ps;
+
+/// Times of flows are kept in femtoseconds: a gap is no whole number of picoseconds.
+type Fs = u128;
+const FS: Fs = 1000;
+
+/// The adapter of a terminal.
+#[derive(Debug)]
+pub struct Adapter {
+    flows: Vec<Offered>,
+    /// By class.
+    paused: Vec<bool>,
+    /// The frame on the line.
+    sending: Option<(usize, Ps)>,
+    /// The look at the flows that is due first.
+    offer_at: Ps,
+}
+
+/// A flow at its source.
+#[derive(Debug)]
+struct Offered {
+    flow: u32,
+    class: usize,
+    bytes: u32,
+    process: Process,
+    /// Mean gap between two frames.
+    gap: Fs,
+    /// When the next frame is there, and when its rate limiter lets it go.
+    next: Fs,
+    allowed: Fs,
+    stop: Fs,
+    random: Random,
+    limiter: RateLimiter,
+    /// Times that the limiter has been told of congestion.
+    generation: u32,
+}
+
+impl Adapter {
+    /// The adapter at this port, with the flows that begin there.
+    pub fn new(scenario: &Scenario, port: u32) -> Self {
+        let ports = scenario.topology.ports();
+        let own = |(_, flow): &(usize, &crate::scenario::Flow)| flow.source.0 * ports + flow.source.1 == port;
+        let flows = scenario.flows.iter().enumerate().filter(own);
+        Self {
+            flows: flows.map(|(number, _)| Offered::new(scenario, number)).collect(),
+            paused: vec![false; scenario.classes.len()],
+            sending: None,
+            offer_at: Ps::MAX,
+        }
+    }
+
+    /// The flow that sends next, and when it may.
+    fn next(&self) -> Option<(usize, Fs)> {
+        let open = self.flows.iter().enumerate().filter(|(_, flow)| flow.next < flow.stop && !self.paused[flow.class]);
+        open.map(|(place, flow)| (place, flow.next.max(flow.allowed))).min_by_key(|&(place, at)| (at, place))
+    }
+}
+
+impl Offered {
+    fn new(scenario: &Scenario, number: usize) -> Self {
+        let flow = &scenario.flows[number];
+        let gap = (f64::from(flow.frame_bytes) * 8_000_000.0 / flow.rate_gbps).round() as Fs;
+        let mut offered = Self {
+            flow: number as u32,
+            class: flow.class as usize,
+            bytes: flow.frame_bytes,
+            process: flow.process,
+            gap,
+            next: Fs::from(flow.start_ns) * 1000 * FS,
+            allowed: 0,
+            stop: flow.stop_ns.map_or(Fs::MAX, |stop| Fs::from(stop) * 1000 * FS),
+            random: Random::new(scenario.seed, number as u64 + 1),
+            limiter: RateLimiter::new(scenario.timing.line_gbps),
+            generation: 0,
+        };
+        if offered.process == Process::Poisson {
+            offered.next += offered.draw();
+        }
+        offered
+    }
+
+    fn draw(&mut self) -> Fs {
+        match self.process {
+            Process::Constant => self.gap,
+            Process::Poisson => (self.random.exponential() * self.gap as f64).round() as Fs,
+        }
+    }
+}
+
+impl Fabric<'_> {
+    pub(crate) fn start_adapter(&mut self, port: u32) {
+        if !self.adapters[port as usize].flows.is_empty() {
+            self.offer(port);
+        }
+    }
+
+    /// Send the next frame, or look again when there may be one.
+    pub(crate) fn offer(&mut self, port: u32) {
+        let adapter = &mut self.adapters[port as usize];
+        if adapter.offer_at <= self.now {
+            adapter.offer_at = Ps::MAX;
+        }
+        if adapter.sending.is_some() {
+            return;
+        }
+        let Some((place, at)) = adapter.next() else { return };
+        let at = at.div_ceil(FS) as Ps;
+        if at > self.now {
+            if at < adapter.offer_at {
+                adapter.offer_at = at;
+                self.wheel.add(at, port, Event::Offer);
+            }
+            return;
+        }
+        let flow = &mut adapter.flows[place];
+        let born = flow.next.div_ceil(FS) as Ps;
+        adapter.sending = Some((place, born));
+        flow.next += flow.draw();
+        if flow.limiter.active() {
+            flow.limiter.sent(flow.bytes, &self.scenario.qcn);
+            let gap = f64::from(flow.bytes) * 8_000_000.0 / flow.limiter.rate();
+            flow.allowed = Fs::from(self.now) * FS + gap.round() as Fs;
+        }
+        let (bytes, flow) = (flow.bytes, flow.flow);
+        self.statistics.offered(flow, self.now);
+        self.wheel.add(self.now + self.times.line(bytes), port, Event::Arrive);
+    }
+
+    pub(crate) fn arrive(&mut self, port: u32) {
+        if let Some((place, born)) = self.adapters[port as usize].sending.take() {
+            let Offered { flow, bytes, .. } = self.adapters[port as usize].flows[place];
+            self.take_in(port, Arrival { node: self.trees.roots[flow as usize], bytes, born });
+        }
+        self.offer(port);
+    }
+
+    pub(crate) fn pause(&mut self, port: u32, class: u32, stop: bool) {
+        self.adapters[port as usize].paused[class as usize] = stop;
+        self.offer(port);
+    }
+
+    /// Tell a flow of congestion at a port: that which came, or that which occupies most.
+    pub(crate) fn tell_flow(&mut self, port: u32, came: u32, occupies: u32, feedback: u32) {
+        let qcn = &self.scenario.qcn;
+        let by_occupancy = qcn.marking == Marking::Occupancy && qcn.points == CongestionPoint::Inputs;
+        let flow = if by_occupancy { occupies } else { came };
+        self.note_port(port, Kind::Cnm, feedback, u64::from(flow));
+        self.statistics.notified(flow);
+        let source = self.trees.nodes[self.trees.roots[flow as usize] as usize].port;
+        let far = source / self.times.ports != port / self.times.ports;
+        let delay = self.times.adapter + if far { self.times.message_remote } else { 0 };
+        self.wheel.add(self.now + delay, source, Event::Notify { flow, feedback });
+    }
+
+    pub(crate) fn notify(&mut self, flow: u32, feedback: u32) {
+        let port = self.source_of(flow);
+        let qcn = &self.scenario.qcn;
+        let Some(offered) = self.adapters[port as usize].flows.iter_mut().find(|one| one.flow == flow) else { return };
+        offered.limiter.notify(feedback, qcn);
+        offered.generation += 1;
+        let generation = offered.generation;
+        self.wheel.add(self.now + qcn.timer_ns * 1000, port, Event::Recover { flow, generation });
+    }
+
+    pub(crate) fn recover(&mut self, flow: u32, generation: u32) {
+        let port = self.source_of(flow);
+        let qcn = &self.scenario.qcn;
+        let Some(offered) = self.adapters[port as usize].flows.iter_mut().find(|one| one.flow == flow) else { return };
+        if offered.generation != generation || !offered.limiter.active() {
+            return;
+        }
+        let again = offered.limiter.tick(qcn);
+        if offered.limiter.active() {
+            self.wheel.add(self.now + again * 1000, port, Event::Recover { flow, generation });
+        }
+    }
+
+    fn source_of(&self, flow: u32) -> u32 {
+        self.trees.nodes[self.trees.roots[flow as usize] as usize].port
+    }
+}

@@ -1,0 +1,146 @@
+//! Virtual output queues (section 2.2): the copies at one port for one egress port and lane, first come, first served.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// A copy that waits: its frame, and its number among the frame's copies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Header {
+    pub frame: u32,
+    pub copy: u32,
+    pub packets: u32,
+    /// Its place in the order of the VOQ, once it has been sent and is to be sent again.
+    pub number: Option<u64>,
+}
+
+/// A queue. Space in the target's buffer is asked for frame by frame and granted in packets.
+#[derive(Clone, Debug)]
+pub struct Voq {
+    /// The port where it is, and the one to which it leads.
+    pub port: u32,
+    pub to: u32,
+    pub lane: u32,
+    /// Both ports are of one leaf.
+    pub local: bool,
+    pub headers: VecDeque<Header>,
+    /// Packets of frames that are not begun.
+    pub backlog: u32,
+    /// Packets that may be sent.
+    pub granted: u32,
+    /// Packets that are asked for and not granted.
+    pub asked: u32,
+    /// Packets of the first frame that have left; 0: it is not begun.
+    pub packet: u32,
+    /// The copy on its way.
+    pub flight: u32,
+    pub suspended: bool,
+    /// Suspensions so far, so that a time-out knows whether its own one still lasts.
+    pub suspensions: u32,
+    /// It is among those that its port may serve.
+    pub ready: bool,
+    /// The slot in which it has sent last.
+    pub slot: u64,
+    /// Copies that have been begun.
+    pub begun: u64,
+    /// At the target: the one that is delivered next, and those that have come before it.
+    pub expected: u64,
+    pub early: BTreeMap<u64, u32>,
+}
+
+impl Voq {
+    pub fn new(port: u32, to: u32, lane: u32, local: bool) -> Self {
+        Self {
+            port,
+            to,
+            lane,
+            local,
+            headers: VecDeque::new(),
+            backlog: 0,
+            granted: 0,
+            asked: 0,
+            packet: 0,
+            flight: 0,
+            suspended: false,
+            suspensions: 0,
+            ready: false,
+            slot: u64::MAX,
+            begun: 0,
+            expected: 0,
+            early: BTreeMap::new(),
+        }
+    }
+
+    /// Queue a copy.
+    pub fn push(&mut self, header: Header) {
+        self.backlog += header.packets;
+        self.headers.push_back(header);
+    }
+
+    /// Queue a copy that got lost before all others, with the space that it was granted then.
+    pub fn push_again(&mut self, frame: u32, copy: u32, packets: u32, number: u64) {
+        let place = usize::from(self.packet > 0);
+        self.headers.insert(place, Header { frame, copy, packets, number: Some(number) });
+        self.backlog += packets;
+        self.granted += packets;
+    }
+
+    /// Packets to be asked for, so that all that waits can be sent.
+    pub fn to_ask(&self) -> u32 {
+        self.backlog.saturating_sub(self.granted + self.asked)
+    }
+
+    /// Packets that were granted and that nothing waits for, now or later.
+    pub fn surplus(&self) -> u32 {
+        (self.granted + self.asked).saturating_sub(self.backlog).min(self.granted)
+    }
+
+    /// Whether it has something to send and may.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        self.packet > 0
+            || (!self.suspended && self.headers.front().is_some_and(|header| self.granted >= header.packets))
+    }
+
+    /// Take out the next copy that is not begun and was not sent before.
+    pub fn drop_head(&mut self) -> Option<Header> {
+        let begun = usize::from(self.packet > 0);
+        let place = begun + self.headers.iter().skip(begun).position(|header| header.number.is_none())?;
+        let header = self.headers.remove(place)?;
+        self.backlog -= header.packets;
+        Some(header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(frame: u32) -> Header {
+        Header { frame, copy: 0, packets: 6, number: None }
+    }
+
+    #[test]
+    fn what_is_dropped_is_the_next_one_that_is_not_begun() {
+        let mut voq = Voq::new(0, 1, 0, true);
+        (1..4).for_each(|frame| voq.push(header(frame)));
+        voq.packet = 2;
+        voq.backlog -= 6;
+        assert_eq!(voq.drop_head().map(|gone| gone.frame), Some(2));
+        voq.packet = 0;
+        assert_eq!(voq.drop_head().map(|gone| gone.frame), Some(1));
+        assert_eq!(voq.headers.len(), 1);
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_waits_and_what_is_left_over_goes_back() {
+        let mut voq = Voq::new(0, 1, 0, true);
+        voq.push(header(1));
+        voq.push(header(2));
+        assert_eq!(voq.to_ask(), 12);
+        (voq.granted, voq.asked) = (6, 6);
+        assert_eq!((voq.to_ask(), voq.surplus()), (0, 0));
+        voq.drop_head();
+        assert_eq!(voq.surplus(), 6);
+        voq.push(header(3));
+        assert_eq!((voq.to_ask(), voq.surplus()), (0, 0));
+    }
+}
