@@ -91,7 +91,7 @@ impl Trees {
             self.nodes[root as usize].copies = destinations.iter().map(|&to| Copy { to, lane, node: None }).collect();
         }
         if flow.spread == Spread::Multicast {
-            self.check_fanout(root)?;
+            (root..self.nodes.len() as u32).try_for_each(|node| self.check_fanout(node))?;
         }
         self.roots.push(root);
         self.destinations.push(destinations);
@@ -127,7 +127,6 @@ impl Trees {
             copies.push(Copy { to, lane: base + next.level, node: Some(child) });
         }
         self.nodes[node as usize].copies = copies;
-        self.check_fanout(node)?;
         Ok(node)
     }
 

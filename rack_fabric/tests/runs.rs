@@ -1,0 +1,153 @@
+//! Runs as a whole: what goes in comes out, in order, once, and the same every time.
+
+use proptest::prelude::*;
+use rack_fabric::fabric::Fabric;
+use rack_fabric::scenario::Scenario;
+use rack_fabric::statistics::Results;
+use serde_json::{Value, json};
+
+fn run(scenario: &Value) -> Results {
+    let (scenario, trees) = Scenario::read(&scenario.to_string()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let mut fabric = Fabric::new(&scenario, &trees, None);
+    assert!(!fabric.run(u64::MAX));
+    let (statistics, written) = fabric.finish();
+    written.expect("nothing is written");
+    statistics.results(&scenario, &trees)
+}
+
+fn text(results: &Results) -> String {
+    serde_json::to_string(results).expect("results are JSON")
+}
+
+/// Small fabrics in which flows of all kinds meet, and which are empty again at the end.
+fn scenarios() -> impl Strategy<Value = Value> {
+    let flow = (0u32..3, 0u32..3, 64u32..9023, 1u32..100, any::<bool>(), any::<bool>(), 0u32..2);
+    let drop = prop::sample::select(vec!["none", "tail", "head"]);
+    let errors = prop::sample::select(vec![0.0, 0.0, 0.02]);
+    let points = prop::sample::select(vec!["none", "inputs", "outputs"]);
+    (
+        prop::collection::vec(flow, 1..5),
+        (drop, errors, points, any::<bool>(), any::<bool>()),
+        (prop::sample::select(vec![0, 16, 40]), prop::sample::select(vec![0, 2, 8]), 1u64..1000),
+    )
+        .prop_map(|(flows, (drop, errors, points, sync, lossless), (cache, spines, seed))| {
+            let flows: Vec<Value> = flows
+                .into_iter()
+                .map(|(leaf, port, bytes, rate, surrogates, poisson, class)| {
+                    let tree =
+                        if surrogates { json!({"surrogates": {"first": 1, "remote": 1}}) } else { json!("direct") };
+                    let process = if poisson { "poisson" } else { "constant" };
+                    json!({
+                        "source": [leaf, port], "to": "all", "tree": tree, "frame_bytes": bytes, "rate_gbps": rate,
+                        "process": process, "class": class, "stop_ns": 20_000,
+                    })
+                })
+                .collect();
+            json!({
+                "seed": seed, "duration_ns": 3_000_000, "flows": flows,
+                "topology": {"leaves": 3, "ethernet_ports": 3, "pcie_ports": 2, "spines": spines},
+                "classes": [{}, {"lossless": lossless, "weight": 3}],
+                "cache": {"packets": cache}, "sync": {"on": sync}, "voq": {"drop": drop},
+                "errors": {"probability": errors}, "qcn": {"points": points},
+            })
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_copy_is_delivered_or_dropped(scenario in scenarios()) {
+        let results = run(&scenario);
+        for (number, flow) in results.flows.iter().enumerate() {
+            let lossless = scenario["classes"][scenario["flows"][number]["class"].as_u64().unwrap_or(0) as usize]["lossless"] == json!(true);
+            let received: u64 = flow.destinations.iter().map(|destination| destination.copies).sum();
+            let most = flow.offered_frames * flow.destinations.len() as u64;
+            let dropped = flow.dropped_frames + flow.dropped_headers + flow.dropped_heads;
+            prop_assert!(received <= most, "copies came twice");
+            if dropped == 0 {
+                prop_assert_eq!(received, most, "copies were lost");
+            }
+            if lossless {
+                prop_assert_eq!(dropped, 0);
+            }
+            if scenario["flows"][number]["tree"] == json!("direct") {
+                let frames = flow.dropped_frames * flow.destinations.len() as u64;
+                prop_assert_eq!(received + frames + flow.dropped_headers + flow.dropped_heads, most);
+            }
+        }
+        prop_assert_eq!(results.counters.corrupted, results.counters.retransmitted);
+    }
+
+    #[test]
+    fn a_run_repeats_to_the_byte(scenario in scenarios()) {
+        prop_assert_eq!(text(&run(&scenario)), text(&run(&scenario)));
+    }
+}
+
+fn to_one(probability: f64) -> Value {
+    json!({
+        "duration_ns": 1_200_000, "topology": {"leaves": 2, "spines": 4}, "errors": {"probability": probability},
+        "flows": [{"source": [0, 0], "to": [[0, 1], [1, 0]], "frame_bytes": 1522, "rate_gbps": 10, "stop_ns": 1_000_000}],
+    })
+}
+
+#[test]
+fn damaged_copies_are_sent_again_and_come_in_order() {
+    let results = run(&to_one(0.05));
+    let flow = &results.flows[0];
+    assert!(results.counters.retransmitted > 20, "{}", results.counters.retransmitted);
+    assert!(flow.destinations.iter().all(|destination| destination.copies == flow.offered_frames));
+    let whole = run(&to_one(0.0));
+    assert_eq!(whole.counters.retransmitted, 0);
+    assert!(whole.flows[0].destinations[1].longest_delay_ns < flow.destinations[1].longest_delay_ns);
+}
+
+#[test]
+fn a_saturated_crossbar_with_one_queue_a_port_passes_586_thousandths() {
+    let ports = 64;
+    let everybody = |but: u32| (0..ports).filter(move |&port| port != but).map(|port| [0, port]).collect::<Vec<_>>();
+    let flows: Vec<Value> = (0..ports)
+        .map(|port| json!({"source": [0, port], "to": everybody(port), "spread": "uniform", "frame_bytes": 256, "rate_gbps": 116.2}))
+        .collect();
+    let share = |queueing: &str| {
+        let results = run(&json!({
+            "duration_ns": 60_000, "warmup_ns": 20_000, "flows": flows,
+            "topology": {"leaves": 1, "spines": 0, "ethernet_ports": ports, "pcie_ports": 0},
+            "timing": {"line_gbps": 116.2}, "sync": {"on": false}, "voq": {"queueing": queueing, "drop": "none"},
+            "headers": {"high": 100_000, "low": 100_000},
+            "buffers": {"ingress_terminal_lossy_bytes": 4_194_304, "egress_terminal_bytes": 1_048_576},
+        }));
+        let sum: f64 = results.flows.iter().flat_map(|flow| &flow.destinations).map(|one| one.gbps).sum();
+        sum / f64::from(ports) / 116.2
+    };
+    // Karol, Hluchyj, Morgan: Input versus output queueing on a space-division packet switch. 1987: 2 - sqrt(2) for ever
+    // more ports, and a little more for few.
+    let fifo = share("fifo");
+    assert!((0.575..0.605).contains(&fifo), "{fifo}");
+    let voq = share("voq");
+    assert!(voq > 0.95, "{voq}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let word = |scenario: Value| match Scenario::read(&scenario.to_string()) {
+        Ok(_) => panic!("nothing is wrong"),
+        Err(wrong) => wrong.to_string(),
+    };
+    let flow = json!({"source": [0, 0], "to": [[1, 0]], "frame_bytes": 1522, "rate_gbps": 10});
+    let with = |key: &str, value: Value| {
+        let mut flow = flow.clone();
+        flow[key] = value;
+        word(json!({"duration_ns": 10, "flows": [flow]}))
+    };
+    assert!(with("rate_gbps", json!(101)).starts_with("flows[0].rate_gbps: "));
+    assert!(with("frame_bytes", json!(100_000)).starts_with("flows[0].frame_bytes: "));
+    assert!(with("frame_bytes", json!("x")).starts_with("flows[0].frame_bytes: "));
+    assert!(with("class", json!(1)).contains("there is no class 1"));
+    assert!(with("sourc", json!(1)).contains("sourc"));
+    assert!(word(json!({"duration_ns": 0, "flows": []})).starts_with("duration_ns: "));
+    assert!(word(json!({"duration_ns": 10, "flows": [flow], "cache": {"packet": 1}})).starts_with("cache"));
+    let small = json!({"duration_ns": 10, "flows": [flow], "buffers": {"egress_terminal_bytes": 1024}});
+    assert!(word(small).contains("do not fit into a buffer of 4"));
+}
