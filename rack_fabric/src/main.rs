@@ -100,7 +100,7 @@ fn run(path: &std::path::Path, trace: Option<&std::path::Path>, progress: bool) 
     }
     let (statistics, traced) = fabric.finish();
     traced.map_err(|error| failed("cannot write", trace.unwrap_or(path), &error))?;
-    print(&json!(statistics.results(&scenario, &trees)), path)
+    print(&statistics.results(&scenario, &trees), path)
 }
 
 fn check(path: &std::path::Path) -> Result<(), Failure> {
@@ -108,7 +108,8 @@ fn check(path: &std::path::Path) -> Result<(), Failure> {
     print(&json!({"memory_bytes": scenario.memory_bytes(&trees), "events": scenario.events(&trees)}), path)
 }
 
-fn print(value: &serde_json::Value, path: &std::path::Path) -> Result<(), Failure> {
+fn print(value: &impl serde::Serialize, path: &std::path::Path) -> Result<(), Failure> {
+    let value = serde_json::to_string(value).map_err(|error| failed("cannot write", path, &error.into()))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{value}")
         .and_then(|()| out.flush())

@@ -129,6 +129,18 @@ fn a_saturated_crossbar_with_one_queue_a_port_passes_586_thousandths() {
     assert!(voq > 0.95, "{voq}");
 }
 
+/// Fowler, Noll, Vo: FNV-1a, 64 bits.
+fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+}
+
+#[test]
+fn every_machine_and_every_build_gives_these_bytes() {
+    let scenario: Value = serde_json::from_str(include_str!("repeated.json")).expect("is JSON");
+    let found = format!("{:016x}", digest(&text(&run(&scenario))));
+    assert_eq!(found, include_str!("repeated.digest").trim(), "if the model was meant to change, so is this digest");
+}
+
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
     let word = |scenario: Value| match Scenario::read(&scenario.to_string()) {
