@@ -21,6 +21,7 @@ NAMES = {
     "pipeline": "pipeline",
     "torrent": "TorrentBroadcast",
     "ip-multicast": "IP multicast",
+    "rack-fabric": "rack fabric",
     "blast": "Blast",
 }
 METHOD_COLOURS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLOURS, strict=False))

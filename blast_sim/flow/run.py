@@ -25,6 +25,7 @@ from blast_sim.methods.naive import naive
 from blast_sim.methods.optical import Blast, Control, Terms
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
+from blast_sim.methods.rack_fabric import rack_fabric
 from blast_sim.methods.torrent import Torrent
 from blast_sim.methods.trees import trees
 from blast_sim.report import Row
@@ -81,6 +82,8 @@ def packet_method(name: str, scenario: Scenario, world: World) -> Method:
         return Torrent(world)
     if name == "ip-multicast":
         return Phased(world, partial(ip_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000))
+    if name == "rack-fabric":
+        return Phased(world, partial(rack_fabric, lossless=scenario.rack_fabric.lossless))
     return Phased(world, PHASED[name])
 
 

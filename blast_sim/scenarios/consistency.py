@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterator
 from algorithms.balanced.network import InvalidNetwork
 from algorithms.splitter_tree import most_leaves
 from blast_controller.config_schema import Location, SchemaFault
+from blast_sim.fabric.replication import RACKS
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
 from blast_sim.scenarios.sites import hosts_of
 
-OF_RACKS = ("ip-multicast", "blast")
+OF_RACKS = ("ip-multicast", "rack-fabric", "blast")
 """Methods that use what only racks have."""
 
 
@@ -29,6 +30,7 @@ def _faults(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     yield from _background(scenario)
     if any("blast" in run.methods for run in scenario.run):
         yield from _light(scenario)
+    yield from _rack_fabric(scenario)
 
 
 def _networks(scenario: Scenario) -> Iterator[tuple[str, Location]]:
@@ -96,6 +98,15 @@ def _workload(scenario: Scenario) -> Iterator[tuple[str, Location]]:
         if servers < 3 or job.shuffle_peers > servers - 2:
             sentence = f"a worker of {job.name} has {max(0, servers - 2)} other workers, not {job.shuffle_peers}."
             yield sentence, ("jobs", place, "shuffle_peers")
+
+
+def _rack_fabric(scenario: Scenario) -> Iterator[tuple[str, Location]]:
+    groups = [job.racks for job in scenario.jobs]
+    if scenario.multicasts is not None:
+        groups.append(scenario.multicasts.rack_range[1])
+    for place, run in enumerate(scenario.run):
+        if "rack-fabric" in run.methods and max(groups, default=0) > RACKS[-1]:
+            yield f"rack-fabric has {RACKS[-1]} racks, and a group has {max(groups)}.", ("run", place, "methods")
 
 
 def _names(scenario: Scenario) -> Iterator[tuple[str, Location]]:

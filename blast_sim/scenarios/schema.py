@@ -109,6 +109,12 @@ class PacketMulticastSection(Section):
     set_up_ms: NotNegative = 0.0
 
 
+class RackFabricSection(Section):
+    """The fabric inside racks: its class of service."""
+
+    lossless: bool = False
+
+
 class MulticastsSection(Section):
     """Multicasts between whole racks, from the first server of the first one.
 
@@ -169,6 +175,7 @@ class Scenario(Section):
     background: BackgroundSection = BackgroundSection()
     light: LightSection = LightSection()
     packet_multicast: PacketMulticastSection = PacketMulticastSection()
+    rack_fabric: RackFabricSection = RackFabricSection()
     multicasts: MulticastsSection | None = None
     jobs: tuple[JobSection, ...] = ()
     run: Annotated[tuple[RunSection, ...], Field(min_length=1)]

@@ -200,6 +200,7 @@ backgrounds = ["none"]
         ("{ thin = 1.0 }", "{ wide = 1.0 }", 8, "'wide' is a network of racks and one of sites"),
         ('"trees"]', '"blast"]', 22, "blast needs racks, and wide is of sites"),
         ('"trees"]', '"ip-multicast"]', 22, "ip-multicast needs racks, and wide is of sites"),
+        ('"trees"]', '"rack-fabric"]', 22, "rack-fabric needs racks, and wide is of sites"),
         ('["none"]', '["some"]', 24, "the background some is of racks, and wide is of sites"),
         ('["wide", "thin"]', '["wise"]', 23, "network has no 'wise'; did you mean 'wide'"),
     ],

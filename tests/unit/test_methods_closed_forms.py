@@ -11,12 +11,14 @@ from functools import partial
 
 import pytest
 
+from blast_sim.fabric.replication import measured
 from blast_sim.methods.hdfs import BLOCK, hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import CHUNK, pipeline
+from blast_sim.methods.rack_fabric import rack_fabric
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
@@ -164,6 +166,22 @@ def test_ip_multicasts_share_the_links_of_their_network() -> None:
 
 def test_ip_multicast_within_a_rack_uses_no_tree() -> None:
     assert completion(small_network(), ip_multicast, racks=(3,)) == pytest.approx(D / C)
+
+
+# ---------------------------------------------------------------------------------------------- rack fabric
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+def test_a_rack_fabric_copies_at_the_rate_that_was_measured(lossless: bool) -> None:
+    found = next(row for row in measured(lossless) if row.racks == 4)
+    phases = partial(rack_fabric, lossless=lossless)
+    expected = found.seconds + D / C / found.share
+    assert completion(small_network(6, 4), phases, racks=(0, 2, 5)) == pytest.approx(expected)
+
+
+def test_a_rack_fabric_has_sixteen_racks() -> None:
+    with pytest.raises(ValueError, match="16 racks of 40 servers, and not 17"):
+        completion(small_network(17, 2), rack_fabric, racks=tuple(range(17)))
 
 
 # -------------------------------------------------------------------------------------------------- torrent

@@ -1,0 +1,44 @@
+"""Claim: the rack fabric copies to all servers of up to 16 racks at the line rate in its lossy class, and at what the
+surrogates' private buffers allow in a lossless one. Writes blast_sim/fabric/replication.toml, from which the flow-level
+simulator has the rate of its method `rack-fabric`. The same on every machine; a minute.
+
+    .venv/bin/python benchmarks/rack_fabric_replication.py [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from blast_sim.fabric.replication import FILE, RACKS, row_of, scenario
+from blast_sim.fabric.simulator import NoSimulator, program
+
+
+def main() -> int:
+    """Simulate and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=FILE)
+    args = parser.parse_args()
+    try:
+        command = [str(program()), "run", "-"]
+    except NoSimulator as error:
+        parser.error(str(error))
+    lines = ["# Written by benchmarks/rack_fabric_replication.py: do not edit."]
+    for lossless, word in ((False, "lossy"), (True, "lossless")):
+        for racks in tqdm(RACKS, desc=word, disable=None, file=sys.stderr):
+            text = json.dumps(scenario(racks, lossless))
+            told = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+            row = row_of(racks, json.loads(told))
+            lines += ["", f"[[{word}]]", *(f"{key} = {value}" for key, value in row.items())]
+    args.out.write_text("\n".join(lines) + "\n")
+    print(args.out.read_text(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

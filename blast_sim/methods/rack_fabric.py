@@ -1,0 +1,18 @@
+"""Replication inside the fabric that joins all servers, as `blast sim fabric` simulates it, at the rate measured there.
+
+The fabric takes the place of the packet network between racks: what is sent takes the links of servers and, between
+them, nothing that other traffic of this simulator takes.
+"""
+
+from __future__ import annotations
+
+from blast_sim.fabric.replication import replication
+from blast_sim.flow.phases import Phase
+from blast_sim.methods.method import Multicast, World
+
+
+def rack_fabric(world: World, multicast: Multicast, lossless: bool = False) -> list[Phase]:
+    """One flow over the sender's and receivers' links. Raises ValueError: more racks than such a fabric has."""
+    found = replication(len(world.by_rack(multicast.servers)), lossless)
+    paths = world.network.session(multicast.sender, multicast.receivers, [])
+    return [Phase(paths, multicast.bits, delay=found.seconds, rate_caps=found.share * world.network.server_rate)]
