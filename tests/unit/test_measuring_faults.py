@@ -62,7 +62,7 @@ def test_who_says_that_it_waits_again_and_again_is_not_waited_for_again_and_agai
     def script(say: Say) -> None:
         for _ in range(100):
             say(Waiting())
-            time.sleep(0.02)
+            time.sleep(0.02)  # It says so at its own pace.
 
     with lying_agent("liar", script) as liar:
         found = in_time([(liar, hosts[0].address)])
@@ -100,7 +100,7 @@ def test_a_source_that_is_reached_when_its_target_has_given_up_is_not_waited_for
         if address[0] == "h1":
             eventually(lambda: hosts[0].server._measurements._running is not None, "the sink to wait")
             eventually(lambda: hosts[0].server._measurements._running is None, "the sink to give up")
-            time.sleep(0.1)
+            time.sleep(0.1)  # Later than the sink's own end, whose answer is on its way by then.
         return dial(address, seconds)
 
     target = hosts[0].address
