@@ -81,10 +81,15 @@ impl RateLimiter {
     }
 
     /// Feedback has come: slow down.
+    ///
+    /// Until a cycle of bytes is over, the way back is still that to the rate before the last feedback (as in 802.1Qau):
+    /// who is told several times at once would never get back otherwise.
     pub fn notify(&mut self, feedback: u32, qcn: &Qcn) {
-        self.target = self.current;
+        if !self.active || self.byte_cycles > 0 {
+            self.target = self.current;
+            self.until_cycle = qcn.byte_counter_bytes as f64;
+        }
         self.current = (self.current * (1.0 - qcn.decrease_gain * f64::from(feedback))).max(qcn.least_gbps);
-        self.until_cycle = qcn.byte_counter_bytes as f64;
         self.byte_cycles = 0;
         self.timer_cycles = 0;
         self.active = true;
@@ -164,5 +169,25 @@ mod tests {
         }
         assert!(!limiter.active());
         assert!((limiter.rate() - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_flow_that_is_told_twice_at_once_finds_back_to_where_it_was() {
+        let qcn = Qcn::default();
+        let mut limiter = RateLimiter::new(100.0);
+        limiter.notify(63, &qcn);
+        limiter.notify(63, &qcn);
+        assert!(limiter.rate() < 26.0);
+        for _ in 0..4 {
+            limiter.tick(&qcn);
+        }
+        assert!(limiter.rate() > 95.0);
+        let before = limiter.rate();
+        limiter.sent(qcn.byte_counter_bytes as u32, &qcn);
+        limiter.notify(63, &qcn);
+        for _ in 0..4 {
+            limiter.tick(&qcn);
+        }
+        assert!(limiter.rate() < before + (100.0 - before) / 2.0, "a cycle is over: it comes back to what it had then");
     }
 }
