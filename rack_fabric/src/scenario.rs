@@ -341,8 +341,9 @@ impl Default for Qcn {
             weight: 2.0,
             sample_bytes: 150 * 1024,
             decrease_gain: 1.0 / 128.0,
-            byte_counter_bytes: 150 * 1024,
-            timer_ns: 1_500_000,
+            // The standard's 150 KB were meant for a tenth of the rate; a cycle of the timer is about as long.
+            byte_counter_bytes: 1500 * 1024,
+            timer_ns: 150_000,
             fast_recovery_cycles: 5,
             increase_gbps: 0.05,
             hyper_increase_gbps: 0.5,
