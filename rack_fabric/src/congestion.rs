@@ -158,7 +158,7 @@ mod tests {
         limiter.notify(63, &qcn);
         assert!((limiter.rate() - 100.0 * (1.0 - 63.0 / 128.0)).abs() < 1e-9);
         let low = limiter.rate();
-        limiter.sent(153_600, &qcn);
+        limiter.sent(qcn.byte_counter_bytes as u32, &qcn);
         assert!((limiter.rate() - f64::midpoint(low, 100.0)).abs() < 1e-9);
         for _ in 0..4 {
             limiter.tick(&qcn);
