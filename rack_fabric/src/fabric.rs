@@ -9,6 +9,7 @@ use crate::arbiter::{Arbiter, Requester};
 use crate::cache::Cache;
 use crate::congestion::CongestionPoint;
 use crate::frames::{Flight, Frame, Pool};
+use crate::pause::{Thresholds, thresholds};
 use crate::random::Random;
 use crate::scenario::{CongestionPoint as Points, Scenario};
 use crate::spines::{SpineOutput, Uplink};
@@ -105,12 +106,13 @@ pub struct Ingress {
     pub turn: usize,
     /// VOQs of all copies in order, if the port has one queue only.
     pub fifo: VecDeque<u32>,
-    /// By class: the host has been told to stop.
+    /// By class: the host has been told to stop, and when it is told.
     pub stopped: Vec<bool>,
+    pub thresholds: Vec<Thresholds>,
     /// By lane.
     pub points: Vec<CongestionPoint>,
-    /// Packets that a flow has here, where flows are told by what they hold.
-    pub flows: Vec<(u32, u32)>,
+    /// By lane: packets that each flow has there, where flows are told by what they hold.
+    pub flows: Vec<Vec<(u32, u32)>>,
 }
 
 /// A port's side towards its host, or towards its own ingress side at a surrogate.
@@ -254,7 +256,7 @@ impl<'a> Fabric<'a> {
             voqs: Vec::new(),
             requesters: Vec::new(),
             voq_of: Vec::new(),
-            ingress: (0..ports).map(|_| ingress(scenario, lanes)).collect(),
+            ingress: (0..ports).map(|port| ingress(scenario, lanes, thresholds(scenario, trees, port))).collect(),
             egress: (0..ports).map(|port| egress(scenario, lanes, port)).collect(),
             adapters: (0..ports).map(|port| Adapter::new(scenario, port)).collect(),
             cams: (0..ports)
@@ -402,7 +404,7 @@ impl<'a> Fabric<'a> {
     }
 }
 
-fn ingress(scenario: &Scenario, lanes: u32) -> Ingress {
+fn ingress(scenario: &Scenario, lanes: u32, thresholds: Vec<Thresholds>) -> Ingress {
     let points = if scenario.qcn.points == Points::Inputs {
         vec![CongestionPoint::new(&scenario.qcn, scenario.qcn.equilibrium_ingress_bytes); lanes as usize]
     } else {
@@ -415,8 +417,9 @@ fn ingress(scenario: &Scenario, lanes: u32) -> Ingress {
         turn: 0,
         fifo: VecDeque::new(),
         stopped: vec![false; scenario.classes.len()],
+        thresholds,
         points,
-        flows: Vec::new(),
+        flows: vec![Vec::new(); lanes as usize],
     }
 }
 

@@ -16,9 +16,6 @@ pub struct Arrival {
     pub born: Ps,
 }
 
-/// Headers for which a lossless lane keeps space: what comes before the host has stopped.
-const HEADERS_AHEAD: u32 = 24;
-
 impl Fabric<'_> {
     /// Take a frame in, if there is space for it: then its copies one by one.
     pub(crate) fn take_in(&mut self, port: u32, arrival: Arrival) {
@@ -38,7 +35,7 @@ impl Fabric<'_> {
             return;
         }
         self.ingress[port as usize].held[lane] += packets;
-        self.hold(port, flow, packets);
+        self.hold(port, (flow, lane), packets);
         self.accept_copies(port, frame);
         if self.frames[frame].unacknowledged == 0 {
             self.free_payload(port, frame);
@@ -247,7 +244,7 @@ impl Fabric<'_> {
         }
         let lane = self.trees.nodes[node as usize].lane as usize;
         self.ingress[port as usize].held[lane] -= packets;
-        self.let_go(port, flow, packets);
+        self.let_go(port, (flow, lane), packets);
         self.note(port, Kind::PayloadFreed, (frame, NONE), packets, 0);
         self.frames.remove(frame);
     }
@@ -292,14 +289,20 @@ impl Fabric<'_> {
         held.iter().enumerate().filter(|(lane, _)| !self.lossless(*lane)).map(|(_, packets)| packets).sum()
     }
 
-    /// Whether a lossless frame for this node finds space; always for a lossy one, which is dropped otherwise.
+    /// Whether a lossless frame for this node finds space, and its copies headers; always for a lossy one, which is
+    /// dropped otherwise.
     pub(crate) fn finds_space(&self, port: u32, node: u32, bytes: u32) -> bool {
-        let lane = self.trees.nodes[node as usize].lane as usize;
-        let packets = self.scenario.packets(bytes);
-        let ingress = &self.ingress[port as usize];
-        !self.lossless(lane)
-            || (ingress.held[lane] + packets <= self.payload_pool(port, true)
-                && ingress.headers.iter().all(|&headers| headers + HEADERS_AHEAD <= self.scenario.headers.lossless))
+        let node = &self.trees.nodes[node as usize];
+        let (lane, ingress) = (node.lane as usize, &self.ingress[port as usize]);
+        if !self.lossless(lane) {
+            return true;
+        }
+        let of_lane = |lane: u32| node.copies.iter().filter(|copy| copy.lane == lane).count() as u32;
+        ingress.held[lane] + self.scenario.packets(bytes) <= self.payload_pool(port, true)
+            && node
+                .copies
+                .iter()
+                .all(|copy| ingress.headers[copy.lane as usize] + of_lane(copy.lane) <= self.scenario.headers.lossless)
     }
 
     /// Tell the host of a terminal to stop, or to go on.
@@ -308,15 +311,12 @@ impl Fabric<'_> {
             return;
         }
         let class = lane / LANES as usize;
-        let (lanes, pause) = (LANES as usize, &self.scenario.pause);
-        let of_class = class * lanes..(class + 1) * lanes;
+        let of_class = class * LANES as usize..(class + 1) * LANES as usize;
         let ingress = &self.ingress[port as usize];
         let held: u32 = ingress.held[of_class.clone()].iter().sum();
         let headers = ingress.headers[of_class].iter().copied().max().unwrap_or(0);
-        let most = self.scenario.headers.lossless;
-        let stopped = ingress.stopped[class];
-        let full = held > self.scenario.units(pause.stop_bytes) || headers + HEADERS_AHEAD > most;
-        let empty = held < self.scenario.units(pause.go_bytes) && headers + 2 * HEADERS_AHEAD <= most;
+        let (stopped, thresholds) = (ingress.stopped[class], &ingress.thresholds[class]);
+        let (full, empty) = (thresholds.full(held, headers), thresholds.empty(held, headers));
         if (!stopped && full) || (stopped && empty) {
             self.ingress[port as usize].stopped[class] = full;
             let kind = if full { Kind::Pause } else { Kind::Go };
@@ -329,19 +329,19 @@ impl Fabric<'_> {
 
     // ------------------------------------------------------------------------------------------ congestion
 
-    fn hold(&mut self, port: u32, flow: u32, packets: u32) {
+    fn hold(&mut self, port: u32, (flow, lane): (u32, usize), packets: u32) {
         if self.scenario.qcn.points != CongestionPoint::Inputs {
             return;
         }
-        let flows = &mut self.ingress[port as usize].flows;
+        let flows = &mut self.ingress[port as usize].flows[lane];
         match flows.iter_mut().find(|(known, _)| *known == flow) {
             Some((_, held)) => *held += packets,
             None => flows.push((flow, packets)),
         }
     }
 
-    fn let_go(&mut self, port: u32, flow: u32, packets: u32) {
-        if let Some((_, held)) = self.ingress[port as usize].flows.iter_mut().find(|(known, _)| *known == flow) {
+    fn let_go(&mut self, port: u32, (flow, lane): (u32, usize), packets: u32) {
+        if let Some((_, held)) = self.ingress[port as usize].flows[lane].iter_mut().find(|(known, _)| *known == flow) {
             *held -= packets;
         }
     }
@@ -351,7 +351,7 @@ impl Fabric<'_> {
         let ingress = &mut self.ingress[port as usize];
         let held = u64::from(ingress.held[lane]) * packet_bytes;
         if let Some(feedback) = ingress.points.get_mut(lane).and_then(|point| point.arrive(bytes, held)) {
-            let largest = ingress.flows.iter().max_by_key(|(flow, held)| (*held, std::cmp::Reverse(*flow)));
+            let largest = ingress.flows[lane].iter().max_by_key(|(flow, held)| (*held, std::cmp::Reverse(*flow)));
             let occupies = largest.map_or(flow, |(flow, _)| *flow);
             self.tell_flow(port, flow, occupies, feedback);
         }

@@ -14,6 +14,7 @@ mod egress;
 pub mod fabric;
 pub mod frames;
 mod ingress;
+pub mod pause;
 pub mod random;
 pub mod scenario;
 mod spines;

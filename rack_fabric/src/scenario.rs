@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::frames::MOST_PACKETS;
+use crate::pause;
 use crate::trees::Trees;
 use crate::wrong::{Step, Wrong};
 
@@ -510,6 +511,7 @@ impl Scenario {
             .map_err(|error| Wrong::unreadable(&error))?;
         scenario.check()?;
         let trees = Trees::new(&scenario)?;
+        pause::check(&scenario, &trees)?;
         Ok((scenario, trees))
     }
 

@@ -68,9 +68,9 @@ impl SyncCam {
         let entry = &mut self.entries[place];
         // Less than it counted, if it lost its entry in between.
         entry.ahead = entry.ahead.saturating_sub(packets);
-        let resumed = entry.suspended && entry.ahead < self.resume;
-        entry.suspended &= !resumed;
         let released = entry.ahead == 0;
+        let resumed = entry.suspended && (released || entry.ahead < self.resume);
+        entry.suspended &= !resumed;
         if released {
             self.entries.swap_remove(place);
         }
