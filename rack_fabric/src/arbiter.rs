@@ -20,11 +20,6 @@ impl Requester {
     pub fn ask(&mut self, packets: u32) {
         self.frames.push_back(packets as u8);
     }
-
-    /// Requests on their way, or not granted.
-    pub fn waiting(&self) -> usize {
-        self.frames.len()
-    }
 }
 
 /// The credits of one buffer, and the VOQs that wait for them in their turn.

@@ -5,6 +5,7 @@
 use crate::fabric::{Event, Fabric};
 use crate::frames::{Flight, NOBODY};
 use crate::ingress::Arrival;
+use crate::scenario::Queueing;
 use crate::trace::{Kind, NONE};
 use crate::trees::LANES;
 use crate::wheel::Ps;
@@ -86,23 +87,30 @@ impl Fabric<'_> {
         let port = self.voqs[voq as usize].port;
         self.note(port, Kind::Retransmitted, (frame, voq), packets, u64::from(copy));
         self.statistics.retransmitted += 1;
+        let begun = usize::from(self.voqs[voq as usize].packet > 0);
         self.voqs[voq as usize].push_again(frame, copy, packets, number);
+        if self.scenario.voq.queueing == Queueing::Fifo {
+            let fifo = &mut self.ingress[port as usize].fifo;
+            let place = begun.min(fifo.len());
+            fifo.insert(place, voq);
+        }
         self.refresh(voq);
     }
 
+    /// Frames leave in the order in which their VOQ has sent them: behind one that is sent again, or whose packets have
+    /// found fuller spines, the others wait.
     pub(crate) fn ready(&mut self, flight: u32) {
-        if self.scenario.errors.probability == 0.0 {
-            self.queue(flight);
+        let Flight { voq, number, .. } = self.flights[flight];
+        let mut next = Some(flight);
+        if number != self.voqs[voq as usize].expected {
+            self.voqs[voq as usize].early.insert(number, flight);
             return;
         }
-        // Behind one that is sent again the others wait.
-        let Flight { voq, number, .. } = self.flights[flight];
-        self.voqs[voq as usize].early.insert(number, flight);
-        loop {
+        while let Some(flight) = next {
+            self.queue(flight);
             let voq = &mut self.voqs[voq as usize];
-            let Some(next) = voq.early.remove(&voq.expected) else { break };
             voq.expected += 1;
-            self.queue(next);
+            next = voq.early.remove(&voq.expected);
         }
     }
 

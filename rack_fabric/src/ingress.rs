@@ -5,7 +5,7 @@ use crate::frames::{Frame, NOBODY, NOWHERE};
 use crate::scenario::{CongestionPoint, Drop, Queueing, Spread};
 use crate::trace::{Kind, NONE};
 use crate::trees::LANES;
-use crate::voq::Header;
+use crate::voq::{Header, Voq};
 use crate::wheel::Ps;
 
 /// A frame that comes to a port, from its host or from its egress side.
@@ -99,9 +99,9 @@ impl Fabric<'_> {
 
     /// Whether a VOQ rejects a copy: its tail does, or its head gives way.
     fn too_long(&mut self, voq: u32) -> bool {
-        let to = self.voqs[voq as usize].to;
+        let port = self.voqs[voq as usize].port;
         let voqs = &self.scenario.voq;
-        let bytes = if self.surrogate(to) { voqs.surrogate_bytes } else { voqs.terminal_bytes };
+        let bytes = if self.surrogate(port) { voqs.surrogate_bytes } else { voqs.terminal_bytes };
         let most = self.scenario.units(bytes);
         match voqs.drop {
             Drop::None => false,
@@ -130,8 +130,22 @@ impl Fabric<'_> {
         for packet in 0..packets as usize {
             self.forget_if_sent(port, frame, packet);
         }
+        if self.scenario.voq.queueing == Queueing::Fifo {
+            self.leave_fifo(voq);
+        }
         self.release_copy(port, lane, frame);
+        self.return_part(voq);
         self.refresh(voq);
+    }
+
+    /// The copy that was dropped was the first one of its VOQ that is not begun.
+    fn leave_fifo(&mut self, voq: u32) {
+        let Voq { port, packet, .. } = self.voqs[voq as usize];
+        let fifo = &mut self.ingress[port as usize].fifo;
+        let mut places = fifo.iter().enumerate().filter(|&(_, &other)| other == voq).map(|(place, _)| place);
+        if let Some(place) = places.nth(usize::from(packet > 0)) {
+            fifo.remove(place);
+        }
     }
 
     /// All copies of a frame are begun: who was ahead by it, but this copy's VOQ, is so no more.
@@ -167,48 +181,61 @@ impl Fabric<'_> {
         }
     }
 
-    /// Ask for space for what has come.
+    /// Ask for space for what has come, in whole frames.
     fn ask(&mut self, voq: u32) {
-        let queue = &mut self.voqs[voq as usize];
+        let queue = &self.voqs[voq as usize];
         let packets = queue.to_ask();
         let waits = queue.asked > 0 && packets < self.scenario.arbiter.coalesce_packets;
-        if packets == 0 || waits {
-            return;
+        if packets > 0 && !waits {
+            let of_frame = queue.headers.back().map_or(packets, |header| header.packets);
+            self.request(voq, packets.div_ceil(of_frame), of_frame);
         }
-        queue.asked += packets;
+    }
+
+    fn request(&mut self, voq: u32, frames: u32, of_frame: u32) {
+        let queue = &mut self.voqs[voq as usize];
         let (port, to, local) = (queue.port, queue.to, queue.local);
-        let most = queue.headers.back().map_or(packets, |header| header.packets);
-        let requester = &mut self.requesters[voq as usize];
-        let before = requester.waiting();
-        let mut left = packets;
-        while left > 0 {
-            requester.ask(left.min(most));
-            left -= left.min(most);
+        for _ in 0..frames {
+            queue.request(of_frame);
+            self.requesters[voq as usize].ask(of_frame);
         }
-        let count = (requester.waiting() - before) as u32;
-        self.note(port, Kind::Request, (NONE, voq), packets, u64::from(count));
+        self.note(port, Kind::Request, (NONE, voq), frames * of_frame, u64::from(frames));
         self.message(port, local);
-        self.wheel.add(self.now + self.times.message(local), to, Event::Request { voq, count });
+        self.wheel.add(self.now + self.times.message(local), to, Event::Request { voq, count: frames });
     }
 
     pub(crate) fn granted(&mut self, voq: u32, packets: u32) {
         let queue = &mut self.voqs[voq as usize];
         let port = queue.port;
-        queue.asked -= packets;
-        queue.granted += packets;
+        queue.grant(packets);
         self.note(port, Kind::Grant, (NONE, voq), packets, 0);
         self.return_surplus(voq);
         self.ask(voq);
         self.refresh(voq);
     }
 
-    /// Give back what a VOQ that has nothing left to send was granted.
+    /// Give back what a VOQ that has nothing left to send was granted, or what is only a part of its next frame.
     pub(crate) fn return_surplus(&mut self, voq: u32) {
-        let queue = &mut self.voqs[voq as usize];
-        let packets = queue.surplus();
-        if packets == 0 || queue.backlog > 0 {
-            return;
+        let queue = &self.voqs[voq as usize];
+        if queue.surplus() > 0 && queue.backlog == 0 {
+            self.give_back(voq, queue.surplus());
         }
+        self.return_part(voq);
+    }
+
+    /// Grants of copies that were dropped may be part of what a larger frame needs. VOQs that kept such parts would wait
+    /// for each other for ever: it goes back, and the frame is asked for as a whole.
+    fn return_part(&mut self, voq: u32) {
+        let Some(packets) = self.voqs[voq as usize].lacks() else { return };
+        self.give_back(voq, self.voqs[voq as usize].granted);
+        if self.voqs[voq as usize].requests.iter().all(|&request| u32::from(request) < packets) {
+            self.request(voq, 1, packets);
+        }
+        self.ask(voq);
+    }
+
+    fn give_back(&mut self, voq: u32, packets: u32) {
+        let queue = &mut self.voqs[voq as usize];
         queue.granted -= packets;
         let (port, to, lane, local) = (queue.port, queue.to, queue.lane, queue.local);
         self.message(port, local);

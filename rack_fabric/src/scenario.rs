@@ -269,6 +269,7 @@ pub enum Queueing {
 pub struct Voqs {
     pub queueing: Queueing,
     pub drop: Drop,
+    /// Of a VOQ at a terminal, from which on copies are dropped, and of one at a surrogate.
     pub terminal_bytes: u64,
     pub surrogate_bytes: u64,
 }
@@ -705,6 +706,9 @@ impl Scenario {
         let packets = self.packets(flow.frame_bytes);
         if flow.frame_bytes < 64 || packets as usize > MOST_PACKETS {
             return Err(Wrong::at("frame_bytes", format!("a frame has 64 bytes to {MOST_PACKETS} packets")));
+        }
+        if flow.spread == Spread::Uniform && !matches!(flow.tree, Tree::Direct) {
+            return Err(Wrong::at("tree", "a frame that goes to one of its destinations needs no tree: leave it out"));
         }
         if flow.stop_ns.is_some_and(|stop| stop <= flow.start_ns) {
             return Err(Wrong::at("stop_ns", "a flow stops after it has started"));

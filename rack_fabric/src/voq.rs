@@ -28,6 +28,8 @@ pub struct Voq {
     pub granted: u32,
     /// Packets that are asked for and not granted.
     pub asked: u32,
+    /// The same request by request, as they were made.
+    pub requests: VecDeque<u8>,
     /// Packets of the first frame that have left; 0: it is not begun.
     pub packet: u32,
     /// The copy on its way.
@@ -57,6 +59,7 @@ impl Voq {
             backlog: 0,
             granted: 0,
             asked: 0,
+            requests: VecDeque::new(),
             packet: 0,
             flight: 0,
             suspended: false,
@@ -88,9 +91,31 @@ impl Voq {
         self.backlog.saturating_sub(self.granted + self.asked)
     }
 
+    /// A request has been made.
+    pub fn request(&mut self, packets: u32) {
+        self.asked += packets;
+        self.requests.push_back(packets as u8);
+    }
+
+    /// The first requests are granted, so many packets in all.
+    pub fn grant(&mut self, packets: u32) {
+        self.asked -= packets;
+        self.granted += packets;
+        let mut left = packets;
+        while left > 0 {
+            left -= self.requests.pop_front().map_or(left, u32::from);
+        }
+    }
+
     /// Packets that were granted and that nothing waits for, now or later.
     pub fn surplus(&self) -> u32 {
         (self.granted + self.asked).saturating_sub(self.backlog).min(self.granted)
+    }
+
+    /// Packets of the next copy that is not begun, if it was granted some of them and not all.
+    pub fn lacks(&self) -> Option<u32> {
+        let next = self.headers.get(usize::from(self.packet > 0))?;
+        (0 < self.granted && self.granted < next.packets).then_some(next.packets)
     }
 
     /// Whether it has something to send and may.
@@ -114,6 +139,17 @@ impl Voq {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_part_of_what_the_next_copy_needs_is_known_for_one() {
+        let mut voq = Voq::new(0, 1, 0, true);
+        voq.push(header(1));
+        assert_eq!(voq.lacks(), None, "nothing is granted");
+        voq.granted = 5;
+        assert_eq!(voq.lacks(), Some(6));
+        voq.granted = 6;
+        assert_eq!(voq.lacks(), None);
+    }
+
     fn header(frame: u32) -> Header {
         Header { frame, copy: 0, packets: 6, number: None }
     }
@@ -136,8 +172,10 @@ mod tests {
         voq.push(header(1));
         voq.push(header(2));
         assert_eq!(voq.to_ask(), 12);
-        (voq.granted, voq.asked) = (6, 6);
-        assert_eq!((voq.to_ask(), voq.surplus()), (0, 0));
+        voq.request(6);
+        voq.request(6);
+        voq.grant(6);
+        assert_eq!((voq.to_ask(), voq.surplus(), voq.requests.len()), (0, 0, 1));
         voq.drop_head();
         assert_eq!(voq.surplus(), 6);
         voq.push(header(3));

@@ -278,7 +278,7 @@ TREE: Scenario = {
         ]
     ]
     + ONTO_ONE[2:],
-    "voq": {"surrogate_bytes": 30 * PACKET, "terminal_bytes": 30 * PACKET},
+    "voq": {"surrogate_bytes": 14 * PACKET, "terminal_bytes": 30 * PACKET},
     "buffers": {"ingress_surrogate_lossy_bytes": 40 * PACKET, "egress_surrogate_bytes": 40 * PACKET},
     "pause": {"stop_bytes": 100 * PACKET, "go_bytes": 60 * PACKET},
     "qcn": {"points": "inputs", "marking": "arrival", "equilibrium_ingress_bytes": 10_240, "sample_bytes": 15_000},
@@ -397,7 +397,7 @@ WRONG_RULES: dict[str, tuple[str, type, str, Any]] = {
     "headers are kept": ("few headers", HeaderPools, "free", lambda *_: None),
     "payload is freed early": ("thrashed", Frame, "done", property(_one_early)),
     "the last copy gets ahead": ("congested", Frame, "all_begun", False),
-    "credits are kept": ("surplus", Voq, "_give_back", lambda _: None),
+    "credits are kept": ("surplus", Voq, "_give_back", lambda _: []),
     "a lane for surrogates has the headers of terminals": ("tree", HeaderPools, "held", _of_all_lanes),
 }
 

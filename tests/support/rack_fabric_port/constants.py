@@ -56,11 +56,11 @@ class Constants:
     def is_surrogate(self, port: int) -> bool:
         return port % self.ports == self.surrogate
 
-    def voq_threshold(self, to: int, lane: int) -> int | None:
-        """From how many packets on a queue drops copies; none: it never does."""
+    def voq_threshold(self, port: int, lane: int) -> int | None:
+        """From how many packets on a queue of this port drops copies; none: it never does."""
         if self.drop == "none" or self.lossless(lane):
             return None
-        return self.surrogate_voq if self.is_surrogate(to) else self.terminal_voq
+        return self.surrogate_voq if self.is_surrogate(port) else self.terminal_voq
 
 
 def constants_of(scenario: Mapping[str, Any]) -> Constants:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 from blast_sim.fabric.trace import OVER_PAYLOAD_LINE, Kind, Reason
 from tests.support.rack_fabric_port.congestion import CongestionPoint
@@ -127,7 +128,7 @@ class Port:
             # Its destination is drawn, and nothing tells it but the queue.
             copy = self._copies.get(event.voq, entry.copies[0])
             demand(copy in entry.copies, event, f"the frame does not go to {copy}")
-        return self._voqs.setdefault(event.voq, Voq(copy.lane, self._constants.voq_threshold(copy.to, copy.lane)))
+        return self._voqs.setdefault(event.voq, Voq(copy.lane, self._constants.voq_threshold(self._number, copy.lane)))
 
     def _fates(self, voq: Voq, held: int) -> frozenset[bool]:
         if self._constants.drop == "tail" and voq.congested:
@@ -140,9 +141,10 @@ class Port:
     def _accept(self, header: Header, frame: Frame, voq: Voq, number: int) -> None:
         self._headers.take(voq.lane)
         frame.live.add(header.copy)
-        request = voq.add(header)
-        if request:
-            self._effects.append(Effect(Kind.REQUEST, voq=number, value=request))
+        self._asks(number, voq.add(header))
+
+    def _asks(self, number: int, requests: list[int]) -> None:
+        self._effects += [Effect(Kind.REQUEST, voq=number, value=packets) for packets in requests]
 
     def _arrived(self, frame: Frame) -> None:
         self._arriving = None
@@ -173,6 +175,7 @@ class Port:
         for packet in range(frame.packets):
             self._evict_if_all_left(frame, packet)
         self._free_if_done(frame)
+        self._asks(event.voq, voq.give_back_part())
 
     def _count_as_sent(self, frame: Frame) -> None:
         """A dropped copy counts as sent (Figure 7): those that have sent the others may be waiting for it alone."""
@@ -183,8 +186,9 @@ class Port:
 
     def _grant(self, event: Event) -> None:
         voq = known(self._voqs, event.voq, event)
-        demand(event.value <= voq.requested, event, f"no more than {voq.requested} packets were requested")
-        voq.grant(event.value)
+        granted = list(accumulate(voq.requests))
+        demand(event.value in granted, event, f"the first requests make {granted} packets")
+        self._asks(event.voq, voq.grant(event.value))
 
     def _begin_frame(self, event: Event) -> None:
         voq, frame = known(self._voqs, event.voq, event), known(self._frames, event.frame, event)
@@ -222,7 +226,7 @@ class Port:
             self._effects.append(Effect(Kind.CACHE_WRITTEN, frame=frame.number, value=packet))
         copy.next_packet += 1
         if copy.next_packet == copy.packets:
-            voq.finish()
+            self._asks(event.voq, voq.finish())
             frame.flying.add(copy.copy)
 
     def _evict_if_all_left(self, frame: Frame, packet: int) -> None:
