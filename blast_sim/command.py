@@ -100,6 +100,20 @@ examples:
 """
 
 
+_FABRIC = """\
+Draw the evaluation of the paper on rack-fabric multicast, all 22 panels with curves, each picture with its figures as
+CSV and with what the paper's text states marked; and what it could not ask: the rack fabric, light, and both together.
+
+Everything is simulated (make setup builds the simulator): some three minutes on two cores. Results are kept in `cells`
+in the --out folder, so that what was ended goes on. fabric-claims.csv says of every claim of the paper what came of it.
+"""
+_FABRIC_EXAMPLE = """\
+examples:
+  blast figures fabric
+  blast figures fabric --out figures --format png --processes 1
+"""
+
+
 def register(subparsers: Any) -> None:
     """Add `plan`, `sim` and `figures` to `blast`."""
     _register_plan(subparsers)
@@ -124,6 +138,11 @@ def register(subparsers: Any) -> None:
         "--measured", metavar="FILE", type=Path, action="append", default=[], help="measurements as CSV (repeatable)"
     )
     balanced.set_defaults(run=_balanced_figures)
+    fabric = new_parser(kinds, "fabric", "the rack-fabric multicast's evaluation", _FABRIC, _FABRIC_EXAMPLE)
+    _add_picture_options(fabric)
+    fabric.add_argument("--again", action="store_true", help="anew also what is there from before")
+    fabric.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
+    fabric.set_defaults(run=_fabric_figures)
 
 
 def _add_picture_options(parser: argparse.ArgumentParser) -> None:
@@ -247,6 +266,16 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
     from blast_sim.balanced_figures import run
 
     return _run(run, arguments, (NoRates, SolverFault))
+
+
+@telling
+def _fabric_figures(arguments: argparse.Namespace) -> int:
+    require_drawing()
+    from blast_sim.fabric.figures import run
+    from blast_sim.fabric.paper.evaluation import NoResult
+    from blast_sim.fabric.simulator import NoSimulator, RunFailed
+
+    return _run(run, arguments, (NoResult, NoSimulator, RunFailed))
 
 
 def _run(

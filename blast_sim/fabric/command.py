@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 from blast_controller.config_schema import SchemaFault, line_of
-from blast_sim.fabric.at_once import at_once
 from blast_sim.fabric.cell import Cell
-from blast_sim.fabric.memory import available_bytes, runs_at_once
-from blast_sim.fabric.progress import Bar
+from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load
 from blast_sim.fabric.simulator import Refused, Simulator, program
 from blast_sim.report import Row, as_csv, as_json, as_table
 from blast_sim.scenario_file import Source, find_in, refusal
 from blast_sim.settings import combinations, setting, sweep
-from blast_sim.sweep import Failure, Kept, Workers, run_cells
+from blast_sim.sweep import Failure, Kept, Workers
 from blast_sim.wrong_input import WrongInput
 
 DONE, FAILED, SOME = 0, 1, 3
@@ -39,14 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     simulator = Simulator(program())
     cells = wanted_cells(source, arguments, simulator)
     _check_trace(arguments, cells)
-    workers = Workers(arguments.processes, arguments.scheduler, at_once(simulator.stop))
-    if workers.scheduler is None:
-        fitting = runs_at_once(workers.processes, [cell.memory_bytes for cell in cells], available_bytes())
-        workers = replace(workers, processes=fitting)
-    with Bar(len(cells)) as bar:
-        here = partial(_simulated_here, simulator, bar, arguments.trace)
-        work = here if workers.scheduler is None else simulated_there
-        results = run_cells(work, cells, workers, Kept(arguments.keep), bar.finished)
+    workers = Workers(arguments.processes, arguments.scheduler)
+    results = simulated(simulator, cells, Kept(arguments.keep), workers, arguments.trace)
     found = [(cell, result[0]) for cell, result in zip(cells, results, strict=True) if not isinstance(result, Failure)]
     if found or arguments.json:
         sys.stdout.write(_shown(found, arguments))
@@ -80,18 +67,6 @@ def destinations(cell: Cell, results: Row) -> Iterator[Row]:
             told = {key: value for key, value in destination.items() if not isinstance(value, dict | list)}
             first = {column: told[column] for column in COLUMNS if column in told}
             yield {**cell.labels, "flow": flow["name"], **first, **told}
-
-
-def simulated_there(cell: Cell) -> list[Row]:
-    """What a worker of a cluster does with a cell, by the program that is there."""
-    simulator = Simulator(program())
-    runs_at_once(1, [cell.memory_bytes], available_bytes())
-    return [simulator.run(cell.model)]
-
-
-def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
-    with bar.under_way() as heard, _whole_or_not(trace) as unfinished:
-        return [simulator.run(cell.model, heard, unfinished)]
 
 
 def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str, str]) -> Mapping[str, list[object]]:
@@ -136,20 +111,6 @@ def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
         raise WrongInput(f"--trace: there is no folder {arguments.trace.parent}: make it, or name another file")
     if arguments.trace.exists() and not arguments.trace.is_file():
         raise WrongInput(f"--trace: {arguments.trace} is no file: name another")
-
-
-@contextmanager
-def _whole_or_not(path: Path | None) -> Iterator[Path | None]:
-    """A file to write to that becomes `path` at the end of the block, and nothing if that is not reached."""
-    if path is None:
-        yield None
-        return
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace) -> str:

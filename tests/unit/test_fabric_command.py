@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import main
-from blast_sim.fabric import command, memory
+from blast_sim.fabric import memory, running
 from blast_sim.fabric.memory import runs_at_once
 from blast_sim.fabric.scenario import load
 from blast_sim.fabric.simulator import VARIABLE, NoSimulator, RunFailed, Simulator, Stopped, program
@@ -364,14 +364,14 @@ def test_memory_is_what_the_machine_says(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_fewer_run_at_once_where_memory_is_short(scenario: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    real = command.run_cells
+    real = running.run_cells
 
     def seen(work, cells, workers, kept, progress):
         asked.append(workers.processes)
         return real(work, cells, workers, kept, progress)
 
-    monkeypatch.setattr(command, "run_cells", seen)
-    monkeypatch.setattr(command, "available_bytes", lambda: 2500)
+    monkeypatch.setattr(running, "run_cells", seen)
+    monkeypatch.setattr(running, "available_bytes", lambda: 2500)
     arguments = [scenario, "--processes", "8", "--sweep", "seed=1,2,3", "--json"]
     status, out, _ = fabric(capsys, *arguments)
     assert status == 0 and len(json.loads(out)["cells"]) == 3 and asked == [2]

@@ -1,0 +1,91 @@
+"""How a panel is drawn: its lines, and what the paper states beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from blast_sim.drawings import COLOURS, MARKERS
+from blast_sim.fabric.paper.panel import Mark, Panel
+from blast_sim.report import Row
+
+MOST_MARKERS = 24
+"""With more points a line needs none."""
+STYLES = ("-", "--", ":", "-.")
+
+
+def drawing(panel: Panel) -> Callable[[Figure, Sequence[Row]], None]:
+    """What draws the rows of this panel."""
+
+    def draw(figure: Figure, rows: Sequence[Row]) -> None:
+        lines = list(dict.fromkeys(row["line"] for row in rows))
+        facets = panel.facets or ("",)
+        figure.set_size_inches(max(8.0, 4.0 * len(facets)), 5.0)
+        panels = figure.subplots(1, len(facets), sharey=True, squeeze=False)[0]
+        for axes, facet in zip(panels, facets, strict=True):
+            own = [line for line in lines if line.startswith(facet)]
+            for number, line in enumerate(own):
+                points = [(row[panel.x.column], row[panel.y.column]) for row in rows if row["line"] == line]
+                _line(axes, number, line.removeprefix(facet).strip(", "), points)
+            _finish(axes, panel, facet)
+        panels[0].set_ylabel(panel.y.label)
+        for mark in panel.marks:
+            _mark(panels[0], mark)
+        heights = [*(row[panel.y.column] for row in rows), *(mark.y for mark in panel.marks)]
+        panels[0].set_ylim(0, 1.08 * max(heights))
+        figure.suptitle(f"{panel.title} (paper: Figure {_number(panel.name)})", x=0.01, ha="left")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)), frameon=False)
+
+    return draw
+
+
+def _number(name: str) -> str:
+    """9a as the paper writes it, 9(a)."""
+    return name if name.isdecimal() else f"{name[:-1]}({name[-1]})"
+
+
+def _line(axes: Axes, number: int, label: str, points: Sequence[tuple[float, float]]) -> None:
+    few = len(points) <= MOST_MARKERS
+    axes.plot(
+        [x for x, _ in points],
+        [y for _, y in points],
+        STYLES[number % len(STYLES)] if few else STYLES[number % 2],
+        color=COLOURS[number % len(COLOURS)],
+        marker=MARKERS[number % len(MARKERS)] if few else "",
+        markersize=4,
+        linewidth=1.4,
+        label=label,
+    )
+
+
+def _finish(axes: Axes, panel: Panel, facet: str) -> None:
+    axes.set_xlabel(panel.x.label)
+    if facet:
+        axes.set_title(facet, loc="left")
+    if panel.x.scale == "log2":
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.grid(alpha=0.3)
+
+
+def _mark(axes: Axes, mark: Mark) -> None:
+    """A dashed line where the number holds, and its words above its right end."""
+    least, most = axes.get_xlim()
+    left, right = mark.span or (least, most)
+    axes.hlines(mark.y, left, right, color="black", linestyle=(0, (4, 2)), linewidth=1.1, zorder=3)
+    axes.annotate(
+        mark.words,
+        (right, mark.y),
+        (0, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=7,
+        color="black",
+        bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6},
+        zorder=4,
+    )
+    axes.set_xlim(least, most)

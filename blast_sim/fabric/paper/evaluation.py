@@ -1,0 +1,70 @@
+"""What the simulator makes of panels: each run once, however many panels it is part of, and kept for the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.paper import caching, congestion, header_drops, voq_drops, whole_system, without_curves
+from blast_sim.fabric.paper.panel import Lines, Panel
+from blast_sim.fabric.running import simulated
+from blast_sim.fabric.scenario import Model
+from blast_sim.fabric.simulator import Simulator
+from blast_sim.report import Row
+from blast_sim.sweep import Failure, Kept, Workers
+
+PANELS: Sequence[Panel] = (
+    *caching.PANELS,
+    *header_drops.PANELS,
+    *voq_drops.PANELS,
+    *congestion.PANELS,
+    *whole_system.PANELS,
+)
+"""The curves of the paper, all 22 of them."""
+
+EXPERIMENTS: Sequence[Panel] = (
+    *header_drops.EXPERIMENTS,
+    *voq_drops.EXPERIMENTS,
+    *whole_system.EXPERIMENTS,
+    *without_curves.EXPERIMENTS,
+)
+"""What the paper says without a curve, and why some of what it says does not come out."""
+
+Curves = Mapping[str, Lines]
+"""The lines of each panel, by its name."""
+
+
+class NoResult(Exception):
+    """A run has no result. One sentence."""
+
+
+def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers: Workers, kept: Kept) -> Curves:
+    """The lines of these panels. Raises WrongInput, NoResult, RunFailed, OSError."""
+    plan = {panel.name: panel.cases(seed) for panel in panels}
+    results = results_of(simulator, [case.model for cases in plan.values() for case in cases], workers, kept)
+    left = iter(results)
+    return {
+        panel.name: panel.lines(cases, [next(left) for _ in cases])
+        for panel, cases in zip(panels, plan.values(), strict=True)
+    }
+
+
+def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, kept: Kept) -> list[Row]:
+    """The result of each model, in order. Raises WrongInput, NoResult, RunFailed, OSError."""
+    version = simulator.version()
+    cells: dict[str, Cell] = {}
+    keys: list[str] = []
+    for model in models:
+        cell = Cell(model["name"], model, 0, 0, version)
+        keys.append(cell.key)
+        if cell.key not in cells:
+            taken = simulator.check(model)
+            cells[cell.key] = Cell(model["name"], model, taken.events, taken.memory_bytes, version)
+    found = dict(zip(cells, simulated(simulator, list(cells.values()), kept, workers), strict=True))
+    return [_result(cells[key], found[key]) for key in keys]
+
+
+def _result(cell: Cell, result: list[Row] | Failure) -> Row:
+    if isinstance(result, Failure):
+        raise NoResult(f"{cell.title} has no result: {result.reason}")
+    return result[0]

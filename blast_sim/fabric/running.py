@@ -1,0 +1,59 @@
+"""Cells that are simulated here, as many at once as there are processors and room in memory for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from blast_sim.fabric.at_once import at_once
+from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.memory import available_bytes, runs_at_once
+from blast_sim.fabric.progress import Bar
+from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.report import Row
+from blast_sim.sweep import Kept, Result, Workers, run_cells
+
+
+def simulated(
+    simulator: Simulator, cells: Sequence[Cell], kept: Kept, workers: Workers, trace: Path | None = None
+) -> list[Result]:
+    """The results of every cell, a list of one, in order, with a bar; on the cluster of a scheduler if there is one.
+
+    Raises WrongInput, NoScheduler.
+    """
+    if workers.scheduler is None:
+        fitting = runs_at_once(workers.processes, [cell.memory_bytes for cell in cells], available_bytes())
+        workers = replace(workers, processes=fitting, spread=at_once(simulator.stop))
+    with Bar(len(cells)) as bar:
+        work = partial(_simulated_here, simulator, bar, trace) if workers.scheduler is None else _simulated_there
+        return run_cells(work, cells, workers, kept, bar.finished)
+
+
+def _simulated_there(cell: Cell) -> list[Row]:
+    """What a worker of a cluster does with a cell, by the program that is there."""
+    simulator = Simulator(program())
+    runs_at_once(1, [cell.memory_bytes], available_bytes())
+    return [simulator.run(cell.model)]
+
+
+def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
+    with bar.under_way() as heard, _whole_or_not(trace) as unfinished:
+        return [simulator.run(cell.model, heard, unfinished)]
+
+
+@contextmanager
+def _whole_or_not(path: Path | None) -> Iterator[Path | None]:
+    """A file to write to that becomes `path` at the end of the block, and nothing if that is not reached."""
+    if path is None:
+        yield None
+        return
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

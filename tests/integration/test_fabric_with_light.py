@@ -1,0 +1,66 @@
+"""One multicast in three ways: a rack of it is simulated, and light takes what the flow simulator says."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.fabric.with_light import (
+    BOTH,
+    FABRIC,
+    LIGHT,
+    Trial,
+    light_of_figure_four,
+    rows_of,
+    runs_of,
+    simulated,
+    trials,
+)
+from blast_sim.flow.cell import Effort, cells_of
+from blast_sim.flow.run import run_cell
+from blast_sim.scenarios.loading import find, load
+from blast_sim.sweep import Kept, Workers
+
+
+@pytest.mark.parametrize("racks", [2, 4, 8, 16])
+def test_light_takes_what_the_flow_simulator_says_where_nothing_else_is_sent(racks: int) -> None:
+    run = {"methods": ["blast"], "networks": ["10:1"], "backgrounds": ["none"], "policies": ["paper"]}
+    settings = {"multicasts.groups": 1, "multicasts.racks_per_group": racks, "run": [run]}
+    (cell,) = cells_of(load(find("fig4"), settings), (0,), Effort("recorded"))
+    (theirs,) = run_cell(cell)
+    assert theirs["fell_back"] == 0
+    trial = Trial(LIGHT, cell.scenario.light.rate_gbps, racks)
+    (unicast,) = runs_of([trial])
+    idle = {"name": "unicast", "offered_frames": 1, "destinations": [{"copies": 1, "mean_delay_ns": 1.0}]}
+    found = {unicast: {"flows": [idle], "series": {"fullest_ingress_packets": [0] * 200}}}
+    (ours,) = rows_of([trial], found, light_of_figure_four())
+    assert ours["completion_s"] == pytest.approx(theirs["seconds"], rel=1e-9)
+
+
+@pytest.mark.rust
+def test_one_rack_in_all_three_ways() -> None:
+    wanted, light = list(trials((1,))), light_of_figure_four()
+    found = simulated(runs_of(wanted), Simulator(program()), Workers(2), Kept(None))
+    rows = {(row["way"], row["light_gbps"]): row for row in rows_of(wanted, found, light)}
+    fabric, slow, fast = rows[FABRIC, None], rows[BOTH, 10.0], rows[BOTH, 100.0]
+
+    # Without unicast nobody is in the way of a copy: a frame's delay, a few microseconds, is all that is added.
+    assert fabric["completion_alone_s"] == pytest.approx(light.seconds(99.0), rel=1e-3)
+    for gbps, both in ((10.0, slow), (100.0, fast)):
+        assert both["completion_alone_s"] == pytest.approx(rows[LIGHT, gbps]["completion_s"], rel=1e-3)
+
+    # 40 Gb/s of unicast fit beside 10, and do not beside 99: what they leave, or their half, is the slowest copy's.
+    assert slow["completion_s"] == pytest.approx(slow["completion_alone_s"], rel=5e-3)
+    for row, gbps in ((fabric, 99.0), (fast, 100.0)):
+        added = row["completion_s"] - row["completion_alone_s"]
+        assert light.seconds(61.5) - light.seconds(gbps) < added < light.seconds(40.0) - light.seconds(gbps)
+
+    for row in rows.values():
+        assert row["unicast_share"] > 0.99 and row["unicast_share_alone"] > 0.99
+        assert row["unicast_delay_alone_us"] == pytest.approx(2.14, abs=0.1)
+    assert slow["unicast_delay_us"] < 1.1 * slow["unicast_delay_alone_us"]
+    assert fabric["unicast_delay_us"] > 1.5 * fabric["unicast_delay_alone_us"]
+    assert rows[LIGHT, 100.0]["unicast_delay_us"] == rows[LIGHT, 100.0]["unicast_delay_alone_us"]
+
+    assert rows[LIGHT, 10.0]["buffer_alone_kb"] == 0.0
+    assert 0 < slow["buffer_alone_kb"] < fast["buffer_alone_kb"] < fast["buffer_kb"] < 185

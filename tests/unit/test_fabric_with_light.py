@@ -1,0 +1,202 @@
+"""One multicast in three ways: what is simulated for each, and what is made of results."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from blast_sim.fabric.light_drawing import with_light
+from blast_sim.fabric.with_light import (
+    BOTH,
+    ENTRY,
+    FABRIC,
+    LIGHT,
+    Fabric,
+    Light,
+    Run,
+    Trial,
+    fullest_kb,
+    rows_of,
+    runs_of,
+    scenario,
+    slowest_share,
+    trials,
+    unicast_share,
+)
+from blast_sim.figures import save
+
+DATA = Light(0.02, 125e6)
+"""A gigabit, and 20 ms to switch."""
+
+
+def received(copies: int, delay_ns: float) -> dict:
+    return {"copies": copies, "mean_delay_ns": delay_ns}
+
+
+def results(multicast: list[dict] | None, unicast: list[dict], fullest: int = 0) -> dict:
+    """What the simulator could have found, of 100 frames that were sent in each flow. The warm-up is fuller."""
+    flows = [{"name": f"unicast {n}", "offered_frames": 100, "destinations": [one]} for n, one in enumerate(unicast)]
+    if multicast is not None:
+        flows.insert(0, {"name": "multicast", "offered_frames": 100, "destinations": multicast})
+    return {"flows": flows, "series": {"fullest_ingress_packets": [700] * 75 + [0, fullest, 0]}}
+
+
+def found_for(wanted: list[Trial]) -> dict[Run, dict]:
+    """Half of the copies are late and lost at a server beside unicast, and all is well otherwise."""
+    quick = [received(100, 2000.0), received(100, 2000.0)]
+    hit = [received(100, 10_000.0), received(100, 2000.0)]
+    return {
+        run: results(
+            ([received(100, 4000.0), received(49 if run.unicast else 100, 5000.0)] if run.multicast_gbps else None),
+            (hit if run.multicast_gbps else quick) if run.unicast else [],
+            400 if run.multicast_gbps else 4,
+        )
+        for run in runs_of(wanted)
+    }
+
+
+# -------------------------------------------------------------------------------------------------- scenarios
+
+
+def test_each_way_is_tried_at_each_rate_to_each_number_of_racks() -> None:
+    tried = list(trials((1, 16)))
+    assert len(tried) == len(set(tried)) == 10
+    assert {one.light_gbps for one in tried if one.way == FABRIC} == {None}
+    assert {one.light_gbps for one in tried if one.way != FABRIC} == {10.0, 100.0}
+
+
+@pytest.mark.parametrize(("way", "fibres"), [(FABRIC, 0), (LIGHT, 640), (BOTH, 16)])
+def test_light_ends_at_every_server_or_at_every_rack(way: str, fibres: int) -> None:
+    assert Trial(way, 10.0, 16).fibres == fibres
+
+
+def test_where_light_ends_at_racks_each_has_a_fabric_and_dice_of_its_own() -> None:
+    assert Trial(FABRIC, None, 3).fabrics == Trial(LIGHT, 10.0, 3).fabrics == [Fabric(3)]
+    fabrics = Trial(BOTH, 10.0, 3).fabrics
+    assert [one.racks for one in fabrics] == [1, 1, 1] and len({one.seed for one in fabrics}) == 3
+
+
+def test_light_alone_asks_the_fabric_for_nothing_but_unicast() -> None:
+    assert runs_of([Trial(LIGHT, 10.0, 2), Trial(LIGHT, 100.0, 2)]) == [Run(Fabric(2), 0.0, True)]
+
+
+def test_runs_that_several_rows_need_are_made_once() -> None:
+    runs = runs_of(trials((1, 2)))
+    assert len(runs) == len(set(runs))
+    assert {run.multicast_gbps for run in runs} == {0.0, 10.0, 99.0, 100.0}
+    assert all(run.multicast_gbps or run.unicast for run in runs)
+
+
+def test_the_multicast_goes_from_a_port_of_its_own_to_all_servers() -> None:
+    model = scenario(Run(Fabric(2), 99.0, False))
+    (multicast,) = model["flows"]
+    assert tuple(multicast["source"]) == ENTRY and multicast["source"] not in multicast["to"]
+    assert len(multicast["to"]) == 80 and {port for _, port in multicast["to"]} == set(range(5))
+    assert model["topology"] == {"leaves": 16, "ethernet_ports": 6, "pcie_ports": 1}
+
+
+def test_unicast_is_a_permutation_of_leaves_that_leaves_no_rack() -> None:
+    model = scenario(Run(Fabric(3), 0.0, True))
+    pairs = [(flow["source"][0], flow["to"][0][0]) for flow in model["flows"]]
+    assert sorted(a for a, _ in pairs) == sorted(b for _, b in pairs) == list(range(24))
+    assert all(a != b and a // 8 == b // 8 for a, b in pairs)
+    assert {(flow["source"][1], flow["to"][0][1]) for flow in model["flows"]} == {(1, 2)}
+
+
+# ------------------------------------------------------------------------------------------------ measurement
+
+
+def test_light_alone_takes_its_switching_and_its_bytes_at_its_rate() -> None:
+    wanted = [Trial(LIGHT, gbps, 2) for gbps in (10.0, 100.0)]
+    slow, fast = rows_of(wanted, found_for(wanted), DATA)
+    assert slow["completion_s"] == slow["completion_alone_s"] == pytest.approx(0.02 + 0.1)
+    assert fast["completion_s"] == pytest.approx(0.02 + 0.01)
+    assert slow["buffer_alone_kb"] == 0.0 and slow["buffer_kb"] == 1.0
+    assert slow["unicast_delay_us"] == slow["unicast_delay_alone_us"] == pytest.approx(2.0)
+    assert (slow["servers"], slow["fibres"]) == (80, 80)
+
+
+def test_the_fabric_takes_its_bytes_at_the_slowest_servers_rate_and_a_frames_delay() -> None:
+    wanted = [Trial(FABRIC, None, 1)]
+    (row,) = rows_of(wanted, found_for(wanted), DATA)
+    assert row["completion_alone_s"] == pytest.approx(1 / 99 + 5e-6)
+    assert row["completion_s"] == pytest.approx(2 / 99 + 5e-6)
+    assert (row["buffer_kb"], row["buffer_alone_kb"]) == (100.0, 100.0)
+    assert row["unicast_delay_us"] == pytest.approx(6.0) and row["unicast_delay_worst_us"] == pytest.approx(10.0)
+    assert row["unicast_share"] == row["unicast_share_alone"] == 1.0
+
+
+def test_light_to_racks_takes_both_and_waits_for_the_slowest_rack() -> None:
+    wanted = [Trial(BOTH, 10.0, 2)]
+    found = found_for(wanted)
+    slow = [received(24, 9000.0)]
+    found[Run(Fabric(1, 2), 10.0, True)] = results(slow, [received(50, 30_000.0)], 500)
+    (row,) = rows_of(wanted, found, DATA)
+    assert row["completion_alone_s"] == pytest.approx(0.02 + 0.1 + 5e-6)
+    assert row["completion_s"] == pytest.approx(0.02 + 0.4 + 9e-6)
+    assert row["buffer_kb"] == 125.0
+    assert row["unicast_share"] == pytest.approx(250 / 300)
+    assert row["unicast_delay_us"] == pytest.approx((100 * 10 + 100 * 2 + 50 * 30) / 250)
+    assert row["unicast_delay_worst_us"] == pytest.approx(30.0)
+    assert (row["servers"], row["fibres"]) == (80, 2)
+
+
+def test_a_frame_at_the_edge_makes_a_line_neither_slower_nor_faster() -> None:
+    assert slowest_share(results([received(99, 1.0)], [])) == 1.0
+    assert slowest_share(results([received(101, 1.0)], [])) == 1.0
+    assert slowest_share(results([received(98, 1.0), received(100, 1.0)], [])) == pytest.approx(0.99)
+    assert unicast_share([results(None, [received(103, 1.0)])]) == 1.0
+
+
+def test_what_buffers_hold_before_the_end_of_the_warm_up_does_not_count() -> None:
+    assert fullest_kb([results(None, [], 8), results(None, [], 12)]) == 3.0
+    assert fullest_kb([]) == 0.0
+
+
+# ---------------------------------------------------------------------------------------------------- picture
+
+
+def drawn(rows: list[dict]) -> Figure:
+    figure = Figure(layout="constrained")
+    with_light(figure, rows)
+    return figure
+
+
+def test_every_way_has_a_line_for_each_rate_of_light() -> None:
+    wanted = list(trials((1, 2)))
+    figure = drawn(rows_of(wanted, found_for(wanted), DATA))
+    completion, fibres, buffer, delay = figure.axes
+    assert [len(axes.lines) for axes in (completion, fibres, buffer, delay)] == [10, 4, 10, 11]
+    assert completion.get_yscale() == "log"
+    said = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert len(said) == len(set(said)) == 6
+    assert sum("computed" in words for words in said) == 4 and sum("simulated" in words for words in said) == 3
+    assert "all of that arrives" in figure.get_suptitle()
+
+
+def test_unicast_that_is_lost_is_told() -> None:
+    wanted = list(trials((1,)))
+    rows = rows_of(wanted, found_for(wanted), DATA)
+    rows[0]["unicast_share"] = 0.834
+    assert "at least 83% of that arrives" in drawn(rows).get_suptitle()
+
+
+def test_nothing_lies_over_anything_else(tmp_path: Path) -> None:
+    wanted = list(trials((1, 2, 4, 8, 16)))
+    boxes = []
+
+    def drawing(figure: Figure, rows) -> None:
+        with_light(figure, rows)
+        figure.canvas.draw()
+        titles = [axes.title if axes.title.get_text() else axes._left_title for axes in figure.axes]
+        boxes.extend(one.get_window_extent() for one in (*titles, *figure.legends, *figure.texts))
+        boxes.append(figure.bbox)
+
+    picture, table = save(tmp_path, "with-light", "png", rows_of(wanted, found_for(wanted), DATA), drawing)
+    *words, whole = boxes
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(words, 2))
+    assert all(whole.x0 <= one.x0 and one.x1 <= whole.x1 for one in words)
+    assert picture.stat().st_size > 10_000 and len(table.read_text().splitlines()) == 26
