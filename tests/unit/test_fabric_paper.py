@@ -125,3 +125,12 @@ def test_what_the_paper_states_lies_within_the_picture(panel: Panel) -> None:
         assert least == 0 and all(mark.y < most for mark in panel.marks)
         heights = [y for line in axes.get_lines() for y in line.get_ydata()]  # type: ignore[union-attr]
         assert max(heights) < most
+
+
+def test_the_guide_has_every_claim_as_it_is_checked() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "rack-fabric.md").read_text()
+    for claim in CLAIMS:
+        assert f"| {claim.figure} | {claim.sentence} | " in guide
+        assert claim.refuted in guide
+        row = next(line for line in guide.splitlines() if line.startswith(f"| {claim.figure} | {claim.sentence} | "))
+        assert row.endswith("| **refuted** |" if claim.refuted else "| holds |")
