@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from blast_client.start import main
 from blast_sim.fabric.paper.claims import CLAIMS, Claim, verdicts
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
 from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.fabric.trace import Kind, read_trace
 from blast_sim.sweep import Kept, Workers
 
 pytestmark = [pytest.mark.rust, pytest.mark.timeout(900)]
@@ -82,3 +84,14 @@ def test_the_command_draws_all_from_what_is_kept(
     assert {Path(path).name for path in written} >= {f"fabric-{panel.name}.svg" for panel in PANELS}
     assert folder / "fabric-with-light.svg" in map(Path, written)
     assert len((folder / "fabric-claims.csv").read_text().splitlines()) == len(CLAIMS) + 1
+
+
+@pytest.mark.parametrize(("to", "nanoseconds"), [([0, 1], 100), ([1, 0], 1100)])
+def test_a_grant_takes_exactly_as_long_as_the_paper_says(to: list[int], nanoseconds: int, tmp_path: Path) -> None:
+    flow = {"source": [0, 0], "to": [to], "frame_bytes": 1522, "rate_gbps": 1}
+    trace = tmp_path / "events"
+    Simulator(program()).run({"duration_ns": 100_000, "topology": {"leaves": 2}, "flows": [flow]}, trace=trace)
+    events = np.concatenate(list(read_trace(trace)))
+    asked, granted = (events["time_ps"][events["kind"] == kind] for kind in (Kind.REQUEST, Kind.GRANT))
+    assert len(granted) > 5
+    assert set(granted - asked[: len(granted)]) == {1000 * nanoseconds}
