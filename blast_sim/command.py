@@ -104,8 +104,8 @@ _FABRIC = """\
 Draw the evaluation of the paper on rack-fabric multicast, all 22 panels with curves, each picture with its figures as
 CSV and with what the paper's text states marked; and what it could not ask: the rack fabric, light, and both together.
 
-Everything is simulated (make setup builds the simulator): some three minutes on two cores. Results are kept in `cells`
-in the --out folder, so that what was ended goes on. fabric-claims.csv says of every claim of the paper what came of it.
+Everything is simulated (make setup builds the simulator): some two minutes on two cores. Results are kept in the folder
+`fabric-cells` in --out, so that what was ended goes on. fabric-claims.csv says of every claim what came of it.
 """
 _FABRIC_EXAMPLE = """\
 examples:
@@ -145,8 +145,14 @@ def register(subparsers: Any) -> None:
     fabric.set_defaults(run=_fabric_figures)
 
 
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("a folder has a name: . is the current one")
+    return Path(text)
+
+
 def _add_picture_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="DIR", type=Path, default=Path("figures"), help="folder (default: figures)")
+    parser.add_argument("--out", metavar="DIR", type=_folder, default=Path("figures"), help="folder (default: figures)")
     parser.add_argument("--format", choices=("svg", "png"), default="svg", help="of the pictures (default: svg)")
 
 

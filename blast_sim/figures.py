@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from blast_sim.drawings import all_policies, completion_times, decision_times, shares_of_optimum
+from blast_sim.files import whole_or_not
 from blast_sim.measurements import BENCHMARKS, Benchmark, MeasurementFailed, Row, Tables, kept_in, measure, read
 
 Drawing = Callable[[Figure, Sequence[Row]], None]
@@ -62,8 +63,10 @@ def save(folder: Path, name: str, kind: str, rows: Sequence[Row], drawing: Drawi
     with _settings():
         figure = Figure(figsize=(8.0, 5.0))
         drawing(figure, rows)
-        figure.savefig(picture, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    _write_csv(figures, rows)
+        with whole_or_not(picture) as unfinished:
+            figure.savefig(unfinished, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    with whole_or_not(figures) as unfinished:
+        _write_csv(unfinished, rows)
     return [picture, figures]
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import math
 import sys
 from collections.abc import Callable
@@ -86,7 +87,9 @@ def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Name
         except BrokenPipeError:
             raise
         except OSError as error:
-            sys.stderr.write(f"blast: {error.filename}: {error.strerror or error}: name another file\n")
+            place = f"{error.filename}: " if error.filename is not None else ""
+            advice = "make room, or name another place" if error.errno == errno.ENOSPC else "name another file"
+            sys.stderr.write(f"blast: {place}{error.strerror or error}: {advice}\n")
             return WRONG_INPUT
 
     return wrapped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import closing, contextmanager
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from blast_sim.files import whole_or_not
 from blast_sim.report import Row
 from blast_sim.worker_processes import computed
 from blast_sim.wrong_input import WrongInput
@@ -88,9 +88,8 @@ class Kept:
         """Keep a result: the file is there whole or not at all, whatever happens."""
         path = self._path(cell)
         if path is not None:
-            unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
-            unfinished.write_text(json.dumps({"title": cell.title, "rows": rows}), encoding="utf-8")
-            unfinished.replace(path)
+            with whole_or_not(path) as unfinished:
+                unfinished.write_text(json.dumps({"title": cell.title, "rows": rows}), encoding="utf-8")
 
     def clear(self) -> None:
         """Forget all."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from blast_sim.fabric.light_drawing import with_light
 from blast_sim.fabric.paper.claims import Verdict, verdicts
 from blast_sim.fabric.paper.drawings import drawing
-from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, evaluated
+from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
 from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.fabric.with_light import rows
 from blast_sim.figures import save
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     simulator = Simulator(program())
     folder: Path = arguments.out
-    kept = Kept(folder / "cells")
+    kept = Kept(folder / "fabric-cells")
     if arguments.again:
         kept.clear()
     workers = Workers(arguments.processes or os.cpu_count() or 1)
@@ -44,11 +44,14 @@ def run(arguments: argparse.Namespace) -> None:
             folder, f"fabric-{panel.name}", arguments.format, panel.rows(curves[panel.name]), drawing(panel)
         )
     ]
-    written += save(folder, "fabric-with-light", arguments.format, rows(simulator, workers, kept), with_light)
     found = verdicts(curves)
     written.append(folder / CLAIMS)
     written[-1].write_text(as_csv(claim_rows(found)), encoding="utf-8")
+    written += save(folder, "fabric-with-light", arguments.format, rows(simulator, workers, kept), with_light)
     sys.stdout.write("".join(f"{path}\n" for path in written))
+    other = sum(not one.expected for one in found)
+    if other:
+        raise NoResult(f"{other} claims did not come out as docs/rack-fabric.md tells: see {folder / CLAIMS}")
 
 
 def claim_rows(found: Sequence[Verdict]) -> list[Row]:
@@ -59,6 +62,7 @@ def claim_rows(found: Sequence[Verdict]) -> list[Row]:
             "claim": one.claim.sentence,
             "found": one.value,
             "holds": "yes" if one.holds else "no",
+            "expected": "yes" if one.expected else "no",
             "why_not": one.claim.refuted,
         }
         for one in found

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.memory import available_bytes, runs_at_once
 from blast_sim.fabric.progress import Bar
 from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.files import whole_or_not
 from blast_sim.report import Row
 from blast_sim.sweep import Kept, Result, Workers, run_cells
 
@@ -41,19 +41,5 @@ def _simulated_there(cell: Cell) -> list[Row]:
 
 
 def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
-    with bar.under_way() as heard, _whole_or_not(trace) as unfinished:
+    with bar.under_way() as heard, nullcontext() if trace is None else whole_or_not(trace) as unfinished:
         return [simulator.run(cell.model, heard, unfinished)]
-
-
-@contextmanager
-def _whole_or_not(path: Path | None) -> Iterator[Path | None]:
-    """A file to write to that becomes `path` at the end of the block, and nothing if that is not reached."""
-    if path is None:
-        yield None
-        return
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -93,13 +93,16 @@ fn check_room(scenario: &Scenario, ahead: Ahead) -> Result<(), Wrong> {
     if stop + ahead.packets > pool {
         return Err(Wrong::within(
             &[Step::key("pause"), Step::key("stop_bytes")],
-            format!("{} packets may come after {stop} have stopped a host: {pool} do not hold both", ahead.packets),
+            format!(
+                "{} packets may come after {stop} have stopped a host, and a buffer of {pool} has no room for both: stop earlier",
+                ahead.packets
+            ),
         ));
     }
     if ahead.headers > scenario.headers.lossless {
         return Err(Wrong::within(
             &[Step::key("headers"), Step::key("lossless")],
-            format!("{} headers may come before a host has stopped: fewer do not hold them", ahead.headers),
+            format!("{} headers may come before a host has stopped: have so many at the least", ahead.headers),
         ));
     }
     Ok(())

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blast_client.start import main
+from blast_client.command import main
 from blast_sim.fabric.paper.claims import CLAIMS, Claim, verdicts
 from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
 from blast_sim.fabric.simulator import Simulator, program
@@ -29,7 +29,10 @@ WRONG: Sequence[Callable[[Points], Points]] = (
     both(0.3),
     both(0.8),
     both(1.3),
+    both(0.94),
     both(3.0),
+    lambda points: [(x, y - 0.08) for x, y in points],
+    lambda points: [*points[:-1], (points[-1][0], 2 * points[-1][1])],
     lambda points: [(x, 50.0 if number % 2 else 5.0) for number, (x, _) in enumerate(points)],
     lambda points: list(zip([x for x, _ in points], [y for _, y in reversed(points)], strict=True)),
 )
@@ -44,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def curves(folder: Path) -> Curves:
     workers = Workers(os.cpu_count() or 1)
-    return evaluated(Simulator(program()), [*PANELS, *EXPERIMENTS], 1, workers, Kept(folder / "cells"))
+    return evaluated(Simulator(program()), [*PANELS, *EXPERIMENTS], 1, workers, Kept(folder / "fabric-cells"))
 
 
 def test_every_claim_comes_out_as_told(curves: Curves) -> None:

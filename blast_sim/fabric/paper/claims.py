@@ -131,9 +131,9 @@ def _close_to_40(curves: Curves) -> tuple[str, bool]:
     return _shown(means), all(abs(mean - 40) < 5 for mean in means)
 
 
-def _alike_close_to_40(curves: Curves) -> tuple[str, bool]:
+def _alike_as_stated(curves: Curves) -> tuple[str, bool]:
     means = _means(curves["5c-alike"])
-    return _shown(means), all(abs(mean - 40) < 5 for mean in means)
+    return _shown(means), all(abs(mean / header_drops.STATED - 1) < 0.06 for mean in means)
 
 
 def _red_is_narrow(curves: Curves) -> tuple[str, bool]:
@@ -141,10 +141,14 @@ def _red_is_narrow(curves: Curves) -> tuple[str, bool]:
     return _shown(means), max(means) - min(means) < 0.25 * fmean(means)
 
 
-def _wide(panel: str) -> Check:
+def _wide(panel: str, least: float, most: float) -> Check:
+    """As wide a spread as without RED, and in all so many times the throughput of that."""
+
     def check(curves: Curves) -> tuple[str, bool]:
-        means = _means(curves[panel])
-        return _shown(means), max(means) - min(means) > fmean(means)
+        means, without = _means(curves[panel]), _means(curves["5b"])
+        share = sum(means) / sum(without)
+        wide = max(means) - min(means) > fmean(means)
+        return f"{_shown(means)}, {share:.2f} of 5b's", wide and least <= share <= most
 
     return check
 
@@ -165,7 +169,7 @@ def _capped(panel: str, most: float) -> Check:
     def check(curves: Curves) -> tuple[str, bool]:
         found = [max(_fast(curves[panel], a, b)) for a, b, _ in voq_drops.PERIODS]
         shares = [voq_drops.fair_share(unicast) for _, _, unicast in voq_drops.PERIODS]
-        return _shown(found), all(one <= most * share for one, share in zip(found, shares, strict=True))
+        return _shown(found), all(0.7 * share <= one <= most * share for one, share in zip(found, shares, strict=True))
 
     return check
 
@@ -278,15 +282,20 @@ def _same_without_sync(least: float, most: float) -> Check:
     return check
 
 
-def _same_with_a_small_cam(curves: Curves) -> tuple[str, bool]:
-    small = _at(curves["13a-small-cam"], whole_system.SMALL_CAM, 30)
-    off = _at(curves["13a"], whole_system.NO_SYNC, 30)
-    return f"{small:.1f} : {off:.1f} Gb/s", abs(small / off - 1) < 0.06
+def _other_cams(line: str, like: str, loads: Sequence[float], tolerance: float) -> Check:
+    """Throughput with this CAM, as with that setting."""
+
+    def check(curves: Curves) -> tuple[str, bool]:
+        pairs = [(_at(curves["13a-cams"], line, load), _at(curves["13a"], like, load)) for load in loads]
+        words = ", ".join(f"{one:.0f} : {other:.0f}" for one, other in pairs)
+        return f"{words} Gb/s", all(abs(one / other - 1) < tolerance for one, other in pairs)
+
+    return check
 
 
 def _four_microseconds(curves: Curves) -> tuple[str, bool]:
     found = _at(curves["13b"], whole_system.SYNC, 5)
-    return f"{found:.2f} µs", 3.8 < found < 4.4
+    return f"{found:.2f} µs", abs(found / 4 - 1) < 0.05
 
 
 def _delay_grows(curves: Curves) -> tuple[str, bool]:
@@ -327,10 +336,7 @@ def _delays(curves: Curves, size: int, load: float) -> list[float]:
 
 def _grows_with_surrogates(curves: Curves) -> tuple[str, bool]:
     every = [
-        _delays(curves, size, load)
-        for size in whole_system.BROADCAST_SIZES
-        for load in whole_system.BROADCAST_LOADS
-        if load >= 10
+        _delays(curves, size, load) for size in whole_system.BROADCAST_SIZES for load in whole_system.BROADCAST_LOADS
     ]
     steps = [after - before for delays in every for before, after in pairwise(delays)]
     return f"{min(steps):.1f} to {max(steps):.1f} µs each", min(steps) > 0
@@ -343,7 +349,15 @@ def _grows_to_50(curves: Curves) -> tuple[str, bool]:
 
 def _flat_from_50(curves: Curves) -> tuple[str, bool]:
     changes = [_change(curves, size, 50, 99) for size in (512, 1522)]
-    return ", ".join(f"{change:+.0%}" for change in changes), all(abs(change) < 0.2 for change in changes)
+    return ", ".join(f"{change:+.0%}" for change in changes), all(abs(change) < 0.05 for change in changes)
+
+
+def _flat_without_waiting(curves: Curves) -> tuple[str, bool]:
+    lines = curves["16-roomy"]
+    before, after = (
+        fmean(_at(lines, f"512 B, {level} surrogates", load) for level in whole_system.LEVELS) for load in (50, 99)
+    )
+    return f"{after / before - 1:+.1%}", abs(after / before - 1) < 0.05
 
 
 def _change(curves: Curves, size: int, before: float, after: float) -> float:
@@ -367,7 +381,8 @@ def _latencies(place: int, sizes: Sequence[int]) -> Check:
 def _everything_arrives(curves: Curves) -> tuple[str, bool]:
     lines = curves["2.1-errors"]
     arrived, sent, again = (_ys(lines[name]) for name in ("copies that arrive", "copies that were sent", "sent again"))
-    return f"{again[-1]:.0f} of {sent[-1]:.0f} copies sent again at 0.05", arrived == sent and again == sorted(again)
+    words = f"{again[-1]:.0f} of {sent[-1]:.0f} copies sent again at 0.05"
+    return words, arrived == sent and again == sorted(again) and again[-1] > 0
 
 
 def _fewer_messages(curves: Curves) -> tuple[str, bool]:
@@ -385,7 +400,9 @@ def _by_weight(curves: Curves) -> tuple[str, bool]:
 
 def _weight_protects(curves: Curves) -> tuple[str, bool]:
     unicast = _ys(curves["6-crossbar-weight"]["unicast of neighbours"])
-    return f"neighbours {unicast[0]:.0f} to {unicast[-1]:.0f} Gb/s", all(a > b - 0.5 for a, b in pairwise(unicast))
+    return f"neighbours {unicast[0]:.0f} to {unicast[-1]:.0f} Gb/s", (
+        all(a > b - 0.5 for a, b in pairwise(unicast)) and unicast[0] > 1.5 * unicast[-1]
+    )
 
 
 def _links_relieve(curves: Curves) -> tuple[str, bool]:
@@ -419,12 +436,12 @@ CLAIMS: Sequence[Claim] = (
         "5c",
         "... close to 40 Gb/s",
         _close_to_40,
-        "the paper counts 3500 ns for all 8 copies, but a local copy gives its header back after less than 1000 ns",
+        "the paper counts 3500 ns for all 8 copies, but the local one gives its header back sooner, to the others",
     ),
-    Claim("5c", "experiment: close to 40 Gb/s if the local copy is ACKed as late as remote ones", _alike_close_to_40),
+    Claim("5c", "experiment: as the paper expects (within 6 %) if all copies are ACKed alike", _alike_as_stated),
     Claim("5d", "RED between 70 and 100 with p = 0.5 narrows the spread", _red_is_narrow),
-    Claim("5d", "too low a probability is ineffective (p = 0.05)", _wide("5d-low")),
-    Claim("5d", "too high a probability makes of 70 a hard threshold (p = 0.95)", _wide("5d-high")),
+    Claim("5d", "too low a probability is ineffective (p = 0.05)", _wide("5d-low", 0.93, 1.05)),
+    Claim("5d", "too high a probability makes of 70 a hard threshold (p = 0.95)", _wide("5d-high", 0.6, 0.85)),
     Claim("6a", "no VOQ drop: the most congested subflow caps all", _capped("6a", 1.3)),
     Claim("6a", "... and after 4 ms all are stuck at 60", _stuck_at_60),
     Claim("6b", "with sync they recover after 4 ms", _recovered("6b")),
@@ -442,7 +459,7 @@ CLAIMS: Sequence[Claim] = (
         "experiment: nor with a payload line of 100 Gb/s or a cache of 16",
         _never_hindered("6c-port-speed", "6c-small-cache"),
     ),
-    Claim("6c", "experiment: what is far from optimal is the slow copy, which misses the cache", _slow_copy_suffers),
+    Claim("6c", "experiment: what is far from optimal is the slow copy itself", _slow_copy_suffers),
     Claim("6d", "tail drop with sync: all are capped again", _capped("6d", 1.3)),
     Claim("6e", "drop from the head with sync: the others are unaffected", _unaffected),
     Claim("6e", "... and the slow one has its fair share", _slow_at_its_share),
@@ -454,24 +471,33 @@ CLAIMS: Sequence[Claim] = (
     Claim("10b", "QCN at inputs with standard marking is no better", _two_flows("10b", free=False)),
     Claim("10c", "marking by occupancy slows T1 alone", _two_flows("10c", free=True)),
     Claim("10d", "... on a par with standard QCN at outputs", _two_flows("10d", free=True)),
-    Claim("13a", "throughput grows linearly with the load as long as it is feasible", _linear_while_feasible),
+    Claim("13a", "throughput grows linearly with the load up to 25 Gb/s", _linear_while_feasible),
     Claim("13a", "25 Gb/s at sources: destinations are used to 76 %", _76_percent),
-    Claim("13a", "30 Gb/s: 83 instead of 90 (trees are drawn: 78 to 89 here)", _short_at_30),
+    Claim("13a", "30 Gb/s: 83 instead of 90 (without sync; trees are drawn: 78 to 89 here)", _short_at_30),
     Claim("13a", "without sync the results are identical: up to 25 Gb/s", _same_without_sync(0, 25)),
     Claim(
         "13a",
         "without sync the results are identical: beyond",
         _same_without_sync(27, 40),
-        "a source has 40 possible VOQs and its CAM is never full; surrogates suspend VOQs, which drop their own heads",
+        "24 entries are hardly ever too few for the VOQs of a surrogate; they stay suspended, and drop their own heads",
     ),
-    Claim("13a", "experiment: with a CAM of 8 entries, which overflows, they are", _same_with_a_small_cam),
-    Claim("13b", "just over 4 µs at 5 Gb/s (within 5 %)", _four_microseconds),
+    Claim(
+        "13a",
+        "experiment: with a CAM of 8 entries, which overflows, they are at 30 Gb/s",
+        _other_cams(whole_system.SMALL_CAM, whole_system.NO_SYNC, (30.0,), 0.07),
+    ),
+    Claim(
+        "13a",
+        "experiment: with one of 1000, which never does, it is as with 24 beyond 25 Gb/s",
+        _other_cams(whole_system.LARGE_CAM, whole_system.SYNC, (27.5, 30.0, 33.3), 0.1),
+    ),
+    Claim("13b", "4 µs at 5 Gb/s (the paper: just over; within 5 %)", _four_microseconds),
     Claim("13b", "delay grows with the load, to more than twice that", _delay_grows),
     Claim(
         "13b",
         "... and approaches 14 µs at 82 %",
         _fourteen_microseconds,
-        "only frames to leaves that are drawn more than 33 times wait for long, and there are few of these",
+        "only frames to leaves that are drawn more than 33 times wait for long, and these are a quarter of all",
     ),
     Claim("13b", "experiment: to overloaded leaves it is more than 14, to others less than 10", _slow_where_overloaded),
     Claim("15", "512 and 1522 B: linear to 99 Gb/s", _linear_to_99),
@@ -484,15 +510,26 @@ CLAIMS: Sequence[Claim] = (
     Claim("15", "experiment: room for 5 frames gives less than 88, for 6 all: no pool gives 93", _no_pool_gives_93),
     Claim("16", "delay grows with every surrogate passed", _grows_with_surrogates),
     Claim("16", "512 and 1522 B: delay grows from 1 to 50 Gb/s", _grows_to_50),
-    Claim("16", "... and is almost constant from 50 to 99 (ours: within 20 %)", _flat_from_50),
+    Claim(
+        "16",
+        "... and is almost constant from 50 to 99 (within 5 %)",
+        _flat_from_50,
+        "copies wait for each other and for the leaf's 32 links, the more the nearer the load is to the line",
+    ),
+    Claim("16", "experiment: without sync and with 64 spines it is", _flat_without_waiting),
     Claim("5.3", "zero load, remote: 1.88, 2.1 and 3.6 µs (within 3 %)", _latencies(0, (512, 1522, 9022))),
     Claim("5.3", "zero load, local jumbo frames: 1.9 µs (within 3 %)", _latencies(1, (9022,))),
     Claim(
         "5.3",
-        "zero load, local: 0.143 and 0.35 µs (within 3 %)",
-        _latencies(1, (512, 1522)),
-        "a grant takes 100 ns (3.1) and a frame is on two lines of 100 Gb/s: 182 ns for 512 B and 344 ns for 1522 B, "
-        "before the crossbar has passed a packet",
+        "zero load, local: 0.143 µs for 512 B (within 3 %)",
+        _latencies(1, (512,)),
+        "a grant takes 100 ns (3.1) and the frame is on two lines of 100 Gb/s, 41 ns each: 182 ns",
+    ),
+    Claim(
+        "5.3",
+        "zero load, local: 0.35 µs for 1522 B (within 3 %)",
+        _latencies(1, (1522,)),
+        "a grant takes 100 ns, two lines 122 ns each, and the crossbar 17.6 ns for a packet (2.1): 361 ns",
     ),
     Claim("2.1", "damaged copies are sent again on their leg and all arrive", _everything_arrives),
     Claim("6", "coalescing saves messages", _fewer_messages),

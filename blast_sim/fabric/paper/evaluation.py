@@ -67,4 +67,6 @@ def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, 
 def _result(cell: Cell, result: list[Row] | Failure) -> Row:
     if isinstance(result, Failure):
         raise NoResult(f"{cell.title} has no result: {result.reason}")
+    if len(result) != 1 or not {"flows", "series", "counters"} <= set(result[0]):
+        raise NoResult(f"what was kept of {cell.title} is no result: simulate --again")
     return result[0]

@@ -17,7 +17,7 @@ SOURCES, FLOWS_OF_A_SOURCE, TARGETS, POSSIBLE = 6, 10, 20, 40
 SOURCE_LOADS = (2.5, 5.0, 10.0, 15.0, 20.0, 25.0, 27.5, 30.0, 33.3)
 FEASIBLE = 100 * POSSIBLE / (SOURCES * TARGETS)
 """The load of a source at which destinations have 100 Gb/s, were all the same."""
-SYNC, NO_SYNC, SMALL_CAM = "with sync", "without sync", "with sync, a CAM of 8"
+SYNC, NO_SYNC, SMALL_CAM, LARGE_CAM = "with sync", "without sync", "with a CAM of 8", "with a CAM of 1000"
 BROADCAST_LOADS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 BROADCAST_SIZES = (512, 1522, 9022)
 LEVELS = range(5)
@@ -61,7 +61,12 @@ def broadcast(seed: int, size: int, gbps: float, **other: Any) -> Model:
     return model(f"15: {size} B at {gbps} Gb/s", seed, milliseconds, flows, warmup_ns=100_000, **other)
 
 
-_SYNCHRONISATION = {NO_SYNC: {"on": False}, SYNC: {"on": True}, SMALL_CAM: {"on": True, "entries": 8}}
+_SYNCHRONISATION = {
+    NO_SYNC: {"on": False},
+    SYNC: {"on": True},
+    SMALL_CAM: {"on": True, "entries": 8},
+    LARGE_CAM: {"on": True, "entries": 1000},
+}
 
 
 def _loads(lines: Sequence[str], loads: Sequence[float], seed: int) -> list[Case]:
@@ -103,6 +108,11 @@ def _broadcasts(seed: int) -> list[Case]:
     return [
         Case(f"{size} B", load, broadcast(seed, size, load)) for size in BROADCAST_SIZES for load in BROADCAST_LOADS
     ]
+
+
+def _without_waiting(seed: int) -> list[Case]:
+    roomy = {"sync": {"on": False}, "topology": {"spines": 64}}
+    return [Case("512 B", load, broadcast(seed, 512, load, **roomy)) for load in (50.0, 99.0)]
 
 
 def _by_level(case: Case, results: Row) -> Iterator[Point]:
@@ -165,11 +175,11 @@ PANELS = (
 
 EXPERIMENTS = (
     Panel(
-        "13a-small-cam",
-        "60 trees: synchronisation with fewer entries",
+        "13a-cams",
+        "60 trees: synchronisation with fewer and more entries",
         _SOURCE_LOAD,
         _RECEIVED,
-        partial(_loads, (SMALL_CAM,), (25.0, 30.0)),
+        partial(_loads, (SMALL_CAM, LARGE_CAM), (27.5, 30.0, 33.3)),
         _received,
     ),
     Panel(
@@ -179,6 +189,14 @@ EXPERIMENTS = (
         _MICROSECONDS,
         partial(_loads, (NO_SYNC,), (30.0,)),
         _delay_by_demand,
+    ),
+    Panel(
+        "16-roomy",
+        "Broadcast to 640, nothing to wait for: no sync, 64 spines",
+        _LOAD,
+        _MICROSECONDS,
+        _without_waiting,
+        _by_level,
     ),
     Panel(
         "15-small-pools",
