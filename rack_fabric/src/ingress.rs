@@ -30,7 +30,7 @@ impl Fabric<'_> {
         if held + packets > pool {
             assert!(!lossless, "a lossless lane has no space for a frame");
             self.note(port, Kind::FrameDropped, (frame, NONE), packets, u64::from(flow));
-            self.statistics.frame_dropped(flow, node.copies.len(), self.now);
+            self.statistics.frame_dropped(flow);
             self.frames.remove(frame);
             return;
         }

@@ -76,8 +76,7 @@ impl Statistics {
         self.flows[flow as usize].offered += u64::from(now >= self.warmup);
     }
 
-    pub fn frame_dropped(&mut self, flow: u32, copies: usize, now: Ps) {
-        let _ = (copies, now);
+    pub fn frame_dropped(&mut self, flow: u32) {
         self.flows[flow as usize].frames_dropped += 1;
     }
 

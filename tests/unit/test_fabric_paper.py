@@ -57,7 +57,6 @@ def test_the_trees_of_figure_13_ask_as_much_as_the_paper_says() -> None:
     assert len({tuple(one["source"]) for one in drawn["flows"]}) == 6
     assert sum(one["rate_gbps"] for one in drawn["flows"]) == pytest.approx(6 * 25)
     assert whole_system.demand(30) == 90
-    assert pytest.approx(100 / 3) == whole_system.FEASIBLE
     assert drawn != whole_system.many_trees(2, 25.0)
 
 

@@ -15,8 +15,6 @@ from blast_sim.report import Row
 
 SOURCES, FLOWS_OF_A_SOURCE, TARGETS, POSSIBLE = 6, 10, 20, 40
 SOURCE_LOADS = (2.5, 5.0, 10.0, 15.0, 20.0, 25.0, 27.5, 30.0, 33.3)
-FEASIBLE = 100 * POSSIBLE / (SOURCES * TARGETS)
-"""The load of a source at which destinations have 100 Gb/s, were all the same."""
 SYNC, NO_SYNC, SMALL_CAM, LARGE_CAM = "with sync", "without sync", "with a CAM of 8", "with a CAM of 1000"
 BROADCAST_LOADS = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0)
 BROADCAST_SIZES = (512, 1522, 9022)
