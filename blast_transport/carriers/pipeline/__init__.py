@@ -1,7 +1,17 @@
 """The carrier `pipeline`: each node takes the data from the one before it, stores it, and passes it on to the next.
 
-It is Kascade's protocol (IEEE CLUSTER 2014) with three differences. Who is dead is told by signs of life, which the
-kernel of a frozen host cannot give. A node that writes a file sends again from that file whatever the next one misses,
-so that nothing is forgotten. And a node that is slower than the session allows is skipped like a dead one.
+It is Kascade's protocol (Martin et al., HPDIC at IPDPS 2014, section III), changed in these points:
+
+- Join opens every connection, with the token of its leg: one agent serves many sessions, and lets nobody else in.
+- Alive, both ways. Kascade takes a write that hangs as a reason to ping over a second connection; the kernel of a
+  frozen host answers both. Alive also carries how far a node is, which its predecessor waits for as for a credit.
+- Who stands behind a silent node is probed before that one is given up, so that neighbours fail together.
+- The last node does not connect to the first one. The report comes back along the chain in the body of PASSED, and
+  QUIT (done) goes down after it, for nodes whose predecessor died in between.
+- A node that writes a file sends again from that file, so that FORGET is for commands and memory only.
+- A node that is far slower than what comes to it, or than the session allows, is skipped like a dead one.
+- END says where a leg ends and whether the data does, and QUIT why: the data may have begun by light, and go on by it.
+- What a chain brings is proven block by block, and repaired by the sender where it is wrong or missing.
+
 `core` decides, without sockets and clocks; `node` and `source` act, a thread each.
 """
