@@ -2,8 +2,8 @@
 
 Flows are paced, so that one which reaches its pace shows no more than that there is enough: what has become slower
 shows by itself, what has become faster does not. A flow that the network holds back shows what its path or an access
-link has left. What was found slower is suspected until a probe finds it as it was (the paper's section 3.3 measures
-with tools that probe; Delphoi, Pathrate).
+link has left. What was found slower is suspected until a probe finds it as it was (the paper's section 2.2 relies on
+a monitor that probes, Delphoi with PathRate and PathChirp; its section 3.3 also probes itself).
 """
 
 from __future__ import annotations

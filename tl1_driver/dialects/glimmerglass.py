@@ -1,4 +1,4 @@
-"""Glimmerglass System 100 and 300, the switch of the Blast paper (section V).
+"""Glimmerglass System 100 and 300; the Blast paper used a switch of this maker (section V-A) and names no model.
 
 Input n is named 10000+n, output n 20000+n; a connection is known by its ports. Command and row forms are those used by
 public clients of these switches.
