@@ -2,30 +2,31 @@
 
 A linear programme (`pool_programme`) proposes pools of splitters. Each is allocated on every sample by the optimiser,
 limited by steps so that a plan repeats, and cut down to the splitters that were used. What counts is the mean share
-of the offered volume that one decision serves.
+of the offered volume that one decision serves. Amplifiers are tried, before the splitters of one size after the other,
+where the workload has groups too wide for the light of a transceiver.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import fmean
 
 from algorithms.b_matching.budget import Steps
-from algorithms.b_matching.feasibility import Choose, Pieces, by_count
+from algorithms.b_matching.feasibility import Choose, Pieces
 from algorithms.b_matching.optimised import Optimised
 from algorithms.b_matching.optimiser import optimise
 from algorithms.b_matching.options import Options, options
-from algorithms.cascade import Budget, Catalogue
-from algorithms.power_budget import Light, Passive, Piece, Window, exactly
-from blast_sim.hardware import Bill, Hardware, bill, ports_of
+from blast_sim.fabric_choice import Candidate
+from blast_sim.hardware import Hardware, bill, ports_of
 from blast_sim.instance import Instance
+from blast_sim.plan_trees import Offer, tree_choice
 from blast_sim.pool_programme import PoolProgramme, Size
 from blast_sim.prices import Prices
-from blast_sim.wrong_input import WrongInput
 
 STEPS = 3000
 """Steps of the optimiser for one allocation."""
@@ -53,19 +54,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A fabric, its bill, the share of each sample's volume that it serves, and an upper bound on the mean share."""
+class Reach:
+    """How far light reaches: leaves of the `widest` group, and shares of the offered volume.
 
-    hardware: Hardware
-    bill: Bill
-    shares: tuple[float, ...]
-    bound: float
-    directional: bool
+    `too_wide` has no passive tree of any splitters on offer, `amplified` of it has one behind an amplifier.
+    """
 
-    @property
-    def served(self) -> float:
-        """The mean share of the offered volume that one decision serves."""
-        return fmean(self.shares)
+    widest: int
+    too_wide: float
+    amplified: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +80,25 @@ class Planner:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._choose = _tree_choice(question)
+        self._choice = cache(self._find_choice)
+        self.reach = self._find_reach()
+        self._amplifiable = tuple(question.prices.splitters) if self.reach.amplified else ()
 
     def proposals(self, ports: int) -> list[Hardware]:
         """Fabrics with so many ports per rack, the cheapest first; none if no switch connects so many."""
-        question, empty = self._question, self._hardware(ports, {})
-        base = bill(empty, question.prices)
+        prices, empty = self._question.prices, Hardware(self._question.racks, ports, {}, self._question.packed)
+        base = bill(empty, prices)
         if base is None:
             return []
-        room = question.prices.switches[-1].ports - empty.switch_ports
-        sizes = [self._size(ways) for ways in question.prices.splitters]
-        programme = PoolProgramme([self._all_options(sample, ports) for sample in question.samples], sizes, room)
-        found = [empty]
-        for rate in sorted(RATES, reverse=True):
-            hardware = self._hardware(ports, programme.solve(rate / base.price))
-            if hardware not in found:
-                found.append(hardware)
+        room, found = prices.switches[-1].ports - empty.switch_ports, [empty]
+        for amplified in (None, *self._amplifiable):
+            fitted = replace(empty, amplified=amplified)
+            every = [self._all_options(sample, fitted) for sample in self._question.samples]
+            programme = PoolProgramme(every, [self._size(ways, amplified) for ways in prices.splitters], room)
+            for rate in sorted(RATES, reverse=True):
+                hardware = fitted.with_pool(programme.solve(rate / base.price))
+                if hardware not in found:
+                    found.append(hardware)
         return found
 
     def tried(self, hardware: Hardware, directional: bool | None = None) -> Candidate | None:
@@ -109,10 +109,10 @@ class Planner:
         if bill(hardware, self._question.prices) is None:
             return None
         instances = [self._on(sample, hardware, directional) for sample in self._question.samples]
-        found = [self._allocated(instance) for instance in instances]
+        found = [self._allocated(instance, hardware) for instance in instances]
         volumes = [sum(request.weight for request in instance.requests) for instance in instances]
         bounds = [math.inf if one.bound is None else one.bound for one in found]
-        smaller = replace(hardware, pool=_most_used([pieces for _, pieces in one.selection] for one in found))
+        smaller = hardware.with_pool(_most_used([pieces for _, pieces in one.selection] for one in found))
         cost = bill(smaller, self._question.prices)
         assert cost is not None, "what needs fewer ports fits as well"
         return Candidate(
@@ -128,7 +128,11 @@ class Planner:
         hardware = chosen.hardware
         for ways in self._question.prices.splitters:
             pool = {**hardware.pool, ways: hardware.pool.get(ways, 0) + 1}
-            yield self._gain(f"a 1:{ways} splitter", chosen, replace(hardware, pool=pool))
+            own = " with its amplifier" if ways == hardware.amplified else ""
+            yield self._gain(f"a 1:{ways} splitter{own}", chosen, replace(hardware, pool=pool))
+            if hardware.amplified is None and ways in self._amplifiable and ways not in hardware.pool:
+                better = replace(hardware, pool=pool, amplified=ways)
+                yield self._gain(f"a 1:{ways} splitter with an amplifier", chosen, better)
         yield self._gain("an optical port at every rack", chosen, replace(hardware, ports=hardware.ports + 1))
         if not chosen.directional and not any(sample.loop_leaf for sample in self._question.samples):
             yield self._gain("directional ports (a setting)", chosen, hardware, directional=True)
@@ -141,50 +145,52 @@ class Planner:
         gain = fmean(max(0.0, new - old) for new, old in zip(better.shares, chosen.shares, strict=True))
         return NextPiece(what, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
 
-    def _hardware(self, ports: int, pool: Mapping[int, int]) -> Hardware:
-        kept = {ways: count for ways, count in sorted(pool.items()) if count}
-        return Hardware(self._question.racks, ports, kept, self._question.packed)
+    def _find_reach(self) -> Reach:
+        """Of every group alone, whatever else wants the splitters."""
+        prices, shares = self._question.prices, self._shares_by_leaves()
+        plenty = dict.fromkeys(prices.splitters, self._question.racks)
+        dark = [leaves for leaves in shares if leaves > 1 and self._choice(None)(leaves, plenty) is None]
+        sizes = prices.splitters if prices.amplifier else ()
+        lit = [leaves for leaves in dark if any(self._choice(size)(leaves, plenty) for size in sizes)]
+        return Reach(max(shares), sum(map(shares.__getitem__, dark)), sum(map(shares.__getitem__, lit)))
 
-    def _size(self, ways: int) -> Size:
+    def _shares_by_leaves(self) -> Mapping[int, float]:
+        """Leaves of a tree to the mean share of the offered volume of the groups that need so many."""
+        samples, shares = self._question.samples, defaultdict[int, float](float)
+        for sample in samples:
+            volume = sum(request.weight for request in sample.requests) * len(samples)
+            for request in sample.requests:
+                shares[sample.leaves(request)] += request.weight / volume
+        return shares
+
+    def _size(self, ways: int, amplified: int | None) -> Size:
+        """A splitter priced with the switch ports that it takes, and with its amplifier."""
         prices, ports = self._question.prices, ports_of(ways, self._question.packed)
-        return Size(ways, prices.splitters[ways].item.price + ports * prices.per_switch_port, ports)
+        amplifier = prices.amplifier.item.price if prices.amplifier and ways == amplified else 0.0
+        return Size(ways, prices.splitters[ways].item.price + ports * prices.per_switch_port + amplifier, ports)
+
+    def _find_choice(self, amplified: int | None) -> Choose:
+        question, light = self._question, self._question.prices.light
+        offer = Offer(
+            {ways: self._size(ways, amplified).price for ways in question.prices.splitters},
+            question.racks,
+            0.0 if light is None else light.pass_loss_db,
+            question.most_splitters,
+        )
+        return tree_choice(question.prices, offer, amplified)
 
     def _on(self, sample: Instance, hardware: Hardware, directional: bool | None) -> Instance:
         own = sample.directional if directional is None else directional
         return replace(sample, ports=(hardware.ports,) * hardware.racks, pool=hardware.pool, directional=own)
 
-    def _all_options(self, sample: Instance, ports: int) -> Options:
+    def _all_options(self, sample: Instance, hardware: Hardware) -> Options:
         plenty = dict.fromkeys(self._question.prices.splitters, self._question.racks)
-        instance = self._on(sample, self._hardware(ports, plenty), None)
-        return options(instance.groups(), instance.feasibility(self._choose))
+        instance = self._on(sample, replace(hardware, pool=plenty), None)
+        return options(instance.groups(), instance.feasibility(self._choice(hardware.amplified)))
 
-    def _allocated(self, instance: Instance) -> Optimised:
-        return optimise(instance.groups(), instance.feasibility(self._choose), Steps(STEPS), random.Random(0))
-
-
-def pareto(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that no other one beats in both price and share served, the cheapest first."""
-    kept: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda one: (one.bill.price, -one.served)):
-        if not kept or candidate.served > kept[-1].served:
-            kept.append(candidate)
-    return kept
-
-
-def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> Candidate:
-    """The cheapest that serves at least this share of what the best one does."""
-    wanted = share_of_best * max(candidate.served for candidate in candidates)
-    good = [candidate for candidate in candidates if candidate.served >= wanted]
-    return min(good, key=lambda candidate: candidate.bill.price)
-
-
-def best_for(candidates: Sequence[Candidate], most_price: float) -> Candidate:
-    """The one that serves most for at most this price. Raises WrongInput."""
-    affordable = [candidate for candidate in candidates if candidate.bill.price <= most_price]
-    if not affordable:
-        least = min(candidate.bill.price for candidate in candidates)
-        raise WrongInput(f"--most-price {most_price:g} is too little: the cheapest fabric costs {least:g}")
-    return max(affordable, key=lambda candidate: candidate.served)
+    def _allocated(self, instance: Instance, hardware: Hardware) -> Optimised:
+        feasibility = instance.feasibility(self._choice(hardware.amplified))
+        return optimise(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
 
 
 def _most_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
@@ -192,31 +198,3 @@ def _most_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
     for sample in samples:
         most |= Counter(ways for pieces in sample for ways in pieces)
     return dict(sorted(most.items()))
-
-
-def _tree_choice(question: Question) -> Choose:
-    """The cheapest splitters for a tree, within the light budget if there is one, and within `most_splitters`."""
-    prices = question.prices
-    if prices.light is None:
-        return by_count(question.most_splitters)
-    budget = Budget(
-        Light(0.0, 0.0, 0.0),
-        Passive("optical switch", exactly(prices.light.pass_loss_db)),
-        Window(-prices.light.budget_db, math.inf),
-    )
-    supply = {
-        Piece(
-            f"1:{ways}",
-            ways,
-            exactly(offer.loss_db),
-            price=offer.item.price + ports_of(ways, question.packed) * prices.per_switch_port,
-        ): question.racks
-        for ways, offer in prices.splitters.items()
-    }
-    catalogue, limit = Catalogue(supply, budget), question.most_splitters
-
-    def choose(leaves: int, pool: Mapping[int, int]) -> Pieces | None:
-        found = catalogue.choose(leaves, pool)
-        return None if found is None or (limit is not None and len(found) > limit) else found
-
-    return choose

@@ -5,32 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
-from blast_sim.fabric_plan import Candidate, NextPiece, Planner, Question, best_for, cheapest_serving, pareto
+from blast_sim.fabric_choice import best_for, cheapest_serving, pareto
+from blast_sim.fabric_plan import Planner, Question
+from blast_sim.fabric_plan_text import Answer, as_json, as_text
 from blast_sim.instance import Instance
+from blast_sim.paper_costs import claims
 from blast_sim.prices import example_text, read_prices
 from blast_sim.samples import from_family, from_file, is_family
-from blast_sim.text import table
+from blast_sim.static_trees import static_trees
 from blast_sim.wrong_input import WrongInput
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the command found: fabrics worth their price, the `chosen` one, and what would come next.
-
-    `too_many_ports` are the numbers of ports per rack for which the price table has no switch.
-    """
-
-    too_many_ports: Sequence[int]
-    fabrics: Sequence[Candidate]
-    chosen: Candidate
-    next_pieces: Sequence[NextPiece]
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -45,7 +33,8 @@ def run(arguments: argparse.Namespace) -> None:
     limit = arguments.max_splitters_per_tree if arguments.max_splitters_per_tree is not None else limits[0]
     question = Question(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
     answer = _answer(question, arguments)
-    sys.stdout.write((json.dumps(_as_json(answer), indent=2) if arguments.json else _as_text(answer)) + "\n")
+    text = json.dumps(as_json(answer), indent=2) if arguments.json else as_text(answer, question.prices)
+    sys.stdout.write(text + "\n")
 
 
 def _samples(arguments: argparse.Namespace) -> list[Instance]:
@@ -75,8 +64,16 @@ def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
         chosen = cheapest_serving(fabrics, min(1.0, arguments.serve / 100))
     else:
         chosen = best_for(fabrics, arguments.most_price)
-    too_many = [ports for ports, found in proposed.items() if not found]
-    return Answer(too_many, fabrics, chosen, list(planner.next_pieces(chosen)))
+    static = list(static_trees(question.samples, question.prices))
+    return Answer(
+        too_many_ports=[ports for ports, found in proposed.items() if not found],
+        fabrics=fabrics,
+        chosen=chosen,
+        next_pieces=list(planner.next_pieces(chosen)),
+        reach=planner.reach,
+        static=static,
+        claims=list(claims(question.prices, chosen, static)),
+    )
 
 
 def _too_small(question: Question, ports: int) -> str:
@@ -84,76 +81,3 @@ def _too_small(question: Question, ports: int) -> str:
         f"{question.racks} racks need an optical switch of {question.racks * ports} ports or more, but the largest of "
         f"the price table has {question.prices.switches[-1].ports}: add a larger one with --prices"
     )
-
-
-def _as_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "ports_per_rack_too_many": list(answer.too_many_ports),
-        "fabrics": [_fabric(candidate) for candidate in answer.fabrics],
-        "chosen": _fabric(answer.chosen)
-        | {
-            "bill": [
-                {"what": line.what, "count": line.count, "price": line.price, "watts": line.watts}
-                for line in answer.chosen.bill.lines
-            ]
-        },
-        "next": [
-            {"what": piece.what, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
-            for piece in answer.next_pieces
-        ],
-    }
-
-
-def _fabric(candidate: Candidate) -> dict[str, Any]:
-    hardware = candidate.hardware
-    return {
-        "ports_per_rack": hardware.ports,
-        "splitters": [{"ways": ways, "count": count} for ways, count in hardware.pool.items()],
-        "switch_ports": hardware.switch_ports,
-        "price": candidate.bill.price,
-        "watts": candidate.bill.watts,
-        "served": candidate.served,
-        "bound": candidate.bound,
-    }
-
-
-def _as_text(answer: Answer) -> str:
-    fabrics = [
-        [
-            "*" if candidate is answer.chosen else "",
-            str(candidate.hardware.ports),
-            ", ".join(f"{count} x 1:{ways}" for ways, count in candidate.hardware.pool.items()) or "none",
-            str(candidate.hardware.switch_ports),
-            f"{candidate.bill.price:,.0f}",
-            f"{candidate.bill.watts:,.0f}",
-            f"{candidate.served:.1%}",
-            f"{candidate.bound:.1%}",
-        ]
-        for candidate in answer.fabrics
-    ]
-    bill = [
-        [line.what, str(line.count), f"{line.price:,.0f}", f"{line.watts:,.0f}"] for line in answer.chosen.bill.lines
-    ]
-    bill.append(["together", "", f"{answer.chosen.bill.price:,.0f}", f"{answer.chosen.bill.watts:,.0f}"])
-    left_out = [
-        f"\nNot tried: {ports} ports per rack, for which no optical switch of the price table is large enough."
-        for ports in answer.too_many_ports
-    ]
-    header = ["", "PORTS/RACK", "SPLITTERS", "SWITCH PORTS", "PRICE", "WATTS", "SERVED", "AT MOST"]
-    return "\n".join(
-        (
-            "Fabrics that no other one beats in both price and volume served (* chosen):",
-            table(header, fabrics),
-            *left_out,
-            "\nTo buy:",
-            table(["WHAT", "COUNT", "PRICE", "WATTS"], bill),
-            "\nThe next piece:",
-            table(["WHAT", "PRICE", "WATTS", "MORE SERVED"], [_next(piece) for piece in answer.next_pieces]),
-        )
-    )
-
-
-def _next(piece: NextPiece) -> list[str]:
-    if piece.price is None or piece.watts is None or piece.gain is None:
-        return [piece.what, "no optical switch of the price table has the ports for it", "", ""]
-    return [piece.what, f"{piece.price:+,.0f}", f"{piece.watts:+,.0f}", f"{piece.gain:+.2%}"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from blast_sim.prices import Item, Prices
+
+RACK_PORT, SWITCH = "optical port of a ToR", "optical switch"
+"""What a bill calls them; a switch with its ports behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,13 +16,24 @@ class Hardware:
     """So many racks with so many optical ports each, and splitters by ways, on one optical switch.
 
     `packed`: the input of a splitter shares a pair of switch ports with one of its outputs, so that 1:N takes N ports
-    and not N + 1 as in the paper.
+    and not N + 1 as in the paper. `amplified`: the size whose splitters have an amplifier before them (None: none has).
     """
 
     racks: int
     ports: int
     pool: Mapping[int, int]
     packed: bool = False
+    amplified: int | None = None
+
+    def with_pool(self, pool: Mapping[int, int]) -> Hardware:
+        """The same with other splitters; without the amplified size there is no amplifier."""
+        kept = {ways: count for ways, count in sorted(pool.items()) if count}
+        return replace(self, pool=kept, amplified=self.amplified if self.amplified in kept else None)
+
+    @property
+    def amplifiers(self) -> int:
+        """Amplifiers to buy."""
+        return 0 if self.amplified is None else self.pool[self.amplified]
 
     @property
     def switch_ports(self) -> int:
@@ -74,15 +88,20 @@ def bill(hardware: Hardware, prices: Prices) -> Bill | None:
     if not large_enough:
         return None
     switch = min(large_enough, key=lambda offer: offer.item.price)
-    splitters = [
-        Line(f"1:{ways} splitter", count, prices.splitters[ways].item)
-        for ways, count in sorted(hardware.pool.items())
-        if count
-    ]
     return Bill(
         (
-            Line(f"optical switch, {switch.ports} ports", 1, switch.item),
-            Line("optical port of a ToR", hardware.racks * hardware.ports, prices.rack_port),
-            *splitters,
+            Line(f"{SWITCH}, {switch.ports} ports", 1, switch.item),
+            Line(RACK_PORT, hardware.racks * hardware.ports, prices.rack_port),
+            *glass(hardware.pool, hardware.amplifiers, prices),
         )
     )
+
+
+def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[Line]:
+    """The lines of these splitters, and of so many amplifiers."""
+    for ways, count in sorted(pool.items()):
+        if count:
+            yield Line(f"1:{ways} splitter", count, prices.splitters[ways].item)
+    if amplifiers:
+        assert prices.amplifier is not None, "nothing is amplified without an offer"
+        yield Line("optical amplifier", amplifiers, prices.amplifier.item)

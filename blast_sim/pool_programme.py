@@ -56,6 +56,8 @@ class PoolProgramme:
 
     def solve(self, rate: float) -> dict[int, int]:
         """Splitters by ways that are best value when a unit of price is worth `rate` of the volume."""
+        if not self._sizes:
+            return {}
         for size, column in zip(self._sizes, self._bought, strict=True):
             self._solver.changeColCost(column, -rate * size.price)
         self._solver.run()

@@ -49,13 +49,23 @@ class LightBudget:
 
 
 @dataclass(frozen=True, slots=True)
+class AmplifierOffer:
+    """An optical amplifier: it adds `gain_db`, but gives no more than `most_output_db` above what a sender launches."""
+
+    item: Item
+    gain_db: float
+    most_output_db: float
+
+
+@dataclass(frozen=True, slots=True)
 class Prices:
-    """The whole table; `splitters` by ways, `switches` with the fewest ports first."""
+    """The whole table; `splitters` by ways, `switches` with the fewest ports first. No `amplifier` without `light`."""
 
     rack_port: Item
     switches: tuple[SwitchOffer, ...]
     splitters: Mapping[int, SplitterOffer]
     light: LightBudget | None
+    amplifier: AmplifierOffer | None = None
 
     @property
     def per_switch_port(self) -> float:
@@ -86,8 +96,10 @@ def parse_prices(text: str) -> Prices:
         raise WrongInput("the price table is not TOML: its brackets are nested too deep") from None
     except ValueError as error:
         raise WrongInput(f"the price table is not TOML: {error}") from None
-    top = entry_of(data, "the price table", ("rack_port", "optical_switch", "splitter"), ("light",))
+    top = entry_of(data, "the price table", ("rack_port", "optical_switch", "splitter"), ("light", "amplifier"))
     light = _light(top["light"]) if "light" in top else None
+    if "amplifier" in top and light is None:
+        raise WrongInput("the price table has an [amplifier] and no [light]: without a budget no tree lacks light")
     switches = [_switch(entry, place) for place, entry in enumerate(list_of(top["optical_switch"], "optical_switch"))]
     if not switches:
         raise WrongInput("the price table needs at least one [[optical_switch]]")
@@ -103,6 +115,7 @@ def parse_prices(text: str) -> Prices:
         tuple(sorted(switches, key=lambda offer: (offer.ports, offer.item.price))),
         dict(sorted(splitters.items())),
         light,
+        _amplifier(top["amplifier"]) if "amplifier" in top else None,
     )
 
 
@@ -132,4 +145,13 @@ def _light(value: object) -> LightBudget:
     return LightBudget(
         number(entry["budget_db"], "light: budget_db", 0.0, MOST_DB),
         number(entry["pass_loss_db"], "light: pass_loss_db", 0.0, MOST_DB),
+    )
+
+
+def _amplifier(value: object) -> AmplifierOffer:
+    entry = entry_of(value, "amplifier", ("price", "watts", "gain_db", "most_output_db"))
+    return AmplifierOffer(
+        _item(entry, "amplifier"),
+        number(entry["gain_db"], "amplifier: gain_db", 0.0, MOST_DB),
+        number(entry["most_output_db"], "amplifier: most_output_db", 0.0, MOST_DB),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -56,7 +56,7 @@ PATIENT_LEASE_MS = 60_000
 
 def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECIAL) -> str:
     """The text of the controller's configuration file."""
-    parts = (_settings(plan, endpoints, service), _racks(plan), _splitters(plan, service))
+    parts = (_settings(plan, endpoints, service), _racks(plan), _splitters(plan, service), _static_trees(plan))
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -95,13 +95,14 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
 
 
 def _racks(plan: LabPlan) -> Iterator[str]:
+    senders = {tree.root.name: tree.root.light_ip for tree in plan.static_tree_plans}
     for rack in plan.rack_plans:
         yield from _table(
             "[[rack]]",
             name=json.dumps(rack.name),
             datapath=f'"{rack.datapath:016x}"',
             optical_ports=_optical_ports(rack),
-            hosts=_hosts(rack),
+            hosts=_hosts(rack, senders),
         )
 
 
@@ -117,6 +118,17 @@ def _splitters(plan: LabPlan, service: Service) -> Iterator[str]:
         )
 
 
+def _static_trees(plan: LabPlan) -> Iterator[str]:
+    for tree in plan.static_tree_plans:
+        root, *leaves = (
+            f'{{ host = "{end.name}" }}'
+            if end.host is not None
+            else f'{{ rack = "{end.name}", port = {plan.rack_plans[end.rack - 1].base + tree.port} }}'
+            for end in tree.ends
+        )
+        yield from _table("[[static_tree]]", name=json.dumps(tree.name), root=root, leaves=f"[{', '.join(leaves)}]")
+
+
 def _optical_ports(rack: RackPlan) -> str:
     ports = (
         f'{{ port = {p.port}, optical_switch = "{OPTICAL_SWITCH}", input = {p.ocs}, output = {p.ocs} }}'
@@ -125,8 +137,9 @@ def _optical_ports(rack: RackPlan) -> str:
     return f"[{', '.join(ports)}]"
 
 
-def _hosts(rack: RackPlan) -> str:
-    hosts = (f'    {{ name = "{h.name}", port = {h.port}, ip = "{h.ip}" }},' for h in rack.hosts)
+def _hosts(rack: RackPlan, senders: Mapping[str, str]) -> str:
+    """The hosts with the addresses that they send groups from: `senders` are those at the roots of static trees."""
+    hosts = (f'    {{ name = "{h.name}", port = {h.port}, ip = "{senders.get(h.name, h.ip)}" }},' for h in rack.hosts)
     return "\n".join(("[", *hosts, "]"))
 
 

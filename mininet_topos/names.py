@@ -66,6 +66,18 @@ class Names:
         """What a splitter has on the other end of the optical switch's port `port`."""
         return f"{self.lab}s{port}"
 
+    def static_at_tor(self, rack: int, tree: int) -> str:
+        """The ToR's end of its fibres to a static tree (numbers from 1)."""
+        return f"{self.lab}t{rack}f{tree}"
+
+    def static_at_host(self, rack: int, host: int) -> str:
+        """A host's card in a static tree."""
+        return f"{self.lab}l{rack}h{host}"
+
+    def static_fibre(self, tree: int, fibre: int) -> str:
+        """What a static tree's splitter has at its fibre number `fibre` (0: the root's)."""
+        return f"{self.lab}g{tree}f{fibre}"
+
 
 def is_lab_id(text: str) -> bool:
     """Whether `text` has the form of a lab's id."""

@@ -99,10 +99,10 @@ def _silence_namespace() -> None:
 
 
 class BlastHost(_Marked, Host):  # type: ignore[misc]
-    """A server with one interface on the data network, ready to send and receive multicast."""
+    """A server with one interface on the data network, and maybe one on a static tree, ready for multicast."""
 
-    def config(self, ip: str | None = None, **_params: Any) -> dict[str, Any]:
-        """Give the interface its address, routes, offloads and rate in one go. Raises `HostError`."""
+    def config(self, ip: str | None = None, light_ip: str | None = None, **_params: Any) -> dict[str, Any]:
+        """Give the interfaces their addresses, routes, offloads and rates in one go. Raises `HostError`."""
         interface = self.defaultIntf()
         interface.ip, interface.prefixLen = ip, SUBNET_BITS
         ip_lines = [
@@ -111,12 +111,15 @@ class BlastHost(_Marked, Host):  # type: ignore[misc]
             f"addr add {ip}/{SUBNET_BITS} brd + dev {interface}",
             f"route add 224.0.0.0/4 dev {interface}",
         ]
+        cards = [each for each in self.intfList() if each is not interface]
+        ip_lines += [f"link set {card} up" for card in cards]
+        ip_lines += [f"addr add {light_ip}/32 dev {card}" for card in cards if light_ip is not None]
         # A ToR on the user-space datapath drops packets whose checksum the sender left to the hardware.
-        script = f"ethtool -K {interface} tx off >/dev/null\n"
+        script = "".join(f"ethtool -K {each} tx off >/dev/null\n" for each in (interface, *cards))
         script += "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 >$f; done\n"
         batch("ip", ip_lines, self.pid)
         run(["sh", "-e", "-s"], script, self.pid)
-        batch("tc", interface.shaping, self.pid)
+        batch("tc", [line for each in (interface, *cards) for line in each.shaping], self.pid)
         return {}
 
 

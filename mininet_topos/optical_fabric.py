@@ -148,8 +148,12 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
 
 def mirror_set(splitter: Splitter, names: Names) -> list[str]:
     """`tc -batch` lines that make a splitter: light from the switch leaves by every leg."""
-    source = names.splitter_side(splitter.input)
-    *others, last = (f"dev {names.splitter_side(leg)}" for leg in splitter.outputs)
+    return copied(names.splitter_side(splitter.input), [names.splitter_side(leg) for leg in splitter.outputs])
+
+
+def copied(source: str, legs: Sequence[str]) -> list[str]:
+    """`tc -batch` lines that let what enters by the netdev `source` leave by all `legs`."""
+    *others, last = (f"dev {leg}" for leg in legs)
     copies = [*(f"action mirred egress mirror {leg}" for leg in others), f"action mirred egress redirect {last}"]
     lines = _dark(source)
     for start in range(0, len(copies), ACTIONS_PER_FILTER):

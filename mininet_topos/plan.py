@@ -6,7 +6,8 @@ parameters alone. Standard library only, because `mn --custom` loads it with the
 Numbering of OpenFlow ports: a rack's base is 0, or 100 (rack - 1) where racks share a datapath; base + n is host n,
 base + 90 the uplink to the packet core, base + 90 + n optical port n. Optical port n of rack r is a duplex port of
 the optical switch, number (r - 1) b + n; the splitters follow, each on as many duplex ports as it has legs, its input
-sharing the first (the "packed" counting of 280 ports for the paper's scenario).
+sharing the first (the "packed" counting of 280 ports for the paper's scenario). Static trees hang on no optical switch
+(`static_tree.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import cached_property
 
 from mininet_topos.errors import PlanError
 from mininet_topos.optical_fabric import Splitter
+from mininet_topos.static_tree import StaticTreePlan, static_tree_plans
 
 SUBNET_BITS = 16
 REAL_RATE_MBPS = 10_000.0
@@ -50,11 +52,15 @@ class OpticalPortPlan:
 
 @dataclass(frozen=True)
 class RackPlan:
-    """A rack: its number from 1, the datapath id of its (possibly shared) ToR, hosts, uplink and optical ports."""
+    """A rack: its number from 1, the datapath id of its (possibly shared) ToR, hosts, uplink and optical ports.
+
+    The numbers of its OpenFlow ports are above `base`.
+    """
 
     name: str
     number: int
     datapath: int
+    base: int
     uplink_port: int
     hosts: tuple[HostPlan, ...]
     optical_ports: tuple[OpticalPortPlan, ...]
@@ -67,6 +73,7 @@ class LabPlan:
     `splitters` maps ways to how many; `oversubscription` divides a rack's uplink: hosts * access rate / it;
     `shared_datapath` puts all racks on one bridge, as the paper's testbed does; `mtu` is in bytes. `loop_leaf` tells
     the controller that a rack sends only while its own receiver sees light, so that each tree needs a leaf back to it.
+    `static_trees` names where each of them ends, the root first.
     """
 
     racks: int = 8
@@ -79,6 +86,7 @@ class LabPlan:
     shared_datapath: bool = False
     mtu: int = 9000
     loop_leaf: bool = False
+    static_trees: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         _within("racks", self.racks, 2, 32)
@@ -91,6 +99,7 @@ class LabPlan:
         for ways, count in self.splitters.items():
             _within("a splitter's ways", ways, 2, _LARGEST_SPLITTER)
             _within(f"the number of 1:{ways} splitters", count, 0, 64)
+        static_tree_plans(self.static_trees, self.racks, self.hosts_per_rack)
 
     @property
     def rate_factor(self) -> float:
@@ -117,6 +126,11 @@ class LabPlan:
             first += ways
         return tuple(plans)
 
+    @cached_property
+    def static_tree_plans(self) -> tuple[StaticTreePlan, ...]:
+        """Every static tree."""
+        return static_tree_plans(self.static_trees, self.racks, self.hosts_per_rack)
+
     @property
     def ocs_ports(self) -> int:
         """How many duplex ports the optical switch has."""
@@ -132,9 +146,10 @@ class LabPlan:
     def summary(self) -> str:
         """One line for people: sizes and the scaling factors, which belong to every figure taken in the lab."""
         splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(self.splitters.items()) if count)
+        static = "".join(f"static tree {tree.summary}; " for tree in self.static_tree_plans)
         return (
             f"{self.racks} racks of {self.hosts_per_rack}, {self.optical_ports_per_rack} optical port(s) each, "
-            f"splitters {splitters or 'none'}, {self.ocs_ports}-port optical switch; "
+            f"splitters {splitters or 'none'}, {self.ocs_ports}-port optical switch; {static}"
             f"rate and size 1:{self.rate_factor:g} of 10 Gbit/s, time 1:1"
         )
 
@@ -145,6 +160,7 @@ class LabPlan:
             name=f"r{number}",
             number=number,
             datapath=1 if self.shared_datapath else number,
+            base=base,
             uplink_port=base + _UPLINK,
             hosts=tuple(_host(number, n, base + n) for n in range(1, self.hosts_per_rack + 1)),
             optical_ports=tuple(
@@ -176,6 +192,9 @@ def _within(name: str, value: float, least: float, most: float) -> None:
 PRESETS: Mapping[str, LabPlan] = {
     "paper-testbed": LabPlan(racks=4, hosts_per_rack=1, splitters={4: 2}, shared_datapath=True),
     "small": LabPlan(racks=8, hosts_per_rack=2, splitters={4: 2}),
+    "static": LabPlan(
+        racks=4, splitters={4: 1}, static_trees=(("r1", "r2", "r3", "r4h1"), ("r2h2", "r3h2", "r1", "r4"))
+    ),
     "wide": LabPlan(racks=32, hosts_per_rack=1, splitters={4: 4, 8: 2, 16: 2}, light_rate_mbps=10.0),
 }
 

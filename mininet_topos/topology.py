@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_topos._mininet import Topo
+from mininet_topos.fixed_splitter import FixedSplitter
 from mininet_topos.names import Names
 from mininet_topos.network import BlastHost, BlastLink, PacketCore, ToR
 from mininet_topos.optical_node import OpticalSwitch
 from mininet_topos.packet_network import forwarding_rules
 from mininet_topos.plan import OPTICAL_SWITCH, HostPlan, LabPlan, OpticalPortPlan, RackPlan
 from mininet_topos.shaping import access_shaping, host_shaping, light_shaping, uplink_shaping
+from mininet_topos.static_tree import StaticEnd, StaticTreePlan, taken_as_from
 
 CORE = "core"
 
@@ -59,10 +61,13 @@ class BlastTopo(Topo):  # type: ignore[misc]
             )
             for rack in racks:
                 self._add_rack(rack, lab)
+        for tree in plan.static_tree_plans:
+            self._add_static_tree(tree, lab)
 
     def _add_rack(self, rack: RackPlan, lab: str) -> None:
+        senders = {tree.root.name: tree.root.light_ip for tree in self._plan.static_tree_plans}
         for host in rack.hosts:
-            self.addHost(host.name, cls=BlastHost, lab=lab, ip=host.ip)
+            self.addHost(host.name, cls=BlastHost, lab=lab, ip=host.ip, light_ip=senders.get(host.name))
             self._add_access_link(rack, host)
         self._add_uplink(rack)
         for port in rack.optical_ports:
@@ -116,3 +121,31 @@ class BlastTopo(Topo):  # type: ignore[misc]
             intfName2=self._names.ocs_port(port.ocs),
             params1={"shaping": light_shaping(at_tor, self._plan.light_rate_mbps, self._plan.mtu)},
         )
+
+    def _add_static_tree(self, tree: StaticTreePlan, lab: str) -> None:
+        """A splitter and a fibre to each end, of which only the root's transmitter has a rate."""
+        fibres = [self._names.static_fibre(tree.number, end.fibre) for end in tree.ends]
+        self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibres[0], legs=fibres[1:])
+        for end, fibre in zip(tree.ends, fibres, strict=True):
+            node, port, card = self._static_end(tree, end)
+            rules = light_shaping(card, self._plan.light_rate_mbps, self._plan.mtu) if end is tree.root else []
+            if end is not tree.root and end.host is not None:
+                rules = taken_as_from(card, self._names.access_at_host(end.rack, end.host))
+            self.addLink(
+                node,
+                tree.name,
+                cls=BlastLink,
+                mtu=self._plan.mtu,
+                port1=port,
+                port2=end.fibre + 1,
+                intfName1=card,
+                intfName2=fibre,
+                params1={"shaping": rules},
+            )
+
+    def _static_end(self, tree: StaticTreePlan, end: StaticEnd) -> tuple[str, int, str]:
+        """The node, the number of its port and the netdev there."""
+        if end.host is not None:
+            return end.name, 1, self._names.static_at_host(end.rack, end.host)
+        rack = self._plan.rack_plans[end.rack - 1]
+        return tor_name(rack.datapath), rack.base + tree.port, self._names.static_at_tor(end.rack, tree.number)

@@ -12,7 +12,8 @@ from algorithms.b_matching.options import options
 from blast_client import command, fabric_commands
 from blast_client.command import main
 from blast_sim.allocate import Method, plan
-from blast_sim.fabric_plan import Planner, Question, best_for, cheapest_serving, pareto
+from blast_sim.fabric_choice import best_for, cheapest_serving, pareto
+from blast_sim.fabric_plan import Planner, Question
 from blast_sim.hardware import Hardware, bill
 from blast_sim.instance import Instance, Request
 from blast_sim.pool_programme import PoolProgramme, Size
@@ -127,6 +128,12 @@ def test_what_is_never_used_is_not_bought():
     planner = Planner(Question(samples, CHEAP))
     assert dict(planner.tried(Hardware(12, 1, {4: 3, 8: 1})).hardware.pool) == {4: 1}
     assert planner.tried(Hardware(12, 4, {4: 1})) is None
+
+
+def test_without_splitters_on_offer_only_circuits_between_two_racks_are_planned():
+    none = replace(EXAMPLE, splitters={})
+    assert [one.served for one in candidates(Question(worlds(((0, 1), 1.0), ((2, 3, 4), 3.0)), none), 1)] == [0.25]
+    assert [one.served for one in candidates(Question(worlds(((2, 3, 4), 3.0)), none), 1)] == [0.0]
 
 
 def test_a_pool_suffices_for_the_neediest_sample():
@@ -324,6 +331,47 @@ def test_the_example_table_can_be_read_back(blast, tmp_path):
     status, out, _ = blast("--example-prices")
     assert status == 0
     assert parse_prices(out) == EXAMPLE
+
+
+def test_text_and_json_say_the_same(blast, tmp_path):
+    racks = list(range(12))
+    requests = [{"id": "wide", "sender": 0, "receivers": racks[1:], "weight": 9}]
+    workload, prices = tmp_path / "requests.json", tmp_path / "prices.toml"
+    pool = [{"ways": 4, "count": 1}]
+    workload.write_text(json.dumps({"racks": 12, "ports_per_rack": 1, "splitters": pool, "requests": requests}))
+    prices.write_text(example_text().replace("budget_db = 28.0", "budget_db = 12.0"))
+    status, out, _ = blast("--workload", workload, "--prices", prices, "--json")
+    answer = json.loads(out)
+    assert status == 0
+    assert answer["light"] == {"widest_leaves": 11, "too_wide": 1.0, "lit_by_amplifiers": 1.0}
+    assert answer["chosen"]["amplifiers"] == 1
+    assert [one for one in answer["chosen"]["splitters"] if one["amplified"]] == answer["chosen"]["splitters"]
+    assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
+    (static,) = answer["static"]
+    assert static["price"] == sum(line["price"] for line in static["bill"])
+    assert static["trees"][0]["amplifiers"] == 1
+    assert static["cheapest_fabric_price"] == answer["chosen"]["price"]
+    status, out, _ = blast("--workload", workload, "--prices", prices)
+    assert status == 0
+    lines = out.splitlines()
+    assert "Amplifiers: 1, before the 1:16 splitters: 100.0% of the volume has no passive tree within 12 dB." in lines
+    (row,) = [line.split() for line in lines if line.startswith("1 ") and "rack 0 to 11 racks" in line]
+    assert row[-4:] == [
+        f"{static['price']:,.0f}",
+        f"{static['watts']:,.0f}",
+        "100.0%",
+        f"{static['cheapest_fabric_price']:,.0f}",
+    ]
+    for claim in answer["claims"]:
+        assert any(claim["paper"] in line and claim["here"] in line for line in lines)
+
+
+def test_a_workload_without_groups_that_come_again_says_so(blast):
+    arguments = ("--racks", 24, "--workload", "S-many", "--groups", 12, "--samples", 2)
+    status, out, _ = blast(*arguments)
+    assert status == 0
+    assert "none: no multicast that splitters on offer have light for comes again from the same rack." in out
+    assert "none is proposed" in out
 
 
 @pytest.mark.parametrize(
