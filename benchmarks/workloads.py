@@ -1,5 +1,6 @@
 """The workloads of the benchmarks: those of `blast_sim`, under the name that the scripts beside this one use."""
 
-from blast_sim.workloads import FAMILIES, MIXED_POOLS, Edge, Instance, instance, sweep
+from blast_sim.papers_mixture import apart, sharing
+from blast_sim.workloads import FAMILIES, MIXED_POOLS, Edge, Instance, instance
 
-__all__ = ["FAMILIES", "MIXED_POOLS", "Edge", "Instance", "instance", "sweep"]
+__all__ = ["FAMILIES", "MIXED_POOLS", "Edge", "Instance", "apart", "instance", "sharing"]

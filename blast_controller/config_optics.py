@@ -19,7 +19,7 @@ from blast_controller.core.optics import Optics
 
 PRICES = ((4, 40.0), (16, 80.0), (64, 250.0))
 AMPLIFIER_PRICE = 1000.0
-"""(ways, dollars), and dollars: section II-B of the paper, for splitters that have no price of their own."""
+"""(ways, dollars), and dollars: section II-A of the Blast paper, for what has no price of its own."""
 
 Numbers = tuple[float, float, float]
 

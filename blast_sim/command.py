@@ -46,7 +46,8 @@ ports. Every proposal is then allocated on every sample by the optimiser, cut do
 the table. Printed are the proposals that no other one beats in both price and share of the volume served, the
 cheapest among them that serves --serve percent of what the best one does (or the best one within --most-price), and
 what one more piece of each kind would add to it. The share served is that of one decision: requests left over wait.
-Where the price table has a light budget, only trees that keep it are counted.
+Where the price table has a light budget, only trees that keep it are counted; amplifiers are tried where a group is too
+wide for it. Static trees for groups that come again are priced beside, and what the paper says of costs.
 """
 _FABRIC_PLAN_EXAMPLE = """\
 examples:
@@ -64,9 +65,10 @@ is looked for in the --out folder; what is missing is measured first (a few minu
 """
 
 _BLAST = """\
-Draw the evaluation of the Blast paper, each picture with its figures as CSV: Figure 4, Table I and the optimality of
-the allocator, and what the paper leaves out: completion time against load, splitters, racks (120 to 10,000), sizes and
-switching delays with the size below which light stops paying, and iterative jobs. What the paper states is marked.
+Draw the evaluation of the Blast paper, each picture with its figures as CSV: Figure 4, Table I, the optimality of the
+allocator and of the paper's greedy in each reading of its mixture, IP multicast by its set-up, and what the paper
+leaves out: completion time against load, splitters, racks (120 to 10,000), sizes and switching delays with the size
+below which light stops paying, and iterative jobs. What the paper states is marked.
 
 Cells that were simulated before are taken from `cells` in the --out folder, so that what was ended goes on; results of
 the benchmarks are kept there, too. All of it takes some five minutes on two cores.

@@ -20,6 +20,8 @@ Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 """The rows of each table of a result."""
 
+_GRACE_SECONDS = 60.0
+"""In which a script that is told to end removes what it has built."""
 MISSED_A_BAR = 1
 """Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
 
@@ -30,10 +32,14 @@ class MeasurementFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A script, and the columns that the tables of its JSON must have."""
+    """A script, and the columns that the tables of its JSON must have.
+
+    One that `keeps` takes hours: with --keep FILE it keeps what it has measured there, and goes on when it was ended.
+    """
 
     script: str
     columns: Mapping[str, Sequence[str]]
+    keeps: bool = False
 
 
 BENCHMARKS = (
@@ -44,7 +50,24 @@ BENCHMARKS = (
             "papers_table_one": ("method", "racks", "milliseconds"),
         },
     ),
-    Benchmark("allocation_quality", {"rows": ("case", "milliseconds", "greedy", "mean", "worst", "seeds", "proven")}),
+    Benchmark(
+        "allocation_quality",
+        {
+            "rows": ("case", "milliseconds", "greedy", "mean", "worst", "seeds", "proven"),
+            "mixture": (
+                "racks",
+                "place",
+                "counted",
+                "amount",
+                "greedy",
+                "worst",
+                "best",
+                "optimiser",
+                "seeds",
+                "proven",
+            ),
+        },
+    ),
     Benchmark(
         "completion_time",
         dict.fromkeys(
@@ -83,7 +106,10 @@ def measure(benchmark: Benchmark, scripts: Path, quick: bool, folder: Path, repo
         raise WrongInput(f"{script} is not there to measure with: run in a checkout, or say where with --benchmarks")
     path = kept_in(folder, benchmark)
     unfinished = path.with_suffix(".unfinished")
+    # A quick result is no beginning of a whole one.
+    cells = path.with_suffix(".quick-cells" if quick else ".cells")
     command = [sys.executable, str(script), "--json", *(["--quick"] if quick else [])]
+    command += ["--keep", str(cells)] if benchmark.keeps else []
     try:
         with (
             unfinished.open("wb") as result,
@@ -101,6 +127,7 @@ def measure(benchmark: Benchmark, scripts: Path, quick: bool, folder: Path, repo
         except WrongInput:
             raise MeasurementFailed(f"{script} gave no result: {said}") from None
         unfinished.rename(path)
+        cells.unlink(missing_ok=True)
     finally:
         unfinished.unlink(missing_ok=True)
 
@@ -114,8 +141,17 @@ def _running(command: Sequence[str], result: IO[bytes]) -> Iterator[subprocess.P
             yield running
         finally:
             if running.poll() is None:
-                os.killpg(running.pid, signal.SIGKILL)
-                running.wait()
+                _end(running)
+
+
+def _end(running: subprocess.Popen[bytes]) -> None:
+    """A script that has hosts of its own removes them when it is told to end."""
+    os.killpg(running.pid, signal.SIGTERM)
+    try:
+        running.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
 
 
 def _has(row: object, columns: Sequence[str]) -> bool:

@@ -69,18 +69,8 @@ def instance(name: str, seed: int, racks: int, groups: int, pool: Mapping[int, i
     rng = random.Random(f"{name}/{seed}/{racks}/{groups}")
     edges = FAMILIES[base](rng, racks, groups)
     if unicast:
-        edges += _unicast(rng, racks, *((10.0, 300.0) if base == "P-rackrecv" else (100.0, 12000.0)))
+        edges += unicast_pairs(rng, racks, *((10.0, 300.0) if base == "P-rackrecv" else (100.0, 12000.0)))
     return Instance(name, seed, _budgets(base, rng, racks), pool or {WAYS: _splitters(base, racks)}, tuple(edges))
-
-
-def sweep(place: str, groups: int, seed: int, receivers: str) -> Instance:
-    """The load sweep: `place` is contig or random, weights count `receivers` (servers or racks); 200 racks."""
-    rng = random.Random(f"sw{place}{groups}{seed}{receivers}")
-    edges = {"contig": _contiguous, "random": _anywhere}[place](rng, 200, groups)
-    if receivers == "racks":
-        edges = [replace(edge, weight=300.0 * (len(edge.racks) - 1)) for edge in edges]
-    edges += _unicast(rng, 200, *((10.0, 300.0) if receivers == "racks" else (100.0, 12000.0)))
-    return Instance(f"sweep-{place}-{receivers}", seed, (1,) * 200, {WAYS: 66}, tuple(edges))
 
 
 def _splitters(base: str, racks: int) -> int:
@@ -95,7 +85,8 @@ def _budgets(base: str, rng: random.Random, racks: int) -> tuple[int, ...]:
     return ({"P-b2": 2, "P-random-b4": 4}.get(base, 1),) * racks
 
 
-def _unicast(rng: random.Random, racks: int, median: float, most: float) -> list[Edge]:
+def unicast_pairs(rng: random.Random, racks: int, median: float, most: float) -> list[Edge]:
+    """Four requests from each rack to others, lognormal around `median` and at most `most`."""
     edges = []
     for rack in range(racks):
         for _ in range(4):

@@ -30,7 +30,7 @@ from blast_controller.core.reservation import Reservation
 from blast_controller.core.settings import CoreSettings
 
 SET_UP = 0.025
-"""Seconds that a start costs, as the policy sees it (Blast, section VI-B)."""
+"""Seconds that a start costs, as the policy sees it (Blast, section VI-A, with the reason in V-B)."""
 
 
 @dataclass(frozen=True, slots=True)

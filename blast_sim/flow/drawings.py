@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from blast_sim.drawings import COLOURS, GREY, MARKERS, shares_of_optimum
+from blast_sim.drawings import COLOURS, GREY
+from blast_sim.flow.axes import legend, line, log_axes
 from blast_sim.flow.optics import OPENFLOW_SECONDS
 from blast_sim.flow.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, STATED_RATIOS
 from blast_sim.report import Row
@@ -64,7 +65,7 @@ def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
     axes.set_title("Multicast of 300 MB to 120 servers, 36 groups at once (Figure 4 of the paper)", loc="left")
     if "heavy" in loads:
         _mark_ratios(axes, found)
-    _legend(figure, 4)
+    legend(figure, 4)
 
 
 def _mark_paper(axes: Axes, places: Sequence[float], loads: Sequence[str], width: float) -> None:
@@ -92,16 +93,16 @@ def against_load(figure: Figure, rows: Sequence[Row]) -> None:
         own = sorted((2 * int(row["background"]), row["total"]) for row in mine)
         dashes = "--" if network == NON_BLOCKING else "-"
         label = NAMES[method] if method == "blast" else f"{NAMES[method]}, {network}"
-        _line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+        line(axes, own, METHOD_COLOURS[method], number, label, dashes)
     for flows, stated in ((0, 0.265), (6, 0.295), (80, 0.295)):
         axes.plot(flows, stated, "X", color="black", markersize=8, label="" if flows else f"Blast, {IN_THE_PAPER}")
-    _log_axes(axes, "flows of background of every server", "mean completion time, s", log_x=False)
+    log_axes(axes, "flows of background of every server", "mean completion time, s", log_x=False)
     axes.set_xscale("symlog", linthresh=2)
     axes.set_xlim(-0.3, 100)
     axes.set_xticks(sorted({2 * int(row["background"]) for row in rows}))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_title("Completion time against load: 300 MB to 120 servers, 36 groups", loc="left")
-    _legend(figure, 3)
+    legend(figure, 3)
 
 
 def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
@@ -113,14 +114,14 @@ def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
             own = [row for row in rows if row["policy"] == policy]
             counts = sorted({row["splitters"] for row in own})
             points = [(count, statistics.fmean(r[column] for r in own if r["splitters"] == count)) for count in counts]
-            _line(axes, points, COLOURS[number], number, policy if column == "seconds" else "")
-        _log_axes(axes, "splitters 1:4", f"completion time, s: {name}")
+            line(axes, points, COLOURS[number], number, policy if column == "seconds" else "")
+        log_axes(axes, "splitters 1:4", f"completion time, s: {name}")
         axes.set_xticks(sorted({row["splitters"] for row in rows}))
     panels[0].axvline(20, color=GREY, linestyle=":", label="20, as shipped")
     figure.suptitle(
         "Contended light: 24 multicasts a second, median 300 MB, on 3 to 5 of 120 racks with two ports each"
     )
-    _legend(figure, 4)
+    legend(figure, 4)
 
 
 def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
@@ -129,18 +130,18 @@ def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
     lit = sorted((row for row in rows if row["method"] == "blast"), key=lambda row: row["racks"])
     for number, method in enumerate(("naive", "overlay")):
         own = sorted((row["racks"], row["seconds"]) for row in rows if row["method"] == method)
-        _line(axes, own, METHOD_COLOURS[method], number, f"{NAMES[method]}, non-blocking")
+        line(axes, own, METHOD_COLOURS[method], number, f"{NAMES[method]}, non-blocking")
     blue = METHOD_COLOURS["blast"]
-    _line(axes, [(r["racks"], r["total"]) for r in lit], blue, 2, "Blast, all requests at once, with the computation")
-    _line(axes, [(r["racks"], r["seconds"]) for r in lit], blue, 3, "Blast without the computation", "--")
+    line(axes, [(r["racks"], r["total"]) for r in lit], blue, 2, "Blast, all requests at once, with the computation")
+    line(axes, [(r["racks"], r["seconds"]) for r in lit], blue, 3, "Blast without the computation", "--")
     compute = [(r["racks"], r["compute_seconds"]) for r in lit]
-    _line(axes, compute, GREY, 4, "computation: one decision about all groups", ":")
+    line(axes, compute, GREY, 4, "computation: one decision about all groups", ":")
     axes.plot(1000, 0.166, "X", color="black", markersize=8, label=f"computation, 1000 racks, {IN_THE_PAPER}")
     axes.plot(120, 0.295, "P", color="black", markersize=8, label=f"Blast under load, {IN_THE_PAPER}")
-    _log_axes(axes, "racks of 40 servers (nine of ten in groups of three)", "seconds")
+    log_axes(axes, "racks of 40 servers (nine of ten in groups of three)", "seconds")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_title("Completion time against racks: 300 MB to 120 servers, light load", loc="left")
-    _legend(figure, 2)
+    legend(figure, 2)
 
 
 def against_size(figure: Figure, rows: Sequence[Row]) -> None:
@@ -150,18 +151,18 @@ def against_size(figure: Figure, rows: Sequence[Row]) -> None:
         here = [row for row in rows if row["background"] == background]
         for number, method in enumerate(("naive", "overlay", "pipeline")):
             own = sorted((row["megabytes"], row["total"]) for row in here if row["method"] == method)
-            _line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
+            line(axes, own, METHOD_COLOURS[method], number, NAMES[method])
         delays = sorted({row["switching_ms"] for row in here if row["method"] == "blast"})
         for number, delay in enumerate(delays):
             own = sorted((r["megabytes"], r["total"]) for r in here if r.get("switching_ms") == delay)
             shade = 0.35 + 0.65 * (number + 1) / len(delays)
-            _line(axes, own, METHOD_COLOURS["blast"], None, f"Blast, {delay:.3g} ms to switch", "-", shade)
+            line(axes, own, METHOD_COLOURS["blast"], None, f"Blast, {delay:.3g} ms to switch", "-", shade)
         if background == "none":
             axes.plot(300, 0.265, "X", color="black", markersize=8, zorder=5, label=f"25 ms, 300 MB, {IN_THE_PAPER}")
-        _log_axes(axes, "size, MB", "mean completion time, s" if background == "none" else "")
+        log_axes(axes, "size, MB", "mean completion time, s" if background == "none" else "")
         axes.set_title(f"{_traffic(background)} unicast traffic", loc="left")
     figure.suptitle("Completion time against size: 119 receivers in 3 racks, 10:1")
-    _legend(figure, 4)
+    legend(figure, 4)
 
 
 def break_even(figure: Figure, rows: Sequence[Row]) -> None:
@@ -177,17 +178,17 @@ def break_even(figure: Figure, rows: Sequence[Row]) -> None:
         dashes = "-" if background == "none" else "--"
         if own:
             label = f"against {NAMES[method]}, {_traffic(background)} traffic"
-            _line(axes, own, METHOD_COLOURS[method], number, label, dashes)
+            line(axes, own, METHOD_COLOURS[method], number, label, dashes)
     for delay, name in DELAYS:
         axes.axvline(delay, color=GREY, linestyle=":", linewidth=1)
         axes.annotate(name, (delay, 1.0), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
                       rotation=90, ha="left", va="top", fontsize=8, color=GREY,
                       bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
-    _log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
+    log_axes(axes, "delay of the optical switch, ms", "size from which Blast is faster, MB")
     axes.set_title(
         "Below which size does light stop paying? (left out: always faster, or never, up to 1 GB)", loc="left"
     )
-    _legend(figure, 3)
+    legend(figure, 3)
 
 
 def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
@@ -223,65 +224,11 @@ def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
         axes.set_axisbelow(True)
         axes.margins(y=0.12)
     figure.suptitle("Iterative jobs: 36 on 120 racks; Blast has six splitters for all of them")
-    _legend(figure, 4)
-
-
-def optimality(figure: Figure, rows: Sequence[Row]) -> None:
-    """Volume of one allocation as a share of the optimum, beside the 99 percent that the paper states of its greedy."""
-    shares_of_optimum(figure, rows)
-    for axes in figure.axes:
-        axes.axvline(0.99, color="black", linestyle=":", linewidth=1)
-        axes.annotate("paper:\nover 99 %", (0.99, 0.0), (-3, 3), xycoords=("data", "axes fraction"),
-                      textcoords="offset points", ha="right", va="bottom", fontsize=7)  # fmt: skip
-
-
-def _line(  # noqa: PLR0913, PLR0917
-    axes: Axes,
-    points: Sequence[tuple[float, float]],
-    colour: str,
-    marker: int | None,
-    label: str,
-    dashes: str = "-",
-    alpha: float = 1.0,
-) -> None:
-    axes.plot(
-        [x for x, _ in points],
-        [y for _, y in points],
-        color=colour,
-        linestyle=dashes,
-        marker="" if marker is None else MARKERS[marker % len(MARKERS)],
-        markersize=4,
-        alpha=alpha,
-        label=label,
-    )
-
-
-def _log_axes(axes: Axes, x: str, y: str, log_x: bool = True) -> None:
-    if log_x:
-        axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set(xlabel=x, ylabel=y)
-    for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, True)):
-        if logarithmic:
-            least, most = axis.get_view_interval()
-            # A label for each decade is enough where there are many.
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if most / least < 1000 else (1.0,), numticks=20))
-            axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.grid(which="major", alpha=0.3)
+    legend(figure, 4)
 
 
 def _traffic(background: str) -> str:
     return "no" if background == "none" else background
-
-
-def _legend(figure: Figure, columns: int) -> None:
-    """Below the picture, of all its panels."""
-    panels = [axes.get_legend_handles_labels() for axes in figure.axes]
-    found = {label: handle for panel in panels for handle, label in zip(*panel, strict=True)}
-    if found:
-        handles, labels = list(found.values()), list(found)
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
 
 
 def _short(value: float) -> str:

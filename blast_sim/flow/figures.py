@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from blast_sim.drawings import decision_times
 from blast_sim.figures import Drawing, measured, papers, save
-from blast_sim.flow import drawings, figure_cells
+from blast_sim.flow import drawings, figure_cells, optimality_drawings, set_up_cells, set_up_drawing
 from blast_sim.flow.cell import Cell
 from blast_sim.flow.run import run_cell
 from blast_sim.measurements import BENCHMARKS
@@ -43,6 +43,7 @@ PICTURES = (
     Picture("blast-racks", figure_cells.against_racks, drawings.against_racks),
     Picture("blast-sizes", figure_cells.against_size, drawings.against_size),
     Picture("blast-jobs", figure_cells.iterative_jobs, drawings.iterative_jobs),
+    Picture("blast-ip-multicast", set_up_cells.against_set_up, set_up_drawing.against_set_up),
 )
 
 
@@ -72,7 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
     tables = measured(arguments, ALLOCATOR)
     speeds = [*tables["table_one"], *papers(tables["papers_table_one"])]
     written += _drawn("blast-computation", speeds, decision_times, arguments)
-    written += _drawn("blast-optimality", tables["rows"], drawings.optimality, arguments)
+    written += _drawn("blast-optimality", tables["rows"], optimality_drawings.optimality, arguments)
+    written += _drawn("blast-greedy", tables["mixture"], optimality_drawings.greedy_readings, arguments)
     sys.stdout.write("".join(f"{path}\n" for path in written))
 
 

@@ -24,6 +24,10 @@ bulk command's limit; for Polatis nothing is published that we know of, so the p
 OPENFLOW_SECONDS = 0.008711
 """Insertion of the rules on a ToR (Blast, Table II); it runs beside the optical switch's command."""
 
+WITHOUT_OPTICAL_SWITCH_SECONDS = 0.001747 + 0.008553 + OPENFLOW_SECONDS
+"""Thrift, computation and rules (Blast, Table II): what a request costs if the same controller sets up packet switches.
+The paper's 25 ms stand for the same with the optical switch beside the rules."""
+
 
 @dataclass(frozen=True, slots=True)
 class Optics:

@@ -12,10 +12,10 @@ LOADS = ("none", "light", "heavy")
 PACKET_METHODS = ("naive", "hdfs", "overlay")
 
 BLAST_SECONDS: Mapping[str, float] = {"none": 0.265, "light": 0.295, "heavy": 0.295}
-"""The paper's text: the only times that it states."""
+"""The only times that the paper's text states; those of other methods are bars without numbers."""
 
 STATED_RATIOS: Mapping[str, float] = {"hdfs": 102.0, "overlay": 37.0}
-"""By how much Blast is faster at most, "even when they are used over a non-blocking core network"."""
+"""By how much Blast is faster at most on the non-blocking core; read here as under heavy load."""
 
 SAME = 1e-9
 

@@ -2,7 +2,8 @@
 
 The switches of that network duplicate packets, so that every link carries the data once and groups share links. The
 paper names group membership, tree building, congestion and flow control as what makes it slower than Blast, and gives
-no figure for them: `set_up` is the time before the first byte, and losses are none.
+no figure for them. Here `set_up` stands for the first two; of the last two there is only the network's rate, which may
+be set lower: no loss, no repair, no time in which a sender finds its rate.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_controller.config_section import Name, Section
-from blast_sim.flow.optics import OPENFLOW_SECONDS, SWITCHING_SECONDS
+from blast_sim.flow.optics import OPENFLOW_SECONDS, SWITCHING_SECONDS, WITHOUT_OPTICAL_SWITCH_SECONDS
 from blast_sim.methods import METHODS, PACKET_METHODS
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -90,6 +90,7 @@ class LightSection(Section):
     openflow_ms: Positive = OPENFLOW_SECONDS * 1000
     rpc_ms: NotNegative = 0.0
     keep_warm_ms: NotNegative = 60_000.0
+    warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
     optimise_ms: NotNegative = 0.0
     may_pause: bool = False
     may_split: bool = False
@@ -103,10 +104,14 @@ class LightSection(Section):
 
 
 class PacketMulticastSection(Section):
-    """The separate packet network of IP multicast; the paper gives no figure for its set-up."""
+    """The separate packet network of IP multicast.
+
+    The paper gives no figure for its set-up. Unless it is set it is Table II without the optical switch, as if the same
+    controller set up packet switches; protocols take messages between them and, where one is lost, seconds.
+    """
 
     rate_gbps: Positive = 10.0
-    set_up_ms: NotNegative = 0.0
+    set_up_ms: NotNegative = WITHOUT_OPTICAL_SWITCH_SECONDS * 1000
 
 
 class RackFabricSection(Section):

@@ -32,8 +32,17 @@ QUALITY = {
     "rows": [
         {"case": case, "milliseconds": ms, "greedy": 0.8, "mean": 0.99, "worst": 0.97, "seeds": 3, "proven": proven}
         for case, ms, proven in (("P-contig 200", 50.0, 3), ("P-random-b4", 200.0, 0))
-    ]
-}
+    ],
+    "mixture": [
+        {"racks": racks, "place": place, "counted": counted, "amount": amount, "greedy": greedy, "worst": greedy - 0.05,
+         "best": greedy + 0.01, "optimiser": 0.999, "seeds": 3, "proven": proven}
+        for racks, amount, greedy, proven in (
+            ("apart", 100, 0.99, 3), ("apart", 1000, 0.99, 3), ("shared", 1, 0.98, 3), ("shared", 60, 0.7, 2)
+        )
+        for place in ("contig", "random")
+        for counted in ("racks", "servers")
+    ],
+}  # fmt: skip
 COMPLETION = {
     table: [
         {"workload": kind, "load": 0.3, "policy": policy, "directional": directional,

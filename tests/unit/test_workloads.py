@@ -99,7 +99,7 @@ def test_directional_ports_are_twice_as_many(workloads):
     assert {g.ports.bit_length() <= 50 for g in two} == {False}
 
 
-def test_the_sweep_has_pairs_everywhere(workloads):
-    made = workloads.sweep("random", 5, 1, "racks")
+def test_groups_that_may_share_racks_have_pairs_everywhere(workloads):
+    made = workloads.sharing("random", 5, 1, "racks")
     assert (made.racks, len(made.edges), dict(made.pool)) == (200, 805, {4: 66})
-    assert made == workloads.sweep("random", 5, 1, "racks")
+    assert made == workloads.sharing("random", 5, 1, "racks")

@@ -1,0 +1,57 @@
+"""IP multicast beside Blast: simulated times agree with where the two are said to be equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from blast_sim.compute import recorded
+from blast_sim.flow.cell import Effort, cells_of
+from blast_sim.flow.run import run_cell
+from blast_sim.flow.set_up_cells import LINE_GBPS, MEGABYTES, RATES_GBPS, SET_UPS_MS, against_set_up, equals
+from blast_sim.scenarios.loading import find, load
+
+
+@pytest.fixture(scope="module")
+def rows():
+    simulated = [(cell, row) for cell in against_set_up(True) for row in run_cell(cell)]
+    return [{**cell.labels, **row, "total": row["seconds"] + row["compute_seconds"]} for cell, row in simulated]
+
+
+def test_at_the_rate_of_the_line_they_are_equal_where_the_set_up_is_blasts_own(rows) -> None:
+    """25 ms of the optical switch and the computation, whatever the size."""
+    own = 25.0 + 1000 * recorded(120, 36)
+    found = [one for one in equals(rows) if one.rate_gbps == LINE_GBPS]
+    assert [one.megabytes for one in found] == [30, 300]
+    assert [one.set_up_ms for one in found] == pytest.approx([own, own])
+
+
+def test_a_rate_that_is_lower_leaves_less_for_the_set_up(rows) -> None:
+    own = {one.megabytes: one.set_up_ms for one in equals(rows) if one.rate_gbps == LINE_GBPS}
+    for one in equals(rows):
+        longer = one.megabytes * 8 * (1 / one.rate_gbps - 1 / LINE_GBPS)
+        assert one.set_up_ms == pytest.approx(own[one.megabytes] - longer)
+
+
+def test_blast_is_the_faster_one_exactly_beyond_that(rows) -> None:
+    lit = {row["megabytes"]: row["total"] for row in rows if row["method"] == "blast"}
+    equal = {(one.megabytes, one.rate_gbps): one.set_up_ms for one in equals(rows)}
+    packet = [row for row in rows if row["method"] == "ip-multicast"]
+    for row in packet:
+        slower = row["total"] > lit[row["megabytes"]]
+        assert slower == (row["set_up_ms"] > equal[row["megabytes"], row["rate_gbps"]])
+    assert {row["total"] > lit[row["megabytes"]] for row in packet} == {True, False}
+
+
+def test_all_of_it_has_every_size_set_up_and_rate() -> None:
+    labels = [cell.labels for cell in against_set_up(False) if cell.method == "ip-multicast"]
+    assert {one["megabytes"] for one in labels} == set(MEGABYTES)
+    assert {one["set_up_ms"] for one in labels} == set(SET_UPS_MS)
+    assert {one["rate_gbps"] for one in labels} == set(RATES_GBPS)
+
+
+@pytest.mark.parametrize("load_name", ["none", "light"])
+def test_if_the_same_controller_sets_up_packet_switches_the_papers_order_does_not_hold(load_name: str) -> None:
+    run = {"networks": ["10:1"], "backgrounds": [load_name]}
+    settings = {"multicasts.groups": 2, "run": [{**run, "methods": [name]} for name in ("ip-multicast", "blast")]}
+    packet, lit = (run_cell(cell)[0] for cell in cells_of(load(find("fig4"), settings), (0,), Effort("0")))
+    assert lit["seconds"] - packet["seconds"] == pytest.approx(0.025 - (0.033183 - 0.014172))
