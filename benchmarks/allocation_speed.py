@@ -1,11 +1,15 @@
-"""Claims: one decision of the paper's greedy takes at most 0.5 ms of CPU at 1000 racks with 1000 pending multicasts;
-at most 100 ms when all 499,500 pairs of racks compete with them (the paper's Table I: 166 ms); and kept up to date
-between decisions (1000 racks, 1000 pending), p99 <= 20 us for an arrival and <= 100 us for a completion, <= 500 us
-with 10,000 pending.
+"""Claims: a decision of the paper's greedy takes at most 0.5 ms of CPU at 1000 racks with 1000 pending multicasts, and
+at most 5 ms with four unicast requests a rack beside them (Blast, section III-C.3; Table I: 166 ms). The controller's
+whole decision on all of these, come together, takes at most 0.1 ms a request: ranks, splitters, trees, rules, and what
+goes into the journal. Kept up to date between decisions, as the controller does it, one more request or one that is
+done takes at most 2 ms (p99) with 1000 pending, 10 ms with 10,000.
 
-Workloads by name and seed from `workloads.py`; the weights of the rack pairs are those of its unicast requests. All
-times are CPU time of this process, input in memory as the algorithm takes it. A core that is shared with other load is
-slower even in CPU time; what a loop of 10,000 additions took in the same seconds shows by how much (`loop_ms`).
+`blast plan` makes the decisions named "the greedy alone"; the rest is the controller's own core and policy, without its
+devices and its disk. A request with one receiver rack is an edge of two racks, which needs no splitter.
+
+Workloads by name and seed from `workloads.py`. All times are CPU time of this process, input in memory as the algorithm
+takes it. A core that is shared with other load is slower even in CPU time; what a loop of 10,000 additions took in the
+same seconds shows by how much (`loop_ms`).
 
     .venv/bin/python benchmarks/allocation_speed.py [--quick] [--json]
 """
@@ -23,14 +27,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import machine
-import numpy as np
 import workloads
+from controller_decisions import PolicyAtWork, Served, core_that_waits
 
-from algorithms.b_matching import greedy, rack_pairs
+from algorithms.b_matching import greedy
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import Group
-from algorithms.b_matching.incremental import IncrementalGreedy
-from algorithms.b_matching.rack_pairs import Pairs
 
 Row = dict[str, Any]
 
@@ -42,16 +44,13 @@ PAPERS_TABLE_I: list[Row] = [
 ]
 """Table I as printed in the paper, each on its own machine."""
 
-ONE_SHOT = "multicasts, one shot"
-ARRAYS = "multicasts and all rack pairs, arrays"
-OBJECTS = "multicasts and all rack pairs, objects"
-ARRIVAL = "multicasts, incremental, arrival p99"
-COMPLETION = "multicasts, incremental, completion p99"
+ONE_SHOT = "multicasts, the greedy alone"
+MIXED = "multicasts and unicast, the greedy alone"
+CONTROLLER = "multicasts and unicast, the controller's decision"
+ARRIVAL = "multicasts, the controller's policy, one more (p99)"
+COMPLETION = "multicasts, the controller's policy, one done (p99)"
 
 RACKS = (100, 200, 500, 1000, 2000, 5000, 10_000)
-MOST_RACKS_AS_OBJECTS = 1000
-"""With more racks the pairs do not fit in memory as objects."""
-
 FAMILIES = ("P-contig", "P-random", "FB", "FB-K/4", "R3-5")
 
 
@@ -75,13 +74,6 @@ def _loop_milliseconds() -> float:
     return (time.process_time_ns() - started) / 1e6
 
 
-def all_pairs(racks: int, seed: int) -> Pairs:
-    """Every pair of racks once, weighted as the unicast of the `+uni` families."""
-    first, second = (side.astype(np.int16) for side in np.triu_indices(racks, 1))
-    normal = np.random.default_rng([seed, racks]).standard_normal(first.size)
-    return Pairs(first, second, np.minimum(12000.0, 100 * np.exp(1.5 * normal)))
-
-
 def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
     """Milliseconds of single decisions over all pending multicasts on an idle fabric, over five seeds."""
     found = []
@@ -92,30 +84,30 @@ def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
     return found
 
 
-def with_pairs(racks: int, runs: int) -> Row:
-    """The Table I case: as many multicasts as racks, and all pairs of racks, in one matching."""
-    instance, pairs = workloads.instance("P-contig", 0, racks, racks), all_pairs(racks, 0)
+def mixed(racks: int, runs: int) -> Row:
+    """As many multicasts as racks and four unicast requests a rack, in one matching."""
+    instance = workloads.instance("P-contig+uni", 0, racks, racks)
     groups = instance.groups()
-    times, selection = [], []
+    times = [_greedy_milliseconds(groups, instance.feasibility()) for _ in range(runs)]
+    return _row(MIXED, racks, times) | {"edges": len(groups)}
+
+
+def in_controller(racks: int, runs: int) -> Row:
+    """The same as requests that the controller has taken: the decision on all of them together."""
+    instance = workloads.instance("P-contig+uni", 0, racks, racks)
+    times, served = [], Served(0, 0)
     for _ in range(runs):
-        feasibility = instance.feasibility()
+        core = core_that_waits(instance)
+        gc.collect()
         started = time.process_time_ns()
-        selection = rack_pairs.select(groups, pairs, feasibility)
+        core.conclude(0.0)
         times.append((time.process_time_ns() - started) / 1e6)
-    unicast = sum(group.racks == 2 for group, _ in selection)
-    return _row(ARRAYS, racks, times) | {
-        "edges": len(groups) + pairs.weight.size,
-        "multicasts_served": len(selection) - unicast,
-        "unicasts_served": unicast,
+        served = Served.of(core)
+    return _row(CONTROLLER, racks, times) | {
+        "edges": len(instance.edges),
+        "multicasts_served": served.multicasts,
+        "unicasts_served": served.unicasts,
     }
-
-
-def with_pairs_as_objects(racks: int, runs: int) -> Row:
-    """The same, by the plain greedy over one object for every pair."""
-    instance, pairs = workloads.instance("P-contig", 0, racks, racks), all_pairs(racks, 0)
-    everything = [*instance.groups(), *map(pairs.group, range(pairs.weight.size))]
-    times = [_greedy_milliseconds(everything, instance.feasibility()) for _ in range(runs)]
-    return _row(OBJECTS, racks, times) | {"edges": len(everything)}
 
 
 def events(family: str, racks: int, pending: int, number: int) -> tuple[list[float], list[float]]:
@@ -123,41 +115,37 @@ def events(family: str, racks: int, pending: int, number: int) -> tuple[list[flo
 
     Completions hit a running group at random; arrivals fill up what they let in.
     """
-    instance = workloads.instance(family, 0, racks, pending + number)
     rng = random.Random(f"events/{family}/{racks}/{pending}/{number}")
-    state, waiting = IncrementalGreedy(instance.feasibility()), iter(instance.groups())
-    while len(state.pending) < pending:
-        state.decide([next(waiting)])
+    # Those that arrive before the first completion may all be served.
+    policy = PolicyAtWork(workloads.instance(family, 0, racks, 2 * pending + number))
+    while policy.pending < pending:
+        policy.arrive()
     gc.collect()
     arrivals: list[float] = []
     completions: list[float] = []
     missing = 0
     while len(arrivals) + len(completions) < number:
-        started = time.thread_time_ns()
         if missing:
-            served = state.decide([next(waiting)])
-            arrivals.append((time.thread_time_ns() - started) / 1e3)
-            missing += len(served) - 1
+            taken, served = policy.arrive()
+            arrivals.append(taken)
+            missing += served - 1
         else:
-            name = rng.choice(list(state.running))
-            started = time.thread_time_ns()
-            served = state.decide(ended=[name])
-            completions.append((time.thread_time_ns() - started) / 1e3)
-            missing += len(served)
+            taken, served = policy.complete(rng.choice(policy.running()))
+            completions.append(taken)
+            missing += served
     return arrivals, completions
 
 
 def table_one(racks: Sequence[int], runs: int, number: int) -> Iterator[Row]:
     """Time of a decision against racks for each method, in milliseconds, for the plot beside the paper's points.
 
-    As many multicasts as racks (P-contig); `runs` for each one-shot row, `number` events for the incremental ones.
+    As many multicasts as racks (P-contig); `runs` for each row of whole decisions, `number` events for the others.
     """
     for count in racks:
         progress(f"{count} racks")
         yield _row(ONE_SHOT, count, one_shot("P-contig", count, count, runs)) | {"edges": count}
-        yield with_pairs(count, runs)
-        if count <= MOST_RACKS_AS_OBJECTS:
-            yield with_pairs_as_objects(count, min(runs, 3))
+        yield mixed(count, runs)
+        yield in_controller(count, min(runs, 5))
         for method, found in zip((ARRIVAL, COMPLETION), events("P-contig", count, count, number), strict=True):
             yield {"method": method, "racks": count, "milliseconds": quantile(found, 0.99) / 1e3, "edges": count}
 
@@ -182,7 +170,7 @@ def one_shot_rows(runs: int) -> Iterator[Row]:
 
 def event_rows(number: int) -> Iterator[Row]:
     """The third claim, for each family."""
-    for pending, bar in ((1000, 100), (10_000, 500)):
+    for pending, bar in ((1000, 2000), (10_000, 10_000)):
         for family in FAMILIES:
             progress(f"events, {family}, {pending} pending")
             arrivals, completions = events(family, 1000, pending, number)
@@ -196,8 +184,8 @@ def event_rows(number: int) -> Iterator[Row]:
                 "completion_p50_us": statistics.median(completions),
                 "completion_p99_us": p99[1],
                 "completion_max_us": max(completions),
-                "bars_us": f"20 / {bar:.0f}",
-                "met": p99[0] <= 20 and p99[1] <= bar,
+                "bar_us": bar,
+                "met": max(p99) <= bar,
             }
 
 
@@ -237,7 +225,7 @@ def main() -> None:
     results: dict[str, Any] = {
         "machine": machine.describe(),
         "one_shot": list(one_shot_rows(4 * runs)),
-        "incremental": list(event_rows(number)),
+        "events": list(event_rows(number)),
         "table_one": list(table_one(racks, runs, number)),
         "papers_table_one": PAPERS_TABLE_I,
     }
@@ -247,8 +235,8 @@ def main() -> None:
         return
     print(results["machine"])
     show("One decision over 1000 pending multicasts, 1000 racks (CPU)", results["one_shot"])
-    show("Decisions one event at a time, 1000 racks (CPU)", results["incremental"])
-    show("Time of a decision against racks (CPU; bar: 100 ms for arrays at 1000 racks)", results["table_one"])
+    show("Decisions one event at a time, 1000 racks (CPU)", results["events"])
+    show("Decisions against racks (CPU; with unicast at 1000 racks: 5 ms, the controller 500 ms)", results["table_one"])
     show("The paper's Table I", results["papers_table_one"])
 
 

@@ -4,11 +4,12 @@ processes, devices emulated over real sockets (one TL1 agent, one OpenFlow conne
     cycles       request, grant, finish: >= 300 per second with a switch that needs no time, 100 racks; 1000 racks told
     switch       the same with the paper's switch (14.172 ms): >= 100 per second
     many         the first on 1000 racks
-    paper        section V-B: 50 splitters, 250 racks, 40 requests per second of 1.20 s of light each, held for 60 s
     overhead     the software's own time in a grant, one request outstanding: p50 <= 3 ms, p99 <= 10 ms; fsync apart
     parked       500 requests wait: ping p99 < 2 ms
     connections  1000 clients connect: no ping waits long
     restart      kill -9 with 300 live trees on 1000 racks: ready < 2 s after the devices are connected, none touched
+
+Section V-B's hundreds of jobs are in `concurrent_jobs.py`.
 
     .venv/bin/python benchmarks/control_plane.py --only cycles --seconds 10
 
@@ -49,7 +50,6 @@ class Scale:
     """How much is done: seconds of each load, and the sizes that take longest."""
 
     seconds: float
-    paper_seconds: float
     requests: int
     many_racks: int
     live_trees: int
@@ -57,8 +57,8 @@ class Scale:
     connections: int
 
 
-FULL = Scale(10.0, 60.0, 500, 1000, 300, 500, 1000)
-QUICK = Scale(2.0, 4.0, 60, 200, 40, 100, 200)
+FULL = Scale(10.0, 500, 1000, 300, 500, 1000)
+QUICK = Scale(2.0, 60, 200, 40, 100, 200)
 
 
 def load(rig: Rig, mode: str, **options: float) -> dict[str, Any]:
@@ -101,17 +101,6 @@ def many(scale: Scale) -> dict[str, Any]:
     return _cycles_on(Size(scale.many_racks, 50), 20, 0, scale.seconds)
 
 
-def paper(scale: Scale) -> dict[str, Any]:
-    """Section V-B's own case: 50 jobs, each with five racks of its own."""
-    size = Size(250, 50, PAPER_SWITCH_MS)
-    with Rig(size) as rig:
-        figures = load(
-            rig, "arrivals", racks=250, racks_per_job=5, jobs=50, rate=40, lit=1.2, seconds=scale.paper_seconds
-        )
-    words = f"{size.words}; 40 requests/s, each lit for 1.2 s, for {scale.paper_seconds:g} s"
-    return {"input": words, **figures}
-
-
 def overhead(scale: Scale) -> dict[str, Any]:
     """The software's own time in a grant: with a switch that needs no time, all of it is software's."""
     size, figures = Size(8, 8, keep_warm_ms=0), {}
@@ -123,10 +112,10 @@ def overhead(scale: Scale) -> dict[str, Any]:
     with Rig(replace(size, connect_ms=PAPER_SWITCH_MS)) as rig:
         figures["with_the_papers_switch"] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
     words = f"{size.words}; one request outstanding, {scale.requests} requests 10 ms apart, two commits a grant"
-    return {"input": words, "grant_ms": figures, "commit_ms": _commits(scale.requests)}
+    return {"input": words, "grant_ms": figures, "commit_ms": commits(scale.requests)}
 
 
-def _commits(count: int) -> dict[str, float]:
+def commits(count: int) -> dict[str, float]:
     """What one commit of the journal waits for the disk (where temporary files lie), beside nothing else."""
     with tempfile.TemporaryDirectory() as directory:
         store = SqliteStore(Path(directory) / "journal.sqlite")
@@ -231,7 +220,6 @@ ROWS: dict[str, Callable[[Scale], dict[str, Any]]] = {
     "cycles": cycles,
     "switch": switch,
     "many": many,
-    "paper": paper,
     "overhead": overhead,
     "parked": parked,
     "connections": connections,
@@ -243,13 +231,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", choices=ROWS, help="this row (may be given several times)")
-    parser.add_argument("--seconds", type=float, help="of each load, instead of 10 and (paper) 60")
+    parser.add_argument("--seconds", type=float, help="of each load, instead of 10")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     scale = QUICK if args.quick else FULL
     if args.seconds is not None:
-        scale = replace(scale, seconds=args.seconds, paper_seconds=args.seconds)
+        scale = replace(scale, seconds=args.seconds)
     rows = {}
     if not args.json:
         print(machine.describe())

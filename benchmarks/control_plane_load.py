@@ -1,7 +1,6 @@
 """Clients of the control-plane benchmark, in a process of their own; one JSON line of figures at the end (times in ms).
 
     cycles       jobs that request, are granted and finish at once, one request outstanding each
-    arrivals     requests at a steady rate, each kept lit for a while; those who find no job idle wait for one
     one          one client, one request at a time, with a pause for the release
     held         requests that stay outstanding or lit until standard input ends
     pings        one client that pings
@@ -104,49 +103,6 @@ async def _cycles(options: argparse.Namespace) -> dict[str, Any]:
     return {"cycles_per_second": rate, "grant_ms": figures(grants), "cycles": total}
 
 
-async def _arrivals(options: argparse.Namespace) -> dict[str, Any]:
-    loop = asyncio.get_running_loop()
-    idle: asyncio.Queue[tuple[AsyncClient, Groups]] = asyncio.Queue()
-    for number in range(options.jobs):
-        idle.put_nowait((AsyncClient(options.controller), groups_of(options, number)))
-    grants: list[float] = []
-    waits: list[float] = []
-    lit = most = 0
-
-    async def serve(due: float) -> None:
-        nonlocal lit, most
-        client, groups = await idle.get()
-        waits.append(loop.time() - due)
-        request = groups.next()
-        await client.request(request, timeout=PATIENCE)
-        grants.append(loop.time() - due)
-        lit += 1
-        most = max(most, lit)
-        await asyncio.sleep(options.lit)
-        lit -= 1
-        await client.finish(request.key)
-        idle.put_nowait((client, groups))
-
-    started = loop.time()
-    async with asyncio.TaskGroup() as tasks:
-        for number in range(round(options.rate * options.seconds)):
-            due = started + number / options.rate
-            await asyncio.sleep(due - loop.time())
-            tasks.create_task(serve(due))
-    late = loop.time() - started - options.seconds
-    for _ in range(options.jobs):
-        await (await idle.get())[0].close()
-    return {
-        "served_per_second": round(len(grants) / options.seconds, 2),
-        "last_ended_after_the_end_s": round(late, 3),
-        "most_lit": most,
-        "waited_for_a_job_ms": figures(waits),
-        "grant_ms": figures(grants),
-        "first_half_grant_ms": figures(grants[: len(grants) // 2]),
-        "second_half_grant_ms": figures(grants[len(grants) // 2 :]),
-    }
-
-
 def _one(options: argparse.Namespace) -> dict[str, Any]:
     groups = groups_of(options, 0)
     warm_up = 20
@@ -226,7 +182,6 @@ async def _connections(options: argparse.Namespace) -> dict[str, Any]:
 
 MODES: dict[str, Callable[[argparse.Namespace], dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]]] = {
     "cycles": _cycles,
-    "arrivals": _arrivals,
     "one": _one,
     "held": _held,
     "pings": _pings,
@@ -244,8 +199,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="jobs, requests or connections at the same time")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--rate", type=float, default=40.0, help="requests per second")
-    parser.add_argument("--lit", type=float, default=1.2, help="seconds that each keeps its light")
     parser.add_argument("--pause", type=float, default=0.01, help="seconds between two requests or pings")
     options = parser.parse_args()
     outcome = MODES[options.mode](options)

@@ -40,7 +40,8 @@ Place = tuple[int, int, bytes]
 class Counts:
     """What all ToRs together have seen; times on the monotonic clock, which every process of a machine shares.
 
-    A ToR is greeted when it has been asked for its ports, the last thing in the framework's handshake.
+    A ToR is greeted when it has been asked for its ports, the last thing in the framework's handshake. `rules` are
+    those that they hold now.
     """
 
     connected: int = 0
@@ -48,6 +49,7 @@ class Counts:
     last_greeted_at: float = 0.0
     flow_mods: int = 0
     barriers: int = 0
+    rules: int = 0
 
 
 class Tor:
@@ -86,10 +88,12 @@ class Tor:
         (match_length,) = struct.unpack_from("!H", rest, 2)
         end = -(-match_length // 8) * 8
         place = table, priority, rest[:end]
+        before = len(self._rules)
         if command == DELETE_STRICT:
             self._rules.pop(place, None)
         else:
             self._rules[place] = cookie, rest[end:]
+        self._counts.rules += len(self._rules) - before
         return b""
 
     def _statistics(self, xid: int, body: bytes) -> bytes:

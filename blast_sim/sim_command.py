@@ -16,9 +16,9 @@ Simulate multicasts, or iterative jobs, on a rack network, or between sites; flo
 fairly, with exact events.
 
 A scenario is a TOML file, or one that comes with the program: fig4 (Figure 4 of the Blast paper), contended (Blast's
-policies where light is scarce), iterative-jobs, methods (all of them side by side), sites (uneven ones over a wide
-area). `--show` prints it as a start for one's own. Its cells, every method on every network beside every background,
-are run on all cores, or on a Dask cluster.
+policies where light is scarce), iterative-jobs, hundreds-of-jobs (as many as the paper says that 50 splitters serve),
+methods (all of them side by side), sites (uneven ones over a wide area). `--show` prints it as a start for one's own.
+Its cells, every method on every network beside every background, are run on all cores, or on a Dask cluster.
 
 seconds is the mean completion time, without the computation time of the controller, which stands beside it: as measured
 now, as recorded once, or so many milliseconds. All but the first repeat bit for bit.
@@ -28,6 +28,7 @@ examples:
   blast sim flow fig4
   blast sim flow fig4 --json --compute recorded
   blast sim flow fig4 --methods blast --sweep light.switch=glimmerglass,calient --sweep multicasts.megabytes=30,300
+  blast sim flow hundreds-of-jobs --sweep jobs.0.count=320,360,380,400
   blast sim flow contended --policies paper,srpt-lease --seeds 0-9 --keep results --csv
   blast sim flow fig4 --show > mine.toml; blast sim flow mine.toml --set light.splitters=20
   blast sim flow fig4 --seeds 0-99 --scheduler tcp://scheduler:8786 --keep results

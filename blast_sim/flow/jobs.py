@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle
 
 from blast_sim.fair import Paths
 from blast_sim.flow.groups import MEGABYTE, servers_of
 from blast_sim.flow.network import Network
 from blast_sim.flow.phases import Graph, Phase, in_sequence
+from blast_sim.flow.rounds import Round
 from blast_sim.methods.method import Method, Multicast, World
 from blast_sim.scenarios.schema import JobSection
 
@@ -23,6 +24,7 @@ class JobTimes:
     completion: float = 0.0
     multicast: float = 0.0
     communication: float = 0.0
+    rounds: list[Round] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class Run:
         seconds = self._clock.now - self._began
         self.times.multicast += seconds
         self.times.communication += seconds
+        self.times.rounds.append(Round(self._began, self._clock.now))
         spread = self._job.section.compute_spread
         pause = self._job.section.compute_s * self._dice.uniform(1 - spread, 1 + spread)
         self._clock.at(self._clock.now + pause, self._exchange)

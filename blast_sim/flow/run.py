@@ -17,6 +17,7 @@ from blast_sim.flow.groups import multicasts
 from blast_sim.flow.jobs import JobTimes, Run, draw_jobs
 from blast_sim.flow.network import Network
 from blast_sim.flow.optics import Optics
+from blast_sim.flow.rounds import light_of, rates
 from blast_sim.flow.sites import Sites
 from blast_sim.methods.hdfs import hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
@@ -93,6 +94,7 @@ def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> B
         policy=cell.policy,
         most_splitters=light.max_splitters_per_tree,
         keep_warm=light.keep_warm_ms / 1000,
+        warm_reserve=light.warm_reserve,
         optimise=light.optimise_ms / 1000,
     )
     control = Control(
@@ -163,10 +165,13 @@ def _run_jobs(cell: Cell, world: World) -> list[Row]:
     world.simulation.run(lambda: not left)
     own = compute_by_multicast(method)
     mean_compute = statistics.fmean(own.values()) if own else 0.0
+    first = min(run.times.completion for run in runs)
     return [
-        _job_row(section.name, [run.times for run in runs if run.times.kind == section.name], section.iterations)
+        _job_row(section.name, times, section.iterations)
+        | rates([one for job in times for one in job.rounds], first, light_of(section, cell))
         | {"compute_seconds": mean_compute}
         for section in cell.scenario.jobs
+        for times in [[run.times for run in runs if run.times.kind == section.name]]
     ]
 
 

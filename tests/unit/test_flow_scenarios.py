@@ -47,7 +47,7 @@ def source(text: str = SMALL) -> Source:
 
 
 def test_what_is_shipped_can_be_read() -> None:
-    assert shipped() == ["contended", "fig4", "iterative-jobs", "methods", "sites"]
+    assert shipped() == ["contended", "fig4", "hundreds-of-jobs", "iterative-jobs", "methods", "sites"]
     for name in shipped():
         assert load(find(name)).title
 
@@ -59,7 +59,7 @@ def test_a_file_is_found_by_its_path(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_nothing_names_what_there_is() -> None:
-    with pytest.raises(WrongInput, match="contended, fig4, iterative-jobs, methods, sites"):
+    with pytest.raises(WrongInput, match="contended, fig4, hundreds-of-jobs, iterative-jobs, methods, sites"):
         find("fig5")
 
 

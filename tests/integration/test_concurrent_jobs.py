@@ -1,0 +1,34 @@
+"""More jobs than light, on the real daemon with emulated devices: all are served, and nothing is left held.
+
+The figures of `benchmarks/concurrent_jobs.py` at a size for every day; how long anything takes decides nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.mark.parametrize("loop", ["open", "closed"])
+def test_jobs_share_what_light_there_is_and_leave_nothing_behind(loop):
+    from concurrent_jobs import Case, measure
+    from control_plane_rig import Size
+
+    # Two splitters carry 40 iterations of 50 ms a second at most, and the racks collide as well.
+    found = measure(Case(60.0, 0.05, loop), Size(12, 2, ports_per_rack=2, keep_warm_ms=500), jobs=20, seconds=1.0)
+    assert found["wait_ms"]["n"] >= 20
+    assert found["jobs_starved"] == 0
+    assert found["iterations_of_a_job"]["least"] >= 1
+    assert set(found["left_behind"].values()) == {0}

@@ -1,0 +1,90 @@
+"""Requests with receivers in one rack only compete with multicasts as plain edges, which need no splitter.
+
+Blast, section III-C.3: "We feed the mixture of unicast and multicast traffic to our control algorithm."
+"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.events import RequestSubmitted
+from blast_controller.core.settings import CoreSettings
+from blast_sim import workloads
+from tests.support.core import make_fabric, multicast, ready_world
+from tests.support.greedy_oracle import papers_text
+
+WAYS = 4
+
+
+def decided(edges, racks, ports, splitters, hosts):
+    """The layouts of those who get light, by number, when all of `edges` (racks, sender's first; bytes) ask at once.
+
+    A receiving rack takes part with all its hosts, so that the weight is bytes times all of these.
+    """
+    fabric = make_fabric(racks, [WAYS] * splitters, ports=ports, hosts=hosts)
+    world = ready_world(fabric, CoreSettings(policy="paper", most_pending=len(edges)))
+    for number, (members, size) in enumerate(edges):
+        sender, *others = (f"r{rack + 1}" for rack in members)
+        receivers = [f"{rack}h{host}" for rack in others for host in range(1, hosts + 1)]
+        world.core.take(RequestSubmitted(multicast(str(number), f"{sender}h1", receivers, size)), world.now)
+    world.conclude()
+    return world, {int(one.request[1]): one.layout for one in world.core.reservations}
+
+
+def expected(edges, racks, ports, splitters, hosts):
+    """The paper's greedy over the same, by sets and counting alone."""
+    groups = [
+        (number, set(members), len(members), size * hosts * (len(members) - 1))
+        for number, (members, size) in enumerate(edges)
+    ]
+    return papers_text(groups, [ports] * racks, splitters, WAYS, None)
+
+
+def check(edges, racks, ports=1, splitters=1, hosts=1):
+    """The right ones have light, pairs of racks without a splitter, and the oracle's count of splitters is held."""
+    world, lit = decided(edges, racks, ports, splitters, hosts)
+    wanted = expected(edges, racks, ports, splitters, hosts)
+    assert sorted(lit) == sorted(wanted)
+    for number, layout in lit.items():
+        needed = -(-(len(edges[number][0]) - 2) // (WAYS - 1))
+        assert len(layout.tree.splitters) == needed
+        # The root's fibre, and one for each splitter and each leaf.
+        assert len(layout.circuits) == needed + len(layout.tree.leaves)
+    return world, lit
+
+
+@st.composite
+def mixtures(draw):
+    """(edges, racks, ports, splitters, hosts): pairs of racks and wider groups, with sizes that are often equal."""
+    racks = draw(st.integers(2, 9))
+    sizes = st.integers(1, 4).map(lambda units: units * 10**9)
+    width = st.one_of(st.just(2), st.integers(2, racks))
+    edges = draw(
+        st.lists(
+            width.flatmap(lambda n: st.tuples(st.permutations(range(racks)).map(lambda p: tuple(p[:n])), sizes)),
+            min_size=1,
+            max_size=14,
+        )
+    )
+    return edges, racks, draw(st.integers(1, 2)), draw(st.integers(0, 3)), draw(st.integers(1, 2))
+
+
+@given(mixtures())
+def test_the_papers_greedy_over_pairs_and_groups(mixture):
+    edges, racks, ports, splitters, hosts = mixture
+    possible = [edge for edge in edges if -(-(len(edge[0]) - 2) // (WAYS - 1)) <= splitters]
+    check(possible, racks, ports, splitters, hosts)
+
+
+def test_four_unicasts_a_rack_and_multicasts_on_a_thousand_racks():
+    """The mixture of section III-C.3: whole decision, devices included."""
+    made = workloads.instance("P-rackrecv+uni", 0, 1000, 100)
+    edges = [(edge.racks, round(edge.weight * 1e6 / (len(edge.racks) - 1))) for edge in made.edges]
+    assert sum(len(members) == 2 for members, _ in edges) == 4000
+    world, lit = check(edges, made.racks, splitters=made.pool[WAYS])
+    pairs = sum(len(edges[number][0]) == 2 for number in lit)
+    assert pairs > 100 and len(lit) - pairs > 20
+    world.settle()
+    assert all(world.core.request(("default", str(number))).parts[0].grant is not None for number in lit)
+    assert len(world.switches["ocs1"].circuits) == sum(len(layout.circuits) for layout in lit.values())

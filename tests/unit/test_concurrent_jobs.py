@@ -1,0 +1,60 @@
+"""The load of hundreds of jobs: which racks a job gets, and what is made of its waits."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def options(jobs=10, racks=50, **more):
+    named = {"smallest": 3, "largest": 5, "seed": 0, "seconds": 10.0, "splitters": 2, "rate": 4.0, "lit": 1.25}
+    return Namespace(jobs=jobs, racks=racks, **{**named, **more})
+
+
+@given(st.integers(1, 30), st.integers(5, 60), st.integers(0, 10))
+def test_every_job_has_hosts_of_the_fabric_and_its_own_where_there_are_enough(jobs, racks, seed):
+    from concurrent_jobs_load import draw_jobs
+
+    drawn = [job.hosts for job in draw_jobs(options(jobs, racks, seed=seed))]
+    assert len(drawn) == jobs
+    for hosts in drawn:
+        assert 3 <= len(hosts) <= 5 and len(set(hosts)) == len(hosts)
+        assert all(1 <= int(host.removeprefix("h")) <= racks for host in hosts)
+    everyone = [host for hosts in drawn for host in hosts]
+    assert len(set(everyone)) == len(everyone) or len(everyone) > racks
+    assert drawn == [job.hosts for job in draw_jobs(options(jobs, racks, seed=seed))]
+
+
+def test_waits_count_from_the_moment_at_which_a_job_was_to_ask():
+    from concurrent_jobs_load import Iteration, Load
+
+    load = Load(options(jobs=2))
+    first, second = load._jobs
+    first.done += [Iteration(1.0, 1.5, 3.0), Iteration(8.0, 11.0, 12.0)]
+    second.done += [Iteration(2.0, 3.0, 9.0)]
+    second.starved = 1
+    found = load._figures(12.0)
+    assert found["asked_per_second"] == 0.4
+    # The third was lit only after the end.
+    assert found["granted_per_second"] == 0.2
+    assert found["wait_ms"]["n"] == 3 and found["wait_ms"]["max"] == 3000.0 and found["wait_ms"]["p50"] == 1000.0
+    assert found["waiting"]["mean"] == pytest.approx(4.5 / 12, abs=0.05)
+    # 1.5 s and 6 s of two splitters within ten.
+    assert found["light_used"] == pytest.approx(7.5 / 20)
+    assert found["jobs_starved"] == 1
+    assert (found["iterations_of_a_job"]["least"], found["iterations_of_a_job"]["most"]) == (1, 2)

@@ -1,0 +1,66 @@
+"""What iterative jobs get of shared light, beside what can be said about it without a simulator."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_sim.flow.cell import Effort, cells_of
+from blast_sim.flow.rounds import Light, Round, rates
+from blast_sim.flow.run import run_cell
+from blast_sim.scenarios.loading import find, load
+
+SWITCHING = 0.014172
+"""Table II of the Blast paper."""
+SERVICE = 1.25
+
+
+def simulated(jobs, splitters, compute):
+    """The row of so many jobs of the shipped scenario, without its spread of computation times."""
+    scenario = load(
+        find("hundreds-of-jobs"),
+        {
+            "network.racks": 3 * jobs,
+            "network.servers_per_rack": 2,
+            "light.splitters": splitters,
+            "jobs.0.count": jobs,
+            "jobs.0.compute_s": compute,
+            "jobs.0.compute_spread": 0.0,
+        },
+    )
+    (cell,) = cells_of(scenario, [0], Effort("0"))
+    (row,) = run_cell(cell)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("jobs", "compute"),
+    # An iteration takes 10 s without waiting. Two splitters serve 1.58 a second: 15 jobs do not use them up, 30 do.
+    [(8, 8.735), (15, 8.735), (30, 8.735)],
+)
+def test_light_is_shared_up_to_its_limit(jobs, compute):
+    row = simulated(jobs, 2, compute)
+    cycle = SERVICE + SWITCHING + compute
+    limit = 2 / (SERVICE + SWITCHING)
+    rate = min(jobs / cycle, limit)
+    assert row["multicasts_per_second"] == pytest.approx(rate, rel=0.02)
+    assert row["splitter_use"] == pytest.approx(rate * SERVICE / 2, rel=0.02)
+    # Little's law: those who neither compute nor receive wait, in the mean.
+    assert row["wait_seconds"] == pytest.approx(jobs / rate - SERVICE - compute, abs=0.15)
+    assert row["wait_p99_seconds"] >= row["wait_seconds"] >= SWITCHING - 1e-9
+    assert row["fell_back"] == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 20)), max_size=30), st.integers(1, 5))
+def test_rates_against_a_count_second_by_second(drawn, service):
+    """Whole seconds, so that a look at every one of them is exact."""
+    until = 90
+    rounds = [Round(wanted, wanted + wait + service) for wanted, wait in drawn]
+    row = rates(rounds, until, Light(service, 0.25))
+    window = range(30, until)
+    lit = sum(one.arrived - service <= second < one.arrived for one in rounds for second in window)
+    inside = [one for one in rounds if one.arrived in window]
+    assert row["multicasts_per_second"] == pytest.approx(len(inside) / 60)
+    assert row["splitter_use"] == pytest.approx(0.25 * lit / 60)
+    assert row["wait_seconds"] * len(inside) == pytest.approx(sum(one.arrived - one.wanted - service for one in inside))
