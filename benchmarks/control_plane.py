@@ -107,7 +107,7 @@ def overhead(scale: Scale) -> dict[str, Any]:
     for name, directory in (("journal_on_disk", None), ("journal_in_memory", MEMORY)):
         with Rig(size, directory) as rig:
             figures[name] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
-    with Rig(replace(size, keep_warm_ms=60_000)) as rig:
+    with Rig(replace(size, keep_warm_ms=60_000, warm_reserve=0.0)) as rig:
         figures["and_pieces_change_hands"] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]
     with Rig(replace(size, connect_ms=PAPER_SWITCH_MS)) as rig:
         figures["with_the_papers_switch"] = load(rig, "one", racks=8, jobs=1, requests=scale.requests)["grant_ms"]

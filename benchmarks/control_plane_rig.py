@@ -31,6 +31,7 @@ class Size:
     connect_ms: float = 0.0
     ports_per_rack: int = 1
     keep_warm_ms: int = 60_000
+    warm_reserve: float = 0.5
     dialect: str = "glimmerglass"
     light_check: str = "off"
 
@@ -149,6 +150,7 @@ class Rig:
             # All clients come from one address here.
             "calls_per_second = 100_000",
             f"keep_warm_ms = {size.keep_warm_ms}",
+            f"warm_reserve = {size.warm_reserve}",
             "[journal]",
             f"file = {json.dumps(str(self._journal / 'journal.sqlite'))}",
             "[[optical_switch]]",

@@ -1,7 +1,8 @@
 """Claim: a job that asks again for the group it had before is granted in p50 <= 3 ms, for its light is still there.
 
-Eight racks, two splitters 1:4, the optical switch of the paper (14.172 ms); one group of three racks asked for and
-finished again and again on an idle lab. The first request, which finds no light, is shown beside. Run as root:
+Eight racks, two splitters 1:4, the optical switch of the paper (14.172 ms); one group of four racks asked for and
+finished again and again on an idle lab, from its third time on. The first request, which finds no light, is shown
+beside. Run as root:
 
     .venv/bin/python benchmarks/warm_circuit.py --requests 200
 """

@@ -1211,11 +1211,11 @@ class elements_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype229, _size226) = iprot.readListBegin()
-                    for _i230 in range(_size226):
-                        _elem231 = ElementStatus()
-                        _elem231.read(iprot)
-                        self.success.append(_elem231)
+                    (_etype250, _size247) = iprot.readListBegin()
+                    for _i251 in range(_size247):
+                        _elem252 = ElementStatus()
+                        _elem252.read(iprot)
+                        self.success.append(_elem252)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1237,8 +1237,8 @@ class elements_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter232 in self.success:
-                iter232.write(oprot)
+            for iter253 in self.success:
+                iter253.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:
@@ -1782,11 +1782,11 @@ class journal_result(object):
             if fid == 0:
                 if ftype == TType.LIST:
                     self.success = []
-                    (_etype236, _size233) = iprot.readListBegin()
-                    for _i237 in range(_size233):
-                        _elem238 = JournalEntry()
-                        _elem238.read(iprot)
-                        self.success.append(_elem238)
+                    (_etype257, _size254) = iprot.readListBegin()
+                    for _i258 in range(_size254):
+                        _elem259 = JournalEntry()
+                        _elem259.read(iprot)
+                        self.success.append(_elem259)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -1813,8 +1813,8 @@ class journal_result(object):
         if self.success is not None:
             oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRUCT, len(self.success))
-            for iter239 in self.success:
-                iter239.write(oprot)
+            for iter260 in self.success:
+                iter260.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.denied is not None:

@@ -2464,6 +2464,369 @@ class LightTreeStatus(object):
         return not (self == other)
 
 
+class IdlePieces(object):
+    """
+    Pieces of one kind that no transfer uses.
+
+    Attributes:
+     - opticalSwitch
+     - ways: Splitters of so many legs; absent: the optical ports of all racks.
+     - dark: Dark, or being given back.
+     - lit: In trees that are kept lit.
+     - reserve: So many stay dark: for them trees that are kept lit give way.
+
+    """
+
+
+    def __init__(self, opticalSwitch=None, ways=None, dark=None, lit=None, reserve=None,):
+        self.opticalSwitch = opticalSwitch
+        self.ways = ways
+        self.dark = dark
+        self.lit = lit
+        self.reserve = reserve
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.opticalSwitch = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.I32:
+                    self.ways = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I32:
+                    self.dark = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.lit = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I32:
+                    self.reserve = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('IdlePieces')
+        if self.opticalSwitch is not None:
+            oprot.writeFieldBegin('opticalSwitch', TType.STRING, 1)
+            oprot.writeString(self.opticalSwitch.encode('utf-8') if sys.version_info[0] == 2 else self.opticalSwitch)
+            oprot.writeFieldEnd()
+        if self.ways is not None:
+            oprot.writeFieldBegin('ways', TType.I32, 2)
+            oprot.writeI32(self.ways)
+            oprot.writeFieldEnd()
+        if self.dark is not None:
+            oprot.writeFieldBegin('dark', TType.I32, 3)
+            oprot.writeI32(self.dark)
+            oprot.writeFieldEnd()
+        if self.lit is not None:
+            oprot.writeFieldBegin('lit', TType.I32, 4)
+            oprot.writeI32(self.lit)
+            oprot.writeFieldEnd()
+        if self.reserve is not None:
+            oprot.writeFieldBegin('reserve', TType.I32, 5)
+            oprot.writeI32(self.reserve)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.opticalSwitch is None:
+            raise TProtocolException(message='Required field opticalSwitch is unset!')
+        if self.dark is None:
+            raise TProtocolException(message='Required field dark is unset!')
+        if self.lit is None:
+            raise TProtocolException(message='Required field lit is unset!')
+        if self.reserve is None:
+            raise TProtocolException(message='Required field reserve is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class WarmStatus(object):
+    """
+    Trees that are kept lit when their transfer is done, for the same group again. Counts begin with the controller.
+
+    Attributes:
+     - trees: Trees that are kept lit now.
+     - pieces
+     - lightGiven: Parts that were given light of an optical switch …
+     - foundLit: … and those of them that found their group's tree still lit.
+     - gaveWay: Trees that were taken down so that others find enough dark pieces.
+     - takenOver: Trees of which a request took pieces, for which it had to wait until they were disconnected.
+
+    """
+
+
+    def __init__(self, trees=None, pieces=None, lightGiven=None, foundLit=None, gaveWay=None, takenOver=None,):
+        self.trees = trees
+        self.pieces = pieces
+        self.lightGiven = lightGiven
+        self.foundLit = foundLit
+        self.gaveWay = gaveWay
+        self.takenOver = takenOver
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.I32:
+                    self.trees = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.LIST:
+                    self.pieces = []
+                    (_etype145, _size142) = iprot.readListBegin()
+                    for _i146 in range(_size142):
+                        _elem147 = IdlePieces()
+                        _elem147.read(iprot)
+                        self.pieces.append(_elem147)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.lightGiven = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I64:
+                    self.foundLit = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.I64:
+                    self.gaveWay = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.I64:
+                    self.takenOver = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('WarmStatus')
+        if self.trees is not None:
+            oprot.writeFieldBegin('trees', TType.I32, 1)
+            oprot.writeI32(self.trees)
+            oprot.writeFieldEnd()
+        if self.pieces is not None:
+            oprot.writeFieldBegin('pieces', TType.LIST, 2)
+            oprot.writeListBegin(TType.STRUCT, len(self.pieces))
+            for iter148 in self.pieces:
+                iter148.write(oprot)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.lightGiven is not None:
+            oprot.writeFieldBegin('lightGiven', TType.I64, 3)
+            oprot.writeI64(self.lightGiven)
+            oprot.writeFieldEnd()
+        if self.foundLit is not None:
+            oprot.writeFieldBegin('foundLit', TType.I64, 4)
+            oprot.writeI64(self.foundLit)
+            oprot.writeFieldEnd()
+        if self.gaveWay is not None:
+            oprot.writeFieldBegin('gaveWay', TType.I64, 5)
+            oprot.writeI64(self.gaveWay)
+            oprot.writeFieldEnd()
+        if self.takenOver is not None:
+            oprot.writeFieldBegin('takenOver', TType.I64, 6)
+            oprot.writeI64(self.takenOver)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.trees is None:
+            raise TProtocolException(message='Required field trees is unset!')
+        if self.pieces is None:
+            raise TProtocolException(message='Required field pieces is unset!')
+        if self.lightGiven is None:
+            raise TProtocolException(message='Required field lightGiven is unset!')
+        if self.foundLit is None:
+            raise TProtocolException(message='Required field foundLit is unset!')
+        if self.gaveWay is None:
+            raise TProtocolException(message='Required field gaveWay is unset!')
+        if self.takenOver is None:
+            raise TProtocolException(message='Required field takenOver is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class StaticTreeStatus(object):
+    """
+    A static tree: splitters fixed between ToRs and hosts, without an optical switch.
+
+    Attributes:
+     - name
+     - root: A rack, at whose ToR it begins, or a host.
+     - leaves: Racks, at whose ToRs it ends, and hosts.
+     - reservation: Reservation that holds it.
+     - unusable: Why it cannot be used.
+
+    """
+
+
+    def __init__(self, name=None, root=None, leaves=None, reservation=None, unusable=None,):
+        self.name = name
+        self.root = root
+        self.leaves = leaves
+        self.reservation = reservation
+        self.unusable = unusable
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.root = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.LIST:
+                    self.leaves = []
+                    (_etype152, _size149) = iprot.readListBegin()
+                    for _i153 in range(_size149):
+                        _elem154 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.leaves.append(_elem154)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.reservation = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.unusable = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('StaticTreeStatus')
+        if self.name is not None:
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldEnd()
+        if self.root is not None:
+            oprot.writeFieldBegin('root', TType.STRING, 2)
+            oprot.writeString(self.root.encode('utf-8') if sys.version_info[0] == 2 else self.root)
+            oprot.writeFieldEnd()
+        if self.leaves is not None:
+            oprot.writeFieldBegin('leaves', TType.LIST, 3)
+            oprot.writeListBegin(TType.STRING, len(self.leaves))
+            for iter155 in self.leaves:
+                oprot.writeString(iter155.encode('utf-8') if sys.version_info[0] == 2 else iter155)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.reservation is not None:
+            oprot.writeFieldBegin('reservation', TType.I32, 4)
+            oprot.writeI32(self.reservation)
+            oprot.writeFieldEnd()
+        if self.unusable is not None:
+            oprot.writeFieldBegin('unusable', TType.STRING, 5)
+            oprot.writeString(self.unusable.encode('utf-8') if sys.version_info[0] == 2 else self.unusable)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.name is None:
+            raise TProtocolException(message='Required field name is unset!')
+        if self.root is None:
+            raise TProtocolException(message='Required field root is unset!')
+        if self.leaves is None:
+            raise TProtocolException(message='Required field leaves is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class FabricStatus(object):
     """
     The optical fabric as the config declares it and as it is now.
@@ -2476,11 +2839,13 @@ class FabricStatus(object):
      - lightRateBitsPerSecond: Rate of an optical port.
      - pendingRequests: Parts that wait for light, among the requests that the caller may see.
      - warnings: What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, …
+     - warm: For operators, and where trees are kept lit at all.
+     - staticTrees: Where there are any.
 
     """
 
 
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None,):
+    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None,):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
@@ -2488,6 +2853,8 @@ class FabricStatus(object):
         self.lightRateBitsPerSecond = lightRateBitsPerSecond
         self.pendingRequests = pendingRequests
         self.warnings = warnings
+        self.warm = warm
+        self.staticTrees = staticTrees
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2501,44 +2868,44 @@ class FabricStatus(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.racks = []
-                    (_etype145, _size142) = iprot.readListBegin()
-                    for _i146 in range(_size142):
-                        _elem147 = RackStatus()
-                        _elem147.read(iprot)
-                        self.racks.append(_elem147)
+                    (_etype159, _size156) = iprot.readListBegin()
+                    for _i160 in range(_size156):
+                        _elem161 = RackStatus()
+                        _elem161.read(iprot)
+                        self.racks.append(_elem161)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.splitters = []
-                    (_etype151, _size148) = iprot.readListBegin()
-                    for _i152 in range(_size148):
-                        _elem153 = SplitterStatus()
-                        _elem153.read(iprot)
-                        self.splitters.append(_elem153)
+                    (_etype165, _size162) = iprot.readListBegin()
+                    for _i166 in range(_size162):
+                        _elem167 = SplitterStatus()
+                        _elem167.read(iprot)
+                        self.splitters.append(_elem167)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.opticalSwitches = []
-                    (_etype157, _size154) = iprot.readListBegin()
-                    for _i158 in range(_size154):
-                        _elem159 = OpticalSwitchStatus()
-                        _elem159.read(iprot)
-                        self.opticalSwitches.append(_elem159)
+                    (_etype171, _size168) = iprot.readListBegin()
+                    for _i172 in range(_size168):
+                        _elem173 = OpticalSwitchStatus()
+                        _elem173.read(iprot)
+                        self.opticalSwitches.append(_elem173)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.lightTrees = []
-                    (_etype163, _size160) = iprot.readListBegin()
-                    for _i164 in range(_size160):
-                        _elem165 = LightTreeStatus()
-                        _elem165.read(iprot)
-                        self.lightTrees.append(_elem165)
+                    (_etype177, _size174) = iprot.readListBegin()
+                    for _i178 in range(_size174):
+                        _elem179 = LightTreeStatus()
+                        _elem179.read(iprot)
+                        self.lightTrees.append(_elem179)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2555,10 +2922,27 @@ class FabricStatus(object):
             elif fid == 7:
                 if ftype == TType.LIST:
                     self.warnings = []
-                    (_etype169, _size166) = iprot.readListBegin()
-                    for _i170 in range(_size166):
-                        _elem171 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.warnings.append(_elem171)
+                    (_etype183, _size180) = iprot.readListBegin()
+                    for _i184 in range(_size180):
+                        _elem185 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.warnings.append(_elem185)
+                    iprot.readListEnd()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.STRUCT:
+                    self.warm = WarmStatus()
+                    self.warm.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.LIST:
+                    self.staticTrees = []
+                    (_etype189, _size186) = iprot.readListBegin()
+                    for _i190 in range(_size186):
+                        _elem191 = StaticTreeStatus()
+                        _elem191.read(iprot)
+                        self.staticTrees.append(_elem191)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2575,29 +2959,29 @@ class FabricStatus(object):
         if self.racks is not None:
             oprot.writeFieldBegin('racks', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.racks))
-            for iter172 in self.racks:
-                iter172.write(oprot)
+            for iter192 in self.racks:
+                iter192.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.splitters is not None:
             oprot.writeFieldBegin('splitters', TType.LIST, 2)
             oprot.writeListBegin(TType.STRUCT, len(self.splitters))
-            for iter173 in self.splitters:
-                iter173.write(oprot)
+            for iter193 in self.splitters:
+                iter193.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.opticalSwitches is not None:
             oprot.writeFieldBegin('opticalSwitches', TType.LIST, 3)
             oprot.writeListBegin(TType.STRUCT, len(self.opticalSwitches))
-            for iter174 in self.opticalSwitches:
-                iter174.write(oprot)
+            for iter194 in self.opticalSwitches:
+                iter194.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightTrees is not None:
             oprot.writeFieldBegin('lightTrees', TType.LIST, 4)
             oprot.writeListBegin(TType.STRUCT, len(self.lightTrees))
-            for iter175 in self.lightTrees:
-                iter175.write(oprot)
+            for iter195 in self.lightTrees:
+                iter195.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.lightRateBitsPerSecond is not None:
@@ -2611,8 +2995,19 @@ class FabricStatus(object):
         if self.warnings is not None:
             oprot.writeFieldBegin('warnings', TType.LIST, 7)
             oprot.writeListBegin(TType.STRING, len(self.warnings))
-            for iter176 in self.warnings:
-                oprot.writeString(iter176.encode('utf-8') if sys.version_info[0] == 2 else iter176)
+            for iter196 in self.warnings:
+                oprot.writeString(iter196.encode('utf-8') if sys.version_info[0] == 2 else iter196)
+            oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.warm is not None:
+            oprot.writeFieldBegin('warm', TType.STRUCT, 8)
+            self.warm.write(oprot)
+            oprot.writeFieldEnd()
+        if self.staticTrees is not None:
+            oprot.writeFieldBegin('staticTrees', TType.LIST, 9)
+            oprot.writeListBegin(TType.STRUCT, len(self.staticTrees))
+            for iter197 in self.staticTrees:
+                iter197.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2686,10 +3081,10 @@ class Version(object):
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.features = []
-                    (_etype180, _size177) = iprot.readListBegin()
-                    for _i181 in range(_size177):
-                        _elem182 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.features.append(_elem182)
+                    (_etype201, _size198) = iprot.readListBegin()
+                    for _i202 in range(_size198):
+                        _elem203 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.features.append(_elem203)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -2719,8 +3114,8 @@ class Version(object):
         if self.features is not None:
             oprot.writeFieldBegin('features', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.features))
-            for iter183 in self.features:
-                oprot.writeString(iter183.encode('utf-8') if sys.version_info[0] == 2 else iter183)
+            for iter204 in self.features:
+                oprot.writeString(iter204.encode('utf-8') if sys.version_info[0] == 2 else iter204)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.openflowFramework is not None:
@@ -3624,41 +4019,41 @@ class ReconcileReport(object):
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.commands = []
-                    (_etype187, _size184) = iprot.readListBegin()
-                    for _i188 in range(_size184):
-                        _elem189 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.commands.append(_elem189)
+                    (_etype208, _size205) = iprot.readListBegin()
+                    for _i209 in range(_size205):
+                        _elem210 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.commands.append(_elem210)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.LIST:
                     self.foreign = []
-                    (_etype193, _size190) = iprot.readListBegin()
-                    for _i194 in range(_size190):
-                        _elem195 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.foreign.append(_elem195)
+                    (_etype214, _size211) = iprot.readListBegin()
+                    for _i215 in range(_size211):
+                        _elem216 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.foreign.append(_elem216)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.LIST:
                     self.compared = []
-                    (_etype199, _size196) = iprot.readListBegin()
-                    for _i200 in range(_size196):
-                        _elem201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.compared.append(_elem201)
+                    (_etype220, _size217) = iprot.readListBegin()
+                    for _i221 in range(_size217):
+                        _elem222 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.compared.append(_elem222)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.LIST:
                     self.notCompared = []
-                    (_etype205, _size202) = iprot.readListBegin()
-                    for _i206 in range(_size202):
-                        _elem207 = NotCompared()
-                        _elem207.read(iprot)
-                        self.notCompared.append(_elem207)
+                    (_etype226, _size223) = iprot.readListBegin()
+                    for _i227 in range(_size223):
+                        _elem228 = NotCompared()
+                        _elem228.read(iprot)
+                        self.notCompared.append(_elem228)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3679,29 +4074,29 @@ class ReconcileReport(object):
         if self.commands is not None:
             oprot.writeFieldBegin('commands', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.commands))
-            for iter208 in self.commands:
-                oprot.writeString(iter208.encode('utf-8') if sys.version_info[0] == 2 else iter208)
+            for iter229 in self.commands:
+                oprot.writeString(iter229.encode('utf-8') if sys.version_info[0] == 2 else iter229)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.foreign is not None:
             oprot.writeFieldBegin('foreign', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.foreign))
-            for iter209 in self.foreign:
-                oprot.writeString(iter209.encode('utf-8') if sys.version_info[0] == 2 else iter209)
+            for iter230 in self.foreign:
+                oprot.writeString(iter230.encode('utf-8') if sys.version_info[0] == 2 else iter230)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.compared is not None:
             oprot.writeFieldBegin('compared', TType.LIST, 4)
             oprot.writeListBegin(TType.STRING, len(self.compared))
-            for iter210 in self.compared:
-                oprot.writeString(iter210.encode('utf-8') if sys.version_info[0] == 2 else iter210)
+            for iter231 in self.compared:
+                oprot.writeString(iter231.encode('utf-8') if sys.version_info[0] == 2 else iter231)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.notCompared is not None:
             oprot.writeFieldBegin('notCompared', TType.LIST, 5)
             oprot.writeListBegin(TType.STRUCT, len(self.notCompared))
-            for iter211 in self.notCompared:
-                iter211.write(oprot)
+            for iter232 in self.notCompared:
+                iter232.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3829,21 +4224,21 @@ class FibreReport(object):
             if fid == 1:
                 if ftype == TType.LIST:
                     self.faults = []
-                    (_etype215, _size212) = iprot.readListBegin()
-                    for _i216 in range(_size212):
-                        _elem217 = FibreFault()
-                        _elem217.read(iprot)
-                        self.faults.append(_elem217)
+                    (_etype236, _size233) = iprot.readListBegin()
+                    for _i237 in range(_size233):
+                        _elem238 = FibreFault()
+                        _elem238.read(iprot)
+                        self.faults.append(_elem238)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.LIST:
                     self.skipped = []
-                    (_etype221, _size218) = iprot.readListBegin()
-                    for _i222 in range(_size218):
-                        _elem223 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
-                        self.skipped.append(_elem223)
+                    (_etype242, _size239) = iprot.readListBegin()
+                    for _i243 in range(_size239):
+                        _elem244 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        self.skipped.append(_elem244)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
@@ -3865,15 +4260,15 @@ class FibreReport(object):
         if self.faults is not None:
             oprot.writeFieldBegin('faults', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.faults))
-            for iter224 in self.faults:
-                iter224.write(oprot)
+            for iter245 in self.faults:
+                iter245.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skipped is not None:
             oprot.writeFieldBegin('skipped', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.skipped))
-            for iter225 in self.skipped:
-                oprot.writeString(iter225.encode('utf-8') if sys.version_info[0] == 2 else iter225)
+            for iter246 in self.skipped:
+                oprot.writeString(iter246.encode('utf-8') if sys.version_info[0] == 2 else iter246)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.probed is not None:
@@ -4266,6 +4661,34 @@ LightTreeStatus.thrift_spec = (
     (8, TType.LIST, 'splitters', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.LIST, 'crossConnects', (TType.STRUCT, [CrossConnectStatus, None], False), None, ),  # 9
 )
+all_structs.append(IdlePieces)
+IdlePieces.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'opticalSwitch', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'ways', None, None, ),  # 2
+    (3, TType.I32, 'dark', None, None, ),  # 3
+    (4, TType.I32, 'lit', None, None, ),  # 4
+    (5, TType.I32, 'reserve', None, None, ),  # 5
+)
+all_structs.append(WarmStatus)
+WarmStatus.thrift_spec = (
+    None,  # 0
+    (1, TType.I32, 'trees', None, None, ),  # 1
+    (2, TType.LIST, 'pieces', (TType.STRUCT, [IdlePieces, None], False), None, ),  # 2
+    (3, TType.I64, 'lightGiven', None, None, ),  # 3
+    (4, TType.I64, 'foundLit', None, None, ),  # 4
+    (5, TType.I64, 'gaveWay', None, None, ),  # 5
+    (6, TType.I64, 'takenOver', None, None, ),  # 6
+)
+all_structs.append(StaticTreeStatus)
+StaticTreeStatus.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'root', 'UTF8', None, ),  # 2
+    (3, TType.LIST, 'leaves', (TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.I32, 'reservation', None, None, ),  # 4
+    (5, TType.STRING, 'unusable', 'UTF8', None, ),  # 5
+)
 all_structs.append(FabricStatus)
 FabricStatus.thrift_spec = (
     None,  # 0
@@ -4276,6 +4699,8 @@ FabricStatus.thrift_spec = (
     (5, TType.I64, 'lightRateBitsPerSecond', None, None, ),  # 5
     (6, TType.I32, 'pendingRequests', None, None, ),  # 6
     (7, TType.LIST, 'warnings', (TType.STRING, 'UTF8', False), None, ),  # 7
+    (8, TType.STRUCT, 'warm', [WarmStatus, None], None, ),  # 8
+    (9, TType.LIST, 'staticTrees', (TType.STRUCT, [StaticTreeStatus, None], False), None, ),  # 9
 )
 all_structs.append(Version)
 Version.thrift_spec = (

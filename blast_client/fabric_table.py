@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus
+from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus, StaticTreeStatus, WarmStatus
 from blast_client.request_views import light_tree_table, warned
 from blast_client.text_table import shortened, text_table
 from blast_client.units import format_rate
@@ -18,8 +18,10 @@ def fabric_table(fabric: FabricStatus) -> str:
             f"light {format_rate(fabric.lightRateBitsPerSecond)}, {fabric.pendingRequests} requests pending",
             _switches(fabric),
             _splitters(fabric),
+            *([_static_trees(fabric.staticTrees)] if fabric.staticTrees else []),
             _racks(fabric.racks),
             light_tree_table(fabric),
+            *([_warm(fabric.warm)] if fabric.warm is not None else []),
         ]
     )
 
@@ -27,6 +29,24 @@ def fabric_table(fabric: FabricStatus) -> str:
 def _switches(fabric: FabricStatus) -> str:
     rows = [[s.name, "connected" if s.connected else "away", s.reason or ""] for s in fabric.opticalSwitches]
     return text_table(["OPTICAL SWITCH", "STATE", "NOTE"], rows)
+
+
+def _warm(warm: WarmStatus) -> str:
+    """How many trees are kept lit, whether that helps, and what is dark of what nobody uses."""
+    share = f" ({warm.foundLit / warm.lightGiven:.0%})" if warm.lightGiven else ""
+    told = (
+        f"trees kept lit: {warm.trees}; grants that found theirs: {warm.foundLit} of {warm.lightGiven}{share}; "
+        f"gave way: {warm.gaveWay}; taken over: {warm.takenOver}"
+    )
+    rows = [
+        [
+            "optical ports" if pieces.ways is None else f"splitters 1:{pieces.ways}",
+            pieces.opticalSwitch,
+            *map(str, (pieces.dark, pieces.lit, pieces.reserve)),
+        ]
+        for pieces in warm.pieces
+    ]
+    return told + "\n" + text_table(["IDLE", "ON", "DARK", "KEPT LIT", "RESERVE"], rows) if rows else told
 
 
 def _splitters(fabric: FabricStatus) -> str:
@@ -43,6 +63,11 @@ def _splitters(fabric: FabricStatus) -> str:
         for s in fabric.splitters
     ]
     return text_table(["SPLITTER", "WAYS", "FED BY", "LEGS INTO", "USE"], rows)
+
+
+def _static_trees(trees: Sequence[StaticTreeStatus]) -> str:
+    rows = [[t.name, t.root, shortened(t.leaves), _use(t.reservation, t.unusable)] for t in trees]
+    return text_table(["STATIC TREE", "ROOT", "LEAVES", "USE"], rows)
 
 
 def _racks(racks: Sequence[RackStatus]) -> str:

@@ -77,6 +77,7 @@ class ControllerSection(Section):
     waiting_per_account: Number = 4_096
     calls_per_second: Annotated[float, Field(gt=0)] = 1_000
     keep_warm_ms: Annotated[int, Field(ge=0)] = 60_000
+    warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
 class JournalSection(Section):
@@ -271,6 +272,7 @@ class Config(Section):
             least_rate=None if self.controller.least_rate_gbps is None else self.controller.least_rate_gbps * 1e9,
             most_pending=self.controller.pending_per_tenant,
             keep_warm=self.controller.keep_warm_ms / 1000,
+            warm_reserve=self.controller.warm_reserve,
             orphan_grace=self.controller.client_grace_ms / 1000,
             remember_ended=self.controller.remember_ended_ms / 1000,
             most_ended=self.controller.remember_at_most,

@@ -30,6 +30,7 @@ AT_ONCE = frozenset(
         "controller.least_rate_gbps",
         "controller.pending_per_tenant",
         "controller.keep_warm_ms",
+        "controller.warm_reserve",
         "policy.name",
         "policy.optimise_ms",
         "openflow.group_port",

@@ -287,6 +287,47 @@ struct LightTreeStatus {
   9: required list<CrossConnectStatus> crossConnects
 }
 
+/** Pieces of one kind that no transfer uses. */
+struct IdlePieces {
+  1: required string opticalSwitch
+  /** Splitters of so many legs; absent: the optical ports of all racks. */
+  2: optional i32 ways
+  /** Dark, or being given back. */
+  3: required i32 dark
+  /** In trees that are kept lit. */
+  4: required i32 lit
+  /** So many stay dark: for them trees that are kept lit give way. */
+  5: required i32 reserve
+}
+
+/** Trees that are kept lit when their transfer is done, for the same group again. Counts begin with the controller. */
+struct WarmStatus {
+  /** Trees that are kept lit now. */
+  1: required i32 trees
+  2: required list<IdlePieces> pieces
+  /** Parts that were given light of an optical switch … */
+  3: required i64 lightGiven
+  /** … and those of them that found their group's tree still lit. */
+  4: required i64 foundLit
+  /** Trees that were taken down so that others find enough dark pieces. */
+  5: required i64 gaveWay
+  /** Trees of which a request took pieces, for which it had to wait until they were disconnected. */
+  6: required i64 takenOver
+}
+
+/** A static tree: splitters fixed between ToRs and hosts, without an optical switch. */
+struct StaticTreeStatus {
+  1: required string name
+  /** A rack, at whose ToR it begins, or a host. */
+  2: required string root
+  /** Racks, at whose ToRs it ends, and hosts. */
+  3: required list<string> leaves
+  /** Reservation that holds it. */
+  4: optional i32 reservation
+  /** Why it cannot be used. */
+  5: optional string unusable
+}
+
 /** The optical fabric as the config declares it and as it is now. */
 struct FabricStatus {
   1: required list<RackStatus> racks
@@ -300,6 +341,10 @@ struct FabricStatus {
   6: required i32 pendingRequests
   /** What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, … */
   7: optional list<string> warnings
+  /** For operators, and where trees are kept lit at all. */
+  8: optional WarmStatus warm
+  /** Where there are any. */
+  9: optional list<StaticTreeStatus> staticTrees
 }
 
 /** What a server is and serves. */

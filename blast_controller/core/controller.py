@@ -57,6 +57,7 @@ from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import Seen
 from blast_controller.core.settings import CoreSettings
 from blast_controller.core.state import State
+from blast_controller.core.warm_trees import WarmTrees
 
 
 class Core:
@@ -132,6 +133,7 @@ class Core:
         while self._places.decide_again:
             self._places.decide_again = False
             self._decide(now)
+        self._state.warm.give_way(now)
         self._auditor.note_work()
         for record in unwritten(self._state):
             self._outbox.record(record)
@@ -152,6 +154,11 @@ class Core:
     def ledger(self) -> Ledger:
         """Who holds what."""
         return self._state.ledger
+
+    @property
+    def warm(self) -> WarmTrees:
+        """The trees that are kept lit."""
+        return self._state.warm
 
     @property
     def draining(self) -> bool:

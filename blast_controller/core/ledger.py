@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from types import MappingProxyType
 
 from algorithms.b_matching.residual import Residual
+from blast_controller.core.dark_pieces import DarkPieces, Kind, kind_of
 from blast_controller.core.errors import CoreError
 from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
@@ -59,6 +60,7 @@ class Ledger:
         self._left, self._whole = Tally(order), Tally(order)
         self._retired: set[int] = set()
         self.offered = Offered()
+        self.dark = DarkPieces()
         self._recount(self._pieces)
 
     @property
@@ -270,13 +272,30 @@ class Ledger:
                 self._whole.put(element, usable)
                 self._left.put(element, usable if free else None, last=element in self._lent)
                 self.offered.put(element, self._offer(element, usable, free))
+                idle = usable is not None and not self._in_use(element)
+                self.dark.put(element, kind_of(usable) if usable and idle else None, element in self._lent)
+
+    def _in_use(self, element: str) -> bool:
+        """Whether a transfer has it: what is lent, on its way out or only being probed serves nobody."""
+        holder = self.holder.get(element, NOBODY)
+        return not (element in self._lent or holder == NOBODY or holder in self._retired)
 
     def _offer(self, element: str, usable: Piece | None, free: bool) -> Piece | None:
         """What the policy may count on. What it has given to a part stays as it was, whatever becomes of it."""
-        holder = self.holder.get(element, NOBODY)
-        if free or element in self._lent or holder == NOBODY or holder in self._retired:
+        if free or not self._in_use(element):
             return usable if free else None
         return self.offered.find(element) or usable or self._pieces[element]
+
+    def kinds_of(self, elements: Iterable[str]) -> frozenset[Kind]:
+        """The kinds of these ports and splitters."""
+        return frozenset(kind_of(self._usable_part(element) or self._pieces[element]) for element in elements)
+
+    def kinds_used_up(self, elements: Iterable[str]) -> set[Kind]:
+        """The kinds of which there is nothing dark besides if these pieces are taken now; who has some keeps those."""
+        taken = [element for element in elements if element in self._pieces and not self._in_use(element)]
+        left = Counter(kind_of(self._usable_part(element) or self._pieces[element]) for element in taken)
+        lent = self.kinds_of(element for element in taken if element in self._lent)
+        return {kind for kind, number in left.items() if kind in lent or self.dark.dark[kind] <= number}
 
     def _usable_part(self, element: str) -> Piece | None:
         """A port, or a splitter with the legs that can be used; None if it cannot be used."""

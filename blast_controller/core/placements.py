@@ -19,6 +19,7 @@ from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.requests import EventKind, Part, Request
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.state import State
+from blast_controller.core.static_tree import StaticLight
 
 
 class Placements:
@@ -171,7 +172,7 @@ class Placements:
         reservation = self._state.allocator.kept_for(request.current, part, self._state.warm, allowance)
         if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
             return False
-        self._state.warm.light_again(reservation, request.current, part)
+        self._state.warm.light_again(reservation, request.current, part, now)
         self._picked(request, part, reservation)
         self._lifecycle.act_on([Lit(reservation)], now)
         return True
@@ -181,6 +182,8 @@ class Placements:
         if address is None:
             return False
         layout = self._state.allocator.layout(request.current, part.receivers, tree, address)
+        if tree is not None and not isinstance(tree, StaticLight):
+            self._state.warm.note_lit_anew(request.current, part, now)
         lenders = self._state.warm.hand_over(layout.elements)
         reservation = self._state.reservations.open(request.current.id, part.index, layout, address, lenders)
         self._picked(request, part, reservation)

@@ -6,6 +6,7 @@ yields an outcome for the core to act on.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -63,6 +64,7 @@ class Reservations:
         self._outbox = outbox
         self.last_id = 0
         self.live: dict[int, Reservation] = {}
+        self._lighting: defaultdict[str, set[int]] = defaultdict(set)
         self.touched: dict[int, str] = {}
 
     # --------------------------------------------------------------------------------------------- begin
@@ -163,6 +165,7 @@ class Reservations:
         leaves = _leaves(reservation)
         reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, leaves, lenders)
         reservation.waiting |= self._links_awaited(reservation, step)
+        self._note_lighting(reservation)
         self.touched[reservation.id] = note
 
     def _give(self, reservation: Reservation, device: Device, step: Step) -> None:
@@ -173,6 +176,24 @@ class Reservations:
         reservation.failed.pop(device, None)
         reservation.share[device] = mine
         reservation.waiting |= self._outbox.step(reservation.id, reservation.step, mine, _leaves(reservation))
+        self._note_lighting(reservation)
+
+    def _note_lighting(self, reservation: Reservation) -> None:
+        if reservation.adding:
+            for device in reservation.waiting:
+                if isinstance(device, str) and not is_link(device):
+                    self._lighting[device].add(reservation.id)
+
+    def is_lighting(self, switch: str) -> bool:
+        """Whether an optical switch is connecting light for somebody: he would wait for what else it is told to do."""
+        numbers = self._lighting[switch]
+        while numbers:
+            number = next(iter(numbers))
+            reservation = self.live.get(number)
+            if reservation is not None and reservation.adding and switch in reservation.waiting:
+                return True
+            numbers.discard(number)
+        return False
 
     # ------------------------------------------------------------------------------------------- restart
 

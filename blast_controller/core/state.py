@@ -22,6 +22,7 @@ from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import Reservations
 from blast_controller.core.settings import CoreSettings
+from blast_controller.core.static_tree import is_static
 from blast_controller.core.timers import AuditDue, QuotaLook, Timers
 from blast_controller.core.warm_trees import WarmTrees
 
@@ -74,6 +75,7 @@ class State:
         self.optimising.budget = settings.optimise
         self.dispatcher = self._new_dispatcher()
         self.ledger.offered.tell_anew()
+        self.ledger.dark.look_anew()
         self.unplaced |= dict.fromkeys(self.book.requests)
         self.quota.limits = settings.limits
         self.book.decision_due = True
@@ -121,3 +123,6 @@ class State:
         elif self.ledger.lift_quarantine(element):
             self.outbox.record(Record("element", element, None, note="released"))
             self.book.decision_due = True
+            if is_static(element):
+                # The policy hears of ports and splitters that come free, but knows of no static tree.
+                self.unplaced |= {key: None for key, _ in self.book.pending}

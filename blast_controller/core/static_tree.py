@@ -40,6 +40,11 @@ def static_element(name: str) -> str:
     return f"static:{name}"
 
 
+def is_static(element: str) -> bool:
+    """Whether this names a static tree."""
+    return element.startswith(static_element(""))
+
+
 def covers(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> bool:
     """Whether the light of `tree` goes from this sender to all these receivers."""
     if tree.root_host is not None:

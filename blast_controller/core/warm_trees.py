@@ -2,24 +2,44 @@
 
 What an idle reservation holds counts as free. Who needs a piece of it takes it, and the rest is released; who asks for
 the same group again, from the same sender and as the same tenant, gets it as it is.
+
+To take a piece over costs whoever takes it a disconnect before the connect. So trees give way before: of each kind of
+pieces that no transfer uses, the share `warm_reserve` stays dark, and the last dark one stays so unless a group needs
+it that comes back before others need it. A group that had the fabric to itself for `keep_warm` keeps more: nobody else
+was there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from blast_controller.core.dark_pieces import Kind
+from blast_controller.core.giving_way import GivingWay
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import MulticastRequest, Part
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationEvent
 from blast_controller.core.reservations import Reservations
+from blast_controller.core.returning_groups import Group, ReturningGroups
 from blast_controller.core.settings import CoreSettings
 from blast_controller.core.static_tree import StaticLight
 from blast_controller.core.timers import Cool, Timers
 
-_Group = tuple[str, str, frozenset[str]]
-"""(tenant, sender, receivers)"""
+PATIENCE = 2.0
+"""A group is overdue when it has been away so many times as long as before it came back the last time."""
+
+
+@dataclass(slots=True)
+class WarmCounts:
+    """Since the controller's start: parts that were given light of a switch, and those of them that found it still lit;
+    trees that gave way, and trees of which somebody has taken pieces over."""
+
+    lit: int = 0
+    hits: int = 0
+    gave_way: int = 0
+    taken_over: int = 0
 
 
 class WarmTrees:
@@ -27,11 +47,20 @@ class WarmTrees:
 
     def __init__(self, ledger: Ledger, reservations: Reservations, timers: Timers, settings: CoreSettings) -> None:
         self.settings = settings
+        self.counts = WarmCounts()
         self._ledger = ledger
         self._reservations = reservations
         self._timers = timers
-        self._kept: defaultdict[_Group, list[int]] = defaultdict(list)
+        self._groups = ReturningGroups()
+        self._order = GivingWay()
+        self._kept: defaultdict[Group, list[int]] = defaultdict(list)
+        self._group_of: dict[int, Group] = {}
         self._until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    # ------------------------------------------------------------------------------------------- keeping
 
     def keep(self, reservation: Reservation, request: MulticastRequest, now: float) -> bool:
         """Keep what a part that is done leaves behind, if that can serve again; whether it is kept."""
@@ -40,20 +69,40 @@ class WarmTrees:
             return False
         if tree is None or isinstance(tree, StaticLight):
             return False
-        self.lay_by(reservation, request, now)
+        group = _group(request, reservation.layout.receivers)
+        away = self._groups.go(group, self._ledger.kinds_of(reservation.elements), now)
+        self._reservations.keep(reservation)
+        self._remember(reservation, group, None if away is None else now + PATIENCE * away, now)
         return True
 
     def lay_by(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
         """Leave a lit tree whose part goes without light to whoever needs it, the part itself included."""
         self._reservations.keep(reservation)
-        self._remember(reservation, _group(request, reservation.layout.receivers), now)
+        self._expect(reservation, request, now)
 
     def adopt(self, reservation: Reservation, request: MulticastRequest | None, now: float) -> None:
         """Take over an idle reservation of an earlier run; nobody could find one whose request is forgotten."""
         if request is None or not self.settings.keep_warm:
             self._reservations.release(reservation, ReservationEvent.NEEDED)
         else:
-            self._remember(reservation, _group(request, reservation.layout.receivers), now)
+            group = _group(request, reservation.layout.receivers)
+            self._groups.expect(group, self._ledger.kinds_of(reservation.elements), now)
+            self._expect(reservation, request, now)
+
+    def _expect(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
+        """Keep a tree for somebody who will come back, nobody knows when."""
+        group = _group(request, reservation.layout.receivers)
+        self._remember(reservation, group, now + self.settings.keep_warm, now)
+
+    def _remember(self, reservation: Reservation, group: Group, due: float | None, now: float) -> None:
+        until = now + self.settings.keep_warm
+        self._kept[group].append(reservation.id)
+        self._group_of[reservation.id] = group
+        self._until[reservation.id] = until
+        self._order.add(reservation.id, self._ledger.kinds_of(reservation.elements), due)
+        self._timers.add(until, Cool(reservation.id, until))
+
+    # ------------------------------------------------------------------------------------------- serving
 
     def find(self, request: MulticastRequest, part: Part) -> Reservation | None:
         """The tree that is kept for exactly these receivers; None if there is none that devices are done with."""
@@ -61,18 +110,56 @@ class WarmTrees:
         found = (self._reservations.live[number] for number in numbers)
         return next((kept for kept in found if not (kept.at_work or kept.unlit)), None)
 
-    def light_again(self, reservation: Reservation, request: MulticastRequest, part: Part) -> None:
+    def light_again(self, reservation: Reservation, request: MulticastRequest, part: Part, now: float) -> None:
         """Let a tree that was found serve this part."""
+        self.counts.lit += 1
+        self.counts.hits += 1
+        self._groups.come(_group(request, part.receivers), True, self.settings.keep_warm, now)
         self._forget(reservation.id)
         self._reservations.ask_again(reservation, request.id, part.index)
 
+    def note_lit_anew(self, request: MulticastRequest, part: Part, now: float) -> None:
+        """A part is about to be given light that it has not found lit."""
+        self.counts.lit += 1
+        self._groups.come(_group(request, part.receivers), False, self.settings.keep_warm, now)
+
+    # ----------------------------------------------------------------------------------------- letting go
+
     def hand_over(self, elements: Collection[str]) -> frozenset[int]:
         """Release the trees that hold any of these elements, for somebody who takes them now; returns which."""
+        self._groups.needed.update(self._ledger.kinds_used_up(elements))
         lenders = frozenset(self._ledger.lenders_of(elements))
+        self.counts.taken_over += len(lenders)
         for number in lenders:
             self._forget(number)
             self._reservations.hand_over(self._reservations.live[number], elements)
         return lenders
+
+    def give_way(self, now: float) -> None:
+        """Release trees until the reserve is dark; a switch that is connecting light for somebody is left alone."""
+        for switch in sorted(self._ledger.dark.changed):
+            if switch not in self._ledger.away and not self._reservations.is_lighting(switch):
+                self._give_way_on(switch, now)
+
+    def _give_way_on(self, switch: str, now: float) -> None:
+        dark, within = self._ledger.dark, self.settings.keep_warm
+        alone = within > 0 and self._groups.is_alone(within, now)
+        for kind in sorted(dark.changed.pop(switch)):
+            while (number := self._surplus(kind, alone, now)) is not None:
+                self.counts.gave_way += 1
+                self.give_up(number)
+            if alone and self._surplus(kind, False, now) is not None:
+                # Somebody else may come without a change to this kind.
+                dark.changed[switch].add(kind)
+
+    def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
+        """The tree to give way for pieces of this kind; None if enough are dark, or those are all that may go."""
+        share, dark = self.settings.warm_reserve, self._ledger.dark
+        reserve = dark.reserve(kind, share)
+        newcomer = self._order.newcomer(kind)
+        if newcomer is not None and share and dark.dark[kind] < max(1, reserve):
+            return newcomer
+        return self._order.trusted(kind, now) if dark.dark[kind] < reserve and not alone else None
 
     def give_up(self, number: int) -> None:
         """Release a tree that has a bad piece, or that nobody has asked for in a while."""
@@ -88,19 +175,14 @@ class WarmTrees:
         if self._until.get(deadline.reservation) == deadline.at:
             self.give_up(deadline.reservation)
 
-    def _remember(self, reservation: Reservation, group: _Group, now: float) -> None:
-        until = now + self.settings.keep_warm
-        self._kept[group].append(reservation.id)
-        self._until[reservation.id] = until
-        self._timers.add(until, Cool(reservation.id, until))
-
     def _forget(self, number: int) -> None:
         if self._until.pop(number, None) is not None:
-            for group in [group for group, numbers in self._kept.items() if number in numbers]:
-                self._kept[group].remove(number)
-                if not self._kept[group]:
-                    del self._kept[group]
+            self._order.remove(number)
+            group = self._group_of.pop(number)
+            self._kept[group].remove(number)
+            if not self._kept[group]:
+                del self._kept[group]
 
 
-def _group(request: MulticastRequest, receivers: tuple[str, ...]) -> _Group:
+def _group(request: MulticastRequest, receivers: tuple[str, ...]) -> Group:
     return request.tenant, request.sender, frozenset(receivers)

@@ -27,6 +27,7 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
+from blast_controller.core.static_tree import static_element
 from blast_controller.core.wording import device_name
 from blast_controller.parked_future import ParkedFuture
 
@@ -252,7 +253,40 @@ def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttyp
         lightRateBitsPerSecond=int(declared.light_rate),
         pendingRequests=_pending_count(core, tenant),
         warnings=list(warnings) or None,
+        warm=_warm(core) if tenant is None else None,
+        staticTrees=_static_trees(core) or None,
     )
+
+
+def _warm(core: Core) -> ttypes.WarmStatus | None:
+    """What is kept lit, if anything is."""
+    warm, settings = core.warm, core.settings
+    if not (settings.keep_warm or len(warm)):
+        return None
+    stocks = core.ledger.dark.stocks(settings.warm_reserve)
+    counts = warm.counts
+    return ttypes.WarmStatus(
+        trees=len(warm),
+        pieces=[ttypes.IdlePieces(s.switch, s.ways or None, s.dark, s.lit, s.reserve) for s in stocks],
+        lightGiven=counts.lit,
+        foundLit=counts.hits,
+        gaveWay=counts.gave_way,
+        takenOver=counts.taken_over,
+    )
+
+
+def _static_trees(core: Core) -> list[ttypes.StaticTreeStatus]:
+    ledger = core.ledger
+    return [
+        ttypes.StaticTreeStatus(
+            tree.name,
+            tree.root_rack or tree.root_host,
+            [*tree.leaf_ports, *sorted(tree.leaf_hosts)],
+            ledger.holder.get(static_element(tree.name)),
+            ledger.unusable(static_element(tree.name)),
+        )
+        for tree in core.fabric.static_trees.values()
+    ]
 
 
 def _pending_count(core: Core, tenant: str | None) -> int:

@@ -88,24 +88,28 @@ class Endpoints:
 def measure(stage: Stage, requests: int) -> None:
     """Time `requests` requests, each to a different cold group on an idle lab, and the floor after each of them."""
     groups = cold_groups(stage.lab.plan, requests + 1)
-    with _endpoints(stage) as endpoints, Floor(stage, _commits(stage, *groups[0])) as floor:
-        _one(stage, endpoints, *groups[0])
+    with endpoints_of(stage) as endpoints, Floor(stage, _commits(stage, *groups[0])) as floor:
+        one(stage, endpoints, *groups[0])
         for index in stage.progress(range(1, len(groups)), "requests"):
-            stage.results.latencies.add(_one(stage, endpoints, *groups[index]))
+            stage.results.latencies.add(one(stage, endpoints, *groups[index]))
             # As idle as the request found it.
             stage.wait_dark()
             stage.results.floor.add(floor.sample())
 
 
 def measure_warm(stage: Stage, requests: int) -> dict[str, float]:
-    """The same for one group, whose tree is still lit; returns the steps of its first request, which found none."""
+    """The same for one group, whose tree is still lit; returns the steps of its first request, which found none.
+
+    Its second one finds none either: a tree is kept in others' way only for a group that has come back.
+    """
     group, other = cold_groups(stage.lab.plan, 2)
-    with _endpoints(stage) as endpoints:
-        _one(stage, endpoints, *other)
-        first = _one(stage, endpoints, *group)
+    with endpoints_of(stage) as endpoints:
+        one(stage, endpoints, *other)
+        first = one(stage, endpoints, *group)
+        one(stage, endpoints, *group)
         with Floor(stage, _commits(stage, *group)) as floor:
             for _ in stage.progress(range(requests), "requests"):
-                stage.results.latencies.add(_one(stage, endpoints, *group))
+                stage.results.latencies.add(one(stage, endpoints, *group))
                 stage.wait_dark()
                 stage.results.floor.add(floor.sample())
         return first
@@ -117,7 +121,8 @@ def _commits(stage: Stage, sender: str, receivers: Sequence[str]) -> list[Commit
 
 
 @contextmanager
-def _endpoints(stage: Stage) -> Iterator[Endpoints]:
+def endpoints_of(stage: Stage) -> Iterator[Endpoints]:
+    """Sockets in the first host of every rack, for as long as the block lasts."""
     endpoints = Endpoints(stage, stage.first_hosts())
     try:
         endpoints.listen(5001)
@@ -130,7 +135,8 @@ def _request(stage: Stage, sender: str, receivers: Sequence[str]) -> MulticastRe
     return stage.new_request(sender, receivers, 1_000_000, "latency")
 
 
-def _one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
+def one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
+    """Ask for light on an idle fabric, send a datagram, finish; milliseconds of each step. Raises DemoError."""
     stage.wait_dark()
     request = _request(stage, sender, receivers)
     asked = time.monotonic()

@@ -1,4 +1,4 @@
-"""What must hold after every step of the machine, whatever has happened: I1 to I10, each a method with its number.
+"""What must hold after every step of the machine, whatever has happened: I1 to I12, each a method with its number.
 
 The oracles look at devices, at the journal and at what clients were told, and only then at the core.
 """
@@ -28,6 +28,7 @@ from tests.support.core import World, reached_by
 from tests.support.core_checks import audited, check_desired, check_history, check_nobody_waits_needlessly, image
 from tests.support.core_light import LightWorld
 from tests.support.core_power import is_lit_well
+from tests.support.core_reserve import check_reserve
 from tests.support.fake_devices import FakeSwitch
 
 ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
@@ -84,6 +85,7 @@ class Invariants:
         self.i9_bounded()
         self.i10_fenced()
         self.i11_leaves_get_their_light()
+        self.i12_the_reserve_is_dark()
         self.i3_converges()
 
     def own_what_is_journalled(self) -> None:
@@ -408,7 +410,7 @@ class Invariants:
         """Memory is bounded by what is known; that nothing untyped is ever raised is checked at every event."""
         if self.world.running:
             known = len(self.core.requests) + len(self.core._reservations.live) + 1
-            assert len(self.core._timers._heap) <= 20 * known
+            assert len(self.core._timers._heap) <= 20 * known + len(self.core.ledger.elements)
 
     def i10_fenced(self) -> None:
         """No device obeys an epoch older than the one that has taken it over; checked at every late write, too."""
@@ -427,6 +429,11 @@ class Invariants:
                 held = self.world.switches[tree.switch].held if tree is not None else set()
                 for leaf in tree.leaves if tree is not None else ():
                     assert is_lit_well(self.world.fabric, held, leaf.port), f"{leaf} of {reservation.id}"
+
+    def i12_the_reserve_is_dark(self) -> None:
+        """Of each kind of pieces the reserve is dark, or nothing is kept lit that could give way."""
+        if self.world.running and not self.world.undecided:
+            check_reserve(self.core, self.world.now)
 
     # --------------------------------------------------------------------------------------------- moments
 

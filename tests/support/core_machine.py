@@ -56,7 +56,11 @@ FIXED = (
 SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "cascades": (make_fabric(6, [4, 2, 2]), CoreSettings(most_events=3, lease_maximum=30.0)),
     "kept warm": (make_fabric(6, [4, 2, 2]), CoreSettings(keep_warm=15.0, most_events=2)),
-    "directional": (by_sides(make_fabric(5, [4, 2])), CoreSettings(keep_warm=15.0)),
+    "kept warm, with a reserve": (
+        make_fabric(4, [4, 4, 2, 2], ports=2, switches=2),
+        CoreSettings(keep_warm=15.0, warm_reserve=0.5),
+    ),
+    "directional": (by_sides(make_fabric(5, [4, 2])), CoreSettings(keep_warm=15.0, warm_reserve=0.5)),
     "kept warm, paper": (make_fabric(5, [4, 4, 2], ports=2), CoreSettings(keep_warm=60.0, policy="paper")),
     "two ports, shared datapaths": (make_fabric(4, [4, 4, 2], ports=2, shared=2), CoreSettings()),
     "two switches": (make_fabric(5, [4, 4, 2, 2], switches=2), CoreSettings(reconcile_every=7.0)),
@@ -79,7 +83,13 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "optimised": (make_fabric(6, [4, 2, 2]), CoreSettings(optimise=0.5)),
     "optimised, two switches": (
         make_fabric(5, [4, 4, 2, 2], switches=2),
-        CoreSettings(optimise=0.5, keep_warm=15.0, policy="smith", tenants={"biology": TenantLimits(max_splitters=1)}),
+        CoreSettings(
+            optimise=0.5,
+            keep_warm=15.0,
+            warm_reserve=0.3,
+            policy="smith",
+            tenants={"biology": TenantLimits(max_splitters=1)},
+        ),
     ),
     "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
 }
@@ -317,6 +327,7 @@ class CoreMachine(FibreFaults):
                     failures_allowed=dice.pick([3, 1]),
                     remember_ended=dice.pick([3600.0, 15.0]),
                     reconcile_every=dice.pick([None, 7.0]),
+                    warm_reserve=dice.pick([settings.warm_reserve, 0.0, 0.5, 1.0]),
                     tenants=dice.pick([settings.tenants, POOR, {}]),
                 )
             ),

@@ -369,6 +369,20 @@ def refused_for_ever(patch: Patch) -> None:
     patch.setattr(LightRefusals, "take_ripe", lambda self, holder: [])
 
 
+def splitter_counted_twice(patch: Patch) -> None:
+    """What is given back counts as dark, and once more when it has been."""
+    retire = Ledger.retire
+
+    def forget(self: Ledger, reservation: int, elements: Iterable[str]) -> None:
+        gone = list(elements)
+        retire(self, reservation, gone)
+        for element in gone:
+            if element.startswith("splitter:"):
+                self.dark._counted.pop(element, None)
+
+    patch.setattr(Ledger, "retire", forget)
+
+
 BUGS: dict[str, Callable[[Patch], None]] = {
     bug.__name__: bug
     for bug in (
@@ -400,6 +414,7 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         static_tree_shared,
         budget_ignored,
         refused_for_ever,
+        splitter_counted_twice,
     )
 }
 

@@ -12,6 +12,7 @@ from blast_api.ttypes import (
     Event,
     EventKind,
     FabricStatus,
+    IdlePieces,
     LightTreeStatus,
     OpticalPortStatus,
     OpticalSwitchStatus,
@@ -19,6 +20,8 @@ from blast_api.ttypes import (
     PartStatus,
     RackStatus,
     SplitterStatus,
+    StaticTreeStatus,
+    WarmStatus,
 )
 from blast_client.fabric_layout import lay_out
 from blast_client.fabric_svg import fabric_svg
@@ -166,6 +169,32 @@ def test_states_faults_and_absences_are_visible():
         assert told in picture
     table = fabric_table(status)
     assert "unusable: dirty connector" in table and "away" in table and "refused" in table
+
+
+def test_static_trees_are_listed_with_who_has_them():
+    status = fabric(4, [4])
+    assert "STATIC TREE" not in fabric_table(status)
+    status.staticTrees = [
+        StaticTreeStatus("fixed1", "rack1", ["rack2", "rack3h1"], 7),
+        StaticTreeStatus("fixed2", "rack2h1", ["rack1", "rack4"], None, "dark at rack4"),
+    ]
+    table = fabric_table(status).splitlines()
+    first = next(number for number, line in enumerate(table) if line.startswith("STATIC TREE"))
+    assert table[first + 1].split("  ")[-1] == "tree 7" and "rack2, rack3h1" in table[first + 1]
+    assert table[first + 2].endswith("unusable: dark at rack4")
+
+
+def test_what_is_kept_lit_is_told_with_the_share_that_found_it():
+    status = fabric(4, [4])
+    assert "kept lit" not in fabric_table(status)
+    status.warm = WarmStatus(1, [IdlePieces("ocs", None, 3, 2, 1), IdlePieces("ocs", 4, 1, 0, 5)], 40, 10, 7, 2)
+    *_, told, header, ports, splitters = fabric_table(status).splitlines()
+    assert told == "trees kept lit: 1; grants that found theirs: 10 of 40 (25%); gave way: 7; taken over: 2"
+    assert header.split("  ")[0] == "IDLE" and header.split()[-1] == "RESERVE"
+    assert ports.split() == ["optical", "ports", "ocs", "3", "2", "1"]
+    assert splitters.split() == ["splitters", "1:4", "ocs", "1", "0", "5"]
+    status.warm = WarmStatus(0, [], 0, 0, 0, 0)
+    assert fabric_table(status).splitlines()[-1].startswith("trees kept lit: 0; grants that found theirs: 0 of 0;")
 
 
 def test_names_cannot_break_the_picture():

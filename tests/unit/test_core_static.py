@@ -218,6 +218,18 @@ def test_quarantined_without_a_switch_its_groups_are_refused():
     world.granted(multicast("a", "r1h1", ["r2h1"]))
 
 
+def test_back_in_use_it_serves_who_waits_for_the_switch():
+    world = world_with(AT_TOR, splitters=[4], ports=1)
+    world.handle(ElementQuarantined("static:t1", "cut"))
+    world.granted(multicast("before", "r5h1", ["r1h1", "r2h1"]))
+    world.submit(multicast("a", "r1h1", GROUP))
+    world.settle()
+    assert part_of(world).state is PartState.PENDING
+    world.handle(ElementReleased("static:t1"))
+    world.settle()
+    assert part_of(world).state is PartState.ACTIVE and world.core.ledger.holder["static:t1"] == 2
+
+
 def test_quarantined_in_use_it_serves_on():
     world = world_with(AT_TOR)
     world.granted(multicast("a", "r1h1", GROUP))

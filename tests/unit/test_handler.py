@@ -506,6 +506,23 @@ def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
         assert (tree.state, tree.rootRack) == ("idle", "r1")
 
 
+def test_operators_are_told_what_is_kept_lit_and_what_is_dark(lab):
+    with running(make_fabric(4, [4, 4]), CoreSettings(keep_warm=60.0, warm_reserve=0.5)) as kept:
+        kept.handler = handler_of(kept)
+        for key in ("a", "b", "c"):
+            granted(kept, key)
+            now(kept.handler.finish(CLIENT, key, 0, None))
+            eventually(
+                lambda: all(r.state.value == "idle" for r in kept.look().reservations), "that nothing is at work"
+            )
+        warm = now(kept.handler.fabric(CLIENT)).warm
+        warm.validate()
+        assert (warm.trees, warm.lightGiven, warm.foundLit, warm.gaveWay, warm.takenOver) == (1, 3, 1, 1, 0)
+        pieces = {p.ways: (p.opticalSwitch, p.dark, p.lit, p.reserve) for p in warm.pieces}
+        assert pieces == {None: ("ocs1", 1, 3, 0), 4: ("ocs1", 1, 1, 1)}
+    assert now(lab.handler.fabric(CLIENT)).warm is None, "nothing is kept lit"
+
+
 def test_the_fabric_tells_what_to_know_of_the_controller(lab):
     class Worried(Healthy):
         def warnings(self):

@@ -1,0 +1,59 @@
+"""Trees kept lit in the lab, by the controller's defaults: nothing in anybody's way, and light for who comes back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from blast_client import Client
+from mininet_topos.demo.latency import KEEP_WARM_MS
+from mininet_topos.demo.results import Results
+from mininet_topos.demo.stage import Stage
+from mininet_topos.plan import LabPlan
+
+pytestmark = pytest.mark.lab
+
+PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})
+JOB, ONCE, OTHER = ("r1h1", ["r2h1", "r3h1"]), ("r4h1", ["r2h1", "r5h1"]), ("r5h1", ["r1h1", "r6h1"])
+
+
+def served(stage: Stage, sender: str, receivers: list[str]) -> bool:
+    """Ask, send nothing, finish; whether the light was found."""
+    with stage.granted(stage.new_request(sender, receivers, 1_000_000)) as grant:
+        found = grant.timings.opticalMs is None
+    stage.wait_dark()
+    return found
+
+
+def shown(address: str, *options: str) -> str:
+    """What `blast fabric show` prints."""
+    blast = str(Path(sysconfig.get_path("scripts")) / "blast")
+    told = subprocess.run(
+        [blast, "fabric", "show", "--controller", address, *options], capture_output=True, text=True, check=True
+    )
+    return told.stdout
+
+
+def test_one_shots_leave_the_fabric_dark_and_a_job_finds_its_light_from_its_third_request_on() -> None:
+    # Mininet is not everywhere where tests are collected.
+    from mininet_topos.lab import Lab
+
+    with Lab(PLAN, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
+        stage = Stage(lab, client, Results(PLAN.summary))
+        stage.wait_devices()
+        assert [served(stage, *group) for group in (ONCE, OTHER)] == [False, False]
+        assert client.fabric().lightTrees == []
+        assert [served(stage, *JOB) for _ in range(4)] == [False, False, True, True]
+        (tree,) = client.fabric().lightTrees
+        assert (tree.state, tree.rootRack) == ("idle", "r1")
+        told = "trees kept lit: 1; grants that found theirs: 2 of 6 (33%); gave way: 3; taken over: 0"
+        assert told in shown(lab.thrift)
+        warm = json.loads(shown(lab.thrift, "--json"))["warm"]
+        assert (warm["trees"], warm["foundLit"], warm["gaveWay"]) == (1, 2, 3)
+        assert {"opticalSwitch": "ocs1", "ways": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["pieces"]
+        assert served(stage, "r6h1", ["r1h1", "r5h1"]) is False, "the job's light is in its way"
+        assert client.fabric().warm.takenOver == 1 and client.fabric().lightTrees == []

@@ -1,0 +1,147 @@
+"""Requests of any kind in any order: the reserve is dark, and who needs no more than it waits for no disconnect."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.commands import SetCircuits
+from blast_controller.core.dark_pieces import Kind
+from blast_controller.core.events import FinishAsked, Tick
+from blast_controller.core.giving_way import GivingWay
+from blast_controller.core.part_states import PartState
+from blast_controller.core.returning_groups import MOST_TRUST, ReturningGroups
+from blast_controller.core.settings import CoreSettings
+from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.core_reserve import check_reserve, recounted
+
+WAYS = 4
+FABRIC = make_fabric(6, [WAYS] * 5, ports=2)
+HOSTS = [f"r{n}h1" for n in range(1, 7)]
+
+groups = st.lists(st.sampled_from(HOSTS), min_size=2, max_size=6, unique=True).map(tuple)
+# Few groups, so that some come back.
+histories = st.lists(groups, min_size=1, max_size=4).flatmap(
+    lambda some: st.lists(
+        st.tuples(st.sampled_from(some), st.sampled_from(["ask", "ask", "finish", "finish", "wait"])), max_size=25
+    )
+)
+
+
+def is_below_reserve(world: World, group: tuple[str, ...]) -> bool:
+    """Whether this group needs no more than is to be dark of each kind, and there are others for whom it is."""
+    idle, _ = recounted(world.core)
+    reserve = {what: int(world.core.settings.warm_reserve * number) for (_, what), number in idle.items()}
+    splitters = math.ceil((len(group) - 2) / (WAYS - 1))
+    enough = reserve.get(f"1:{WAYS}", 0) >= splitters and all(reserve.get(host[:2]) for host in group)
+    return enough and not world.core.warm._groups.is_alone(world.core.settings.keep_warm, world.now)
+
+
+@given(histories, st.sampled_from([0.5, 0.7, 1.0]))
+def test_who_needs_no_more_than_the_reserve_waits_for_no_disconnect(history, share):
+    world = ready_world(FABRIC, CoreSettings(keep_warm=20.0, warm_reserve=share, reconcile_every=None))
+    keys = count()
+    lit: dict[tuple[str, ...], list[str]] = {}
+    for group, what in history:
+        match what:
+            case "ask":
+                key, (sender, *receivers) = f"k{next(keys)}", group
+                easy = is_below_reserve(world, group)
+                world.commands.clear()
+                world.submit(multicast(key, sender, receivers, size=10**11))
+                orders = [command for command in world.commands if isinstance(command, SetCircuits)]
+                world.settle()
+                request = world.core.request(key_of(key))
+                if easy:
+                    assert request.state is PartState.ACTIVE
+                    assert not any(change.disconnect for order in orders for change in order.changes)
+                if request.state is PartState.ACTIVE:
+                    lit.setdefault(group, []).append(key)
+            case "finish" if lit.get(group):
+                world.handle(FinishAsked(key_of(lit[group].pop()), 0))
+            case "wait":
+                world.now += 7.0
+                world.handle(Tick())
+        check_reserve(world.core, world.now)
+        world.settle()
+        check_reserve(world.core, world.now)
+        for key in [key for found in lit.values() for key in found]:
+            assert world.core.request(key_of(key)).state is PartState.ACTIVE
+
+
+KINDS = [Kind("ocs1", 0, "r1"), Kind("ocs1", 0, "r2"), Kind("ocs1", 4, "")]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 9),
+            st.frozensets(st.sampled_from(KINDS), min_size=1),
+            st.none() | st.integers(0, 9).map(float),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 9).map(float),
+)
+def test_who_gives_way_first_is_who_would_of_a_list_of_all(steps, now):
+    """A number that is there goes; one that is not comes."""
+    order, kept = GivingWay(), {}
+    for number, kinds, due in steps:
+        if kept.pop(number, None) is None:
+            kept[number] = (kinds, due)
+            order.add(number, kinds, due)
+        else:
+            order.remove(number)
+        for kind in KINDS:
+            held = {n: when for n, (kinds_of, when) in kept.items() if kind in kinds_of}
+            assert order.newcomer(kind) == next((n for n, when in held.items() if when is None), None)
+            overdue = sorted((when, n) for n, when in held.items() if when is not None and when <= now)
+            others = sorted((when, n) for n, when in held.items() if when is not None and when > now)
+            expected = overdue[0][1] if overdue else others[-1][1] if others else None
+            assert order.trusted(kind, now) == expected
+    assert len(order) == len(kept)
+
+
+WITHIN = 5.0
+visits = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from(["come", "come", "go", "go", "need", "find"]), st.integers(0, 4)),
+    max_size=40,
+)
+HELD = {"a": KINDS[:1], "b": KINDS[1:], "c": KINDS}
+"""What groups use; of KINDS[1] and KINDS[2] somebody takes the last ones."""
+
+
+@given(visits)
+def test_who_is_trusted_and_who_is_alone_is_what_the_whole_history_says(history):
+    groups, now, log = ReturningGroups(), 0.0, []
+    for name, what, pause in history:
+        now += pause
+        group = (name, name, frozenset(name))
+        match what:
+            case "need":
+                groups.needed.update(KINDS[1:])
+            case "come" | "find":
+                groups.come(group, what == "find", WITHIN, now)
+            case "go":
+                assert groups.go(group, HELD[name], now) == away_if_trusted(name, log)
+        log.append((name, what, now))
+        heard_of = {other for other, deed, at in log if deed != "need" and now - at <= WITHIN}
+        assert groups.is_alone(WITHIN, now) == (len(heard_of) < 2)
+
+
+def away_if_trusted(name: str, log: list[tuple[str, str, float]]) -> float | None:
+    """How long a group was away before it came the last time after it had gone, if it is trusted by all its returns."""
+    trust, away, left, disturbed = 0, 0.0, None, False
+    for other, what, at in log:
+        if what == "need":
+            disturbed |= name != "a"
+        elif other == name and what == "go":
+            left, disturbed = at, False
+        elif other == name and left is not None:
+            away, left = at - left, None
+            trust += 1 if what == "find" or not disturbed else -1
+            trust = 0 if away > WITHIN else max(0, min(trust, MOST_TRUST))
+    return away if trust else None
