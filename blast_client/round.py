@@ -34,11 +34,13 @@ from blast_transport.carriers.choices import CarrierChoice, Chain, Unicast
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.measuring.flows import HERE, measure_link
+from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MOST_DIRECT, Destination, SenderSettings
 from blast_transport.store.source import Source
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST
+from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 
 Report = Callable[[Sequence[str], Progress], None]
 """Is told some times a second how far a transfer to these receivers is, from the thread that sends."""
@@ -55,11 +57,12 @@ class RoundSettings:
     `controller`: HOST:PORT of who grants light, None for nobody, with `tls` and `token` as a `Client` has them.
     `sender`: this host as the controller knows it (None: its host name); `light_address`: ours on the light path (None:
     the one towards the receivers). `via`: auto, optical, pipeline, trees or unicast; `order` of a pipeline: racks,
-    names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it. Trees are
-    planned for the `network` in this file (as `blast trees` reads it), and `auto` takes them where they are enough
-    faster than a pipeline; or `trees` is a file with a plan. `priority` and `patience` (seconds) of the request.
-    `credentials` prove us to the agents; `sealed`: what goes by light is encrypted. `suite`: of digests. Raises
-    WrongArgument.
+    names or given (None: racks where they are known); `slowest_rate` in bits/s excludes slower nodes of it, a silence
+    of `node_timeout` seconds dead ones, and each keeps `buffer` bytes of what cannot be read again for those behind it
+    (0: as many as it likes). Trees are planned for the `network` in this file (as `blast trees` reads it), and `auto`
+    takes them where they are enough faster than a pipeline; or `trees` is a file with a plan. `priority` and `patience`
+    (seconds) of the request. `credentials` prove us to the agents; `sealed`: what goes by light is encrypted. `suite`:
+    of digests. Raises WrongArgument.
     """
 
     controller: str | None = DEFAULT_ADDRESS
@@ -70,6 +73,8 @@ class RoundSettings:
     via: str = AUTO
     order: str | None = None
     slowest_rate: float = 0.0
+    node_timeout: float = NODE_TIMEOUT
+    buffer: int = 0
     network: Path | None = None
     trees: Path | None = None
     priority: int | None = None
@@ -141,6 +146,7 @@ class Round:
         settings = self._settings
         sending = SenderSettings(
             interface_address=self._light_address(),
+            timings=_timings(settings.node_timeout),
             sealed=settings.sealed,
             dialer=dialer(settings.credentials),
             credentials=settings.credentials,
@@ -194,7 +200,7 @@ class Round:
     async def _packets(self, order: list[str]) -> CarrierChoice:
         """The way over the packet network: a pipeline in this order, or trees."""
         settings, names = self._settings, list(self._addresses)
-        chain = Chain(tuple(order), settings.slowest_rate)
+        chain = Chain(tuple(order), settings.slowest_rate, settings.node_timeout, settings.buffer)
         if settings.trees is not None:
             return given_trees(settings.trees, names)
         if settings.network is None:
@@ -224,6 +230,12 @@ class Round:
         if settings.via in _BY_PACKETS or settings.controller is None:
             return None
         return settings.light_address or _own_address(list(self._addresses.values()))
+
+
+def _timings(node_timeout: float) -> SenderTimings:
+    """Nobody is given up while those before it in a chain may still wait for a silent node, and for one behind that."""
+    timings = SenderTimings()
+    return replace(timings, stall=timings.stall + 2 * max(0.0, node_timeout - NODE_TIMEOUT))
 
 
 def _of_parts(parts: Sequence[PartSent], refused: str = "") -> RoundResult:

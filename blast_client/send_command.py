@@ -9,6 +9,7 @@ from typing import Any
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
 from blast_client.receivers import Receiver, parse_receivers
+from blast_client.send_limits import add_ssh, parse_buffer, parse_node_timeout
 from blast_client.send_words import AUTO, GIVEN, NAMES, RACKS
 from blast_client.units import parse_bytes, parse_rate, parse_seconds
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST, carrier_named
@@ -27,7 +28,14 @@ examples:
   tar c data | blast send - --to h2,h3 --command unpack --via pipeline
   pg_dump db | blast send - --to h2,h3 --as db.sql --via pipeline
   blast send model.bin --to b,c,d --via trees --network sites.json
-  blast send model.bin --to h2,h3 --ssh --ssh-folder /srv/incoming
+  blast send model.bin --to node[1-64,70] --secret-file secret --failed-file failed
+  blast send model.bin --hosts-file failed --secret-file secret
+
+on hosts that have nothing but an SSH server and Python 3.11 (Figure 2 of the Kascade paper):
+  blast send myfile.tgz --to n2,n3,n4 --ssh --ssh-folder /home/login
+  blast send myfile.tgz --to n2,n3,n4 --ssh --command 'tar -xzC /opt/'
+  dd if=/dev/sda2 | gzip | blast send - --to n2,n3,n4 --ssh --command 'gunzip | dd of=/dev/sda2'
+  blast send disk.img --to n2,n3,n4 --ssh --as /dev/sdb
 
 Exit status: 0 every receiver has it, 3 some have, 1 none has, 2 wrong use, 130 stopped by Ctrl-C (143 by SIGTERM):
 receivers keep what they have of a file for a day, and the same command goes on from there.
@@ -39,15 +47,35 @@ def register(subparsers: Any) -> None:
     parser = add_command(subparsers, "send", "bring a file or a stream to many hosts", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
     parser.add_argument("file", metavar="FILE", help="what to send; - for standard input")
-    parser.add_argument(
-        "--to", metavar="HOST,…", type=checked(_receivers), required=True, help="HOST, HOST:PORT or HOST=ADDRESS:PORT"
-    )
+    _add_hosts(parser)
     _add_target(parser)
-    add_way(parser).add_argument(
-        "--bytes", metavar="SIZE", type=checked(parse_bytes), help="of a stream that is to go by light"
+    way = add_way(parser)
+    way.add_argument("--bytes", metavar="SIZE", type=checked(parse_bytes), help="of a stream that is to go by light")
+    way.add_argument(
+        "--buffer",
+        metavar="SIZE",
+        type=checked(parse_buffer),
+        help="Kascade's chunks: what each node of a pipeline keeps in memory, to send it again when the next one dies, "
+        "of a stream and of what a command is fed (8MiB to 64MiB, default: 32MiB; a file keeps everything)",
     )
-    _add_ssh(add_agents(parser))
+    add_agents(parser)
+    add_ssh(parser)
     parser.set_defaults(run=_run)
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    hosts = parser.add_argument_group("to whom")
+    hosts.add_argument(
+        "--to",
+        metavar="HOST,…",
+        type=checked(_receivers),
+        help="HOST, HOST:PORT or HOST=ADDRESS:PORT; with ClusterShell also node[1-64,70] and @group",
+    )
+    hosts.add_argument("--hosts-file", metavar="FILE", type=Path, help="hosts, one or a set a line")
+    hosts.add_argument("--ok-file", metavar="FILE", type=Path, help="write here who has it in the end, one a line")
+    hosts.add_argument(
+        "--failed-file", metavar="FILE", type=Path, help="… and who has not, or may not have: the next --hosts-file"
+    )
 
 
 def _add_target(parser: argparse.ArgumentParser) -> None:
@@ -57,10 +85,18 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
         "--name",
         dest="name",
         metavar="NAME",
-        help="file name, or a path below the folder (default: FILE's; a stream gets one that is in use nowhere)",
+        help="file name, or a path below the folder (default: FILE's; a stream gets one that is in use nowhere); with "
+        "--ssh also an absolute path, of a file or of a device, which is overwritten",
     )
-    target.add_argument("--folder", metavar="NAME", default="", help="folder of the agents' (default: their first)")
-    target.add_argument("--command", metavar="NAME", help="pipe it into this command of the agents' configuration")
+    target.add_argument(
+        "--folder", metavar="NAME", default="", help="folder, or device, of the agents' (default: their first folder)"
+    )
+    target.add_argument(
+        "--command",
+        metavar="NAME|LINE",
+        help="pipe it into a command: one that the agents' configuration has by this NAME; with --ssh a LINE that a "
+        "shell runs there, in --ssh-folder or in /",
+    )
 
 
 def add_way(parser: argparse.ArgumentParser) -> Any:
@@ -74,6 +110,13 @@ def add_way(parser: argparse.ArgumentParser) -> Any:
     way.add_argument("--order", choices=(RACKS, NAMES, GIVEN), help="of a pipeline (default: racks, where known)")
     way.add_argument(
         "--slowest", metavar="RATE", type=checked(parse_rate), default=0.0, help="exclude slower nodes of a pipeline"
+    )
+    way.add_argument(
+        "--node-timeout",
+        metavar="TIME",
+        type=checked(parse_node_timeout),
+        help="Kascade's time-out: a neighbour in the pipeline that gives no sign of life for so long is dead "
+        "(200ms to 10s, default: 1s)",
     )
     way.add_argument(
         "--network",
@@ -99,14 +142,6 @@ def add_agents(parser: argparse.ArgumentParser) -> Any:
     return agents
 
 
-def _add_ssh(agents: Any) -> None:
-    agents.add_argument("--ssh", action="store_true", help="start agents over SSH, for this transfer only")
-    agents.add_argument("--ssh-folder", metavar="PATH", help="where they write")
-    agents.add_argument("--ssh-user", metavar="NAME")
-    agents.add_argument("--ssh-port", metavar="PORT", type=int)
-    agents.add_argument("--ssh-options", metavar="TEXT", default="", help="as on ssh's command line")
-
-
 @telling_failures
 def _run(arguments: argparse.Namespace) -> int:
     # `blast` loads this file at every start; the data plane is loaded when it is needed.
@@ -117,4 +152,4 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _receivers(text: str) -> list[Receiver]:
     """Raises ValueError."""
-    return parse_receivers(text.split(","))
+    return parse_receivers([text])

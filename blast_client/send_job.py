@@ -1,111 +1,117 @@
-"""What `blast send` does: opens the source, finds the agents, and sends by the way that was asked for."""
+"""What `blast send` does: understands what is wanted, sends it, and says what has become of it."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import secrets
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
+from blast_client.hosts_file import HostLists, ListNotWritten, read_hosts
+from blast_client.node_sets import check_count
 from blast_client.options import tls_settings
-from blast_client.round import Round, RoundResult, RoundSettings
-from blast_client.send_progress import ProgressLines, ProgressView, bar
-from blast_client.send_stopped import INTERRUPTED, TERMINATED, SoFar, cancelled_by_sigterm
-from blast_client.send_words import RACKS, STREAM
+from blast_client.receivers import Receiver, check_once
+from blast_client.round import RoundSettings
+from blast_client.send_failures import NobodyReached, reasons_of
+from blast_client.send_progress import ProgressLines, bar
+from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
+from blast_client.send_target import Wanted, names_stream, wanted_of
+from blast_client.send_transfer import Transfer
+from blast_client.send_words import RACKS
 from blast_client.tls import read_token
 from blast_transport.base.errors import TransportError, WrongInputError
-from blast_transport.base.report import Progress
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.session.settings import Destination
-from blast_transport.store.source import Source, StreamSource, opened_file
 from blast_transport.wire.carriers import PIPELINE, TREES, UNICAST
-from blast_transport.wire.messages import COMMAND, FILE
+from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 
-_STREAM_NAME = "stdin"
+_UNDEFINED = "what is on {} of a host that does not have it is undefined, unless nothing was written there"
 
 
 def run_send(arguments: argparse.Namespace) -> int:
     """Send; the exit status. Raises what the client raises."""
-    if arguments.file == STREAM and not (arguments.name or arguments.command):
-        arguments.name = _name_of_stream()
+    if names_stream(arguments):
         sys.stderr.write(f"blast: the stream will be called {arguments.name} there: --as gives it another name\n")
-    so_far = SoFar(_file_name(arguments), arguments.file != STREAM and not arguments.command)
     try:
-        with ExitStack() as stack:
-            job = _Job(arguments, stack, so_far)
-            view = stack.enter_context(_view(arguments, job))
-            sent = asyncio.run(cancelled_by_sigterm(job.deliver(view)))
-            view.done(sent.results, job.unreachable | sent.unreached, sent.refused)
-    except KeyboardInterrupt:
-        return _fail(INTERRUPTED, so_far.sentence())
-    except asyncio.CancelledError:
-        return _fail(TERMINATED, so_far.sentence())
+        receivers = receivers_of(arguments)
+        wanted = wanted_of(arguments)
+        lists = HostLists(arguments.ok_file, arguments.failed_file, arguments.file)
+        sending = _Sending(arguments, receivers, wanted)
+        with lists.written_for(receivers, sending.reasons):
+            return sending.run()
     except WrongInputError as error:
         return _fail(WRONG_USE, str(error))
-    except TransportError as error:
+    except ListNotWritten as error:
         return _fail(FAILED, str(error))
-    complete = sum(result.complete for result in sent.results)
-    if complete == 0:
-        return FAILED
-    return DONE if complete == len(arguments.to) else PARTLY
 
 
-class _Job:
-    """One `blast send`. Raises WrongInputError, TransportError."""
+class _Sending:
+    """One `blast send`, from its start to the word that it leaves. `reasons`: of hosts that do not have it."""
 
-    def __init__(self, arguments: argparse.Namespace, stack: ExitStack, so_far: SoFar) -> None:
-        self.arguments, self._so_far = arguments, so_far
-        self.unreachable: dict[str, str] = {}
-        self.source = stack.enter_context(_opened(arguments.file))
-        self._settings = round_settings(arguments)
-        self._receivers = list(arguments.to)
-        if arguments.ssh:
-            self._start_agents(stack)
+    def __init__(self, arguments: argparse.Namespace, receivers: Sequence[Receiver], wanted: Wanted) -> None:
+        self._arguments, self._wanted = arguments, wanted
+        self._names = [name for name, _, _ in receivers]
+        settings = replace(round_settings(arguments), buffer=arguments.buffer or 0)
+        self._transfer = Transfer(arguments, settings, receivers, wanted)
+        self.reasons = dict.fromkeys(self._names, "it was not confirmed that it has it")
 
-    @property
-    def size(self) -> int | None:
-        """Bytes to send, None if nobody knows."""
-        return self.source.size if self.source.size is not None else self.arguments.bytes
+    def run(self) -> int:
+        """Send; the exit status. Raises WrongInputError before anything is sent, and what the client raises."""
+        try:
+            return self._send()
+        except KeyboardInterrupt:
+            return self._stopped(INTERRUPTED)
+        except asyncio.CancelledError:
+            return self._stopped(TERMINATED)
+        except WrongInputError:
+            raise
+        except TransportError as error:
+            known = error.reasons if isinstance(error, NobodyReached) else dict.fromkeys(self._names, str(error))
+            self.reasons.update(known)
+            return _fail(FAILED, str(error))
 
-    async def deliver(self, view: ProgressView) -> RoundResult:
-        """Send."""
+    def _send(self) -> int:
+        with self._transfer as transfer, self._view() as view:
+            sent = asyncio.run(cancelled_by_sigterm(transfer.deliver(view)))
+            view.done(sent.results, transfer.unreachable | sent.unreached, sent.refused)
+        self.reasons.clear()
+        self.reasons.update(reasons_of(self._names, sent, transfer.unreachable))
+        if self.reasons and self._wanted.overwrites:
+            sys.stderr.write(f"blast: {_UNDEFINED.format(self._wanted.path)}\n")
+        if len(self.reasons) == len(self._names):
+            return FAILED
+        return PARTLY if self.reasons else DONE
 
-        def report(receivers: Sequence[str], progress: Progress) -> None:
-            self._so_far.note(receivers, progress.complete)
-            view.report(progress)
+    def _stopped(self, status: int) -> int:
+        so_far = self._transfer.so_far
+        for name in so_far.have_it():
+            self.reasons.pop(name, None)
+        undefined = f"; {_UNDEFINED.format(self._wanted.path)}" if self._wanted.overwrites and so_far.whole else ""
+        return _fail(status, f"{so_far.sentence()}{undefined}")
 
-        destination = _destination(self.arguments, self._so_far.name)
-        return await Round(self._receivers, self._settings).deliver(self.source, destination, report, self.size)
+    def _view(self) -> Any:
+        if self._arguments.json:
+            return ProgressLines(_print)
+        return bar(self._transfer.size, Path(self._arguments.file).name, len(self._names))
 
-    def _start_agents(self, stack: ExitStack) -> None:
-        from blast_transport.remote.start import StartOptions, started_agents
 
-        arguments = self.arguments
-        if not arguments.ssh_folder:
-            raise WrongInputError("--ssh needs --ssh-folder: where the hosts keep what they receive")
-        options = StartOptions(
-            user=arguments.ssh_user,
-            port=arguments.ssh_port,
-            ssh_options=arguments.ssh_options,
-            addresses={name: host for name, host, _ in arguments.to},
-        )
-        agents = stack.enter_context(
-            started_agents([name for name, _, _ in self._receivers], arguments.ssh_folder, options)
-        )
-        self._settings = replace(self._settings, credentials=agents.secret, suite=agents.suite)
-        self.unreachable = dict(agents.failed)
-        self._receivers = list(agents.addresses)
-        if not self._receivers:
-            raise TransportError("; ".join(f"{name}: {reason}" for name, reason in self.unreachable.items()))
+def receivers_of(arguments: argparse.Namespace) -> list[Receiver]:
+    """Those of the command line, then those of the file. Raises WrongInputError."""
+    if not arguments.to and arguments.hosts_file is None:
+        raise WrongInputError("who is to receive it? Name hosts with --to, or a file of them with --hosts-file")
+    try:
+        listed = [] if arguments.hosts_file is None else read_hosts(arguments.hosts_file)
+        receivers = [*(arguments.to or ()), *listed]
+        check_count(len(receivers), "--to and --hosts-file")
+        check_once(receivers)
+    except ValueError as error:
+        raise WrongInputError(str(error)) from error
+    return receivers
 
 
 def round_settings(arguments: argparse.Namespace) -> RoundSettings:
@@ -120,6 +126,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         via=arguments.via,
         order=arguments.order,
         slowest_rate=arguments.slowest,
+        node_timeout=arguments.node_timeout or NODE_TIMEOUT,
         network=arguments.network,
         trees=arguments.trees,
         priority=arguments.priority,
@@ -127,17 +134,6 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
         credentials=agent_credentials(arguments),
         sealed=arguments.sealed,
     )
-
-
-@contextmanager
-def _opened(written: str) -> Iterator[Source]:
-    if written == STREAM:
-        with StreamSource(sys.stdin.fileno()) as stream:
-            yield stream
-    else:
-        with opened_file(Path(written)) as file:
-            yield file
-            file.check_unchanged()
 
 
 def agent_credentials(arguments: argparse.Namespace) -> Credentials:
@@ -153,28 +149,6 @@ def agent_credentials(arguments: argparse.Namespace) -> Credentials:
         raise WrongInputError("--agent-cert, --agent-key and --agent-ca belong together: give all three")
     refuse_readable_by_others(arguments.agent_key)
     return TlsFiles(*files)
-
-
-def _view(arguments: argparse.Namespace, job: _Job) -> Any:
-    if arguments.json:
-        return ProgressLines(_print)
-    return bar(job.size, Path(arguments.file).name, len(arguments.to))
-
-
-def _destination(arguments: argparse.Namespace, name: str) -> Destination:
-    if arguments.command:
-        return Destination(arguments.command, COMMAND, file=name)
-    return Destination(name, FILE, arguments.folder)
-
-
-def _file_name(arguments: argparse.Namespace) -> str:
-    """What the data is called at a receiver, if nobody says otherwise."""
-    return arguments.name or (_STREAM_NAME if arguments.file == STREAM else Path(arguments.file).name)
-
-
-def _name_of_stream() -> str:
-    """One that no file has: what was sent before must not be lost to what nobody gave a name."""
-    return f"{_STREAM_NAME}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def _print(line: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from tqdm import tqdm
 
+from blast_client.send_failures import failed_of, sentences
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
 Print = Callable[[dict[str, Any]], None]
@@ -85,8 +86,10 @@ class _Bar:
         self._bar.close()
         if refused:
             sys.stderr.write(f"blast: no light: {refused}\n")
-        for name, reason in unreachable.items():
-            sys.stderr.write(f"blast: {name} does not have it: {reason}\n")
+        failed = {**unreachable, **failed_of(results)}
+        for hosts, reason in sentences(failed):
+            have = "does not have" if hosts in failed else "do not have"
+            sys.stderr.write(f"blast: {hosts} {have} it: {reason}\n")
         for result in results:
             for outcome in result.receivers:
                 _tell(outcome)
@@ -96,7 +99,6 @@ class _Bar:
 
 def _tell(outcome: ReceiverOutcome) -> None:
     if not outcome.complete:
-        sys.stderr.write(f"blast: {outcome.name} does not have it: {outcome.reason}\n")
         return
     if outcome.demoted:
         sys.stderr.write(f"blast: {outcome.name} was served apart: {outcome.demoted}\n")

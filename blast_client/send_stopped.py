@@ -27,6 +27,10 @@ class SoFar:
         """So many of these have all of it."""
         self.whole[tuple(receivers)] = complete
 
+    def have_it(self) -> list[str]:
+        """Receivers of which it is known that they have all of it."""
+        return [name for receivers, complete in self.whole.items() if complete == len(receivers) for name in receivers]
+
     def sentence(self) -> str:
         """What is so now, and what to do next."""
         if not self.whole:

@@ -76,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _hosts(text: str) -> list[Receiver]:
     """Raises ValueError."""
-    return parse_receivers(text.split(","))
+    return parse_receivers([text])
 
 
 def _seconds(text: str) -> float:

@@ -127,6 +127,7 @@ def _summary(settings: Settings) -> str:
     lines = [f"listens on {agent.listen} ({_access(settings)})"]
     lines.append(f"light comes to {agent.light_address}" if agent.light_address else "no light: packets only")
     lines += [f"folder {folder.name}: files below {folder.path}" for folder in settings.folder]
+    lines += [f"device {device.name}: {device.path} is overwritten" for device in settings.device]
     lines += [f"command {command.name}: {' '.join(command.run)}" for command in settings.command]
     if limits.memory_bytes:
         lines.append(f"up to {limits.memory_bytes} bytes of a session in memory")

@@ -1,22 +1,25 @@
-"""Whether this host has what the configuration names: folders, commands, the address on the light path."""
+"""Whether this host has what the configuration names: folders, devices, commands, the address on the light path."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from blast_transport.agent.settings import AccessSection, CommandSection, FolderSection, Settings
-from blast_transport.base.errors import SettingsError, WrongInputError
+from blast_transport.agent.settings import AccessSection, CommandSection, DeviceSection, FolderSection, Settings
+from blast_transport.base.errors import SettingsError, WrongInputError, sentence
 from blast_transport.carriers.optical.interface import interface_mtu
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
+from blast_transport.store.device_target import is_device
 
 
 def check_host(settings: Settings) -> Credentials:
     """Look at everything that the configuration names; what the agent proves itself by. Raises SettingsError."""
     for folder in settings.folder:
         _check_folder(folder)
+    for device in settings.device:
+        _check_device(device)
     for command in settings.command:
         _check_command(command)
     if settings.agent.light_address is not None:
@@ -44,6 +47,17 @@ def _check_folder(folder: FolderSection) -> None:
         raise SettingsError(f"the folder {folder.name!r} is not there: mkdir -p {folder.path}")
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise SettingsError(f"the folder {folder.name!r} ({folder.path}) cannot be written by user {os.geteuid()}.")
+
+
+def _check_device(device: DeviceSection) -> None:
+    try:
+        mode = device.path.stat().st_mode
+    except OSError as error:
+        raise SettingsError(f"the device {device.name!r} ({device.path}) is not there: {sentence(error)}.") from error
+    if not is_device(mode):
+        raise SettingsError(f"the device {device.name!r}: {device.path} is no device; files go into a [[folder]].")
+    if not os.access(device.path, os.W_OK):
+        raise SettingsError(f"the device {device.name!r} ({device.path}) cannot be written by user {os.geteuid()}.")
 
 
 def _check_command(command: CommandSection) -> None:

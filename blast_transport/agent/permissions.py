@@ -2,8 +2,9 @@
 
 A file goes below a configured folder. The way down is walked one part at a time, each opened relative to the one above
 and never through a symbolic link, so that a link which is swapped in between two looks cannot lead outside; whoever
-writes gets the open folder itself and a base name, never a path. A command is one of those configured; of what comes
-from the wire it sees at most the file's name, as one argument or an environment variable, and there is no shell.
+writes gets the open folder itself and a base name, never a path. A device is overwritten only if it is configured and
+the sender names it. A command is one of those configured; of what comes from the wire it sees at most the file's name,
+as one argument or an environment variable, and there is no shell.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blast_transport.agent.claims import make_claimed
-from blast_transport.agent.settings import FILE_NAME, CommandSection, FolderSection, Settings
+from blast_transport.agent.settings import FILE_NAME, CommandSection, DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, UnsafeNameError, sentence
 from blast_transport.store.file_names import checked_parts, shown
 
@@ -42,13 +43,24 @@ class AllowedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class AllowedDevice:
+    """A device to be overwritten."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class AllowedCommand:
-    """A command to be piped into: its arguments, its whole environment and where it runs."""
+    """A command to be piped into: its arguments, its whole environment and where it runs.
+
+    `tells_errors`: its sender is told what it says last when it fails.
+    """
 
     name: str
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
+    tells_errors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,7 @@ class AllowedMemory:
     most_bytes: int
 
 
-Allowed = AllowedFile | AllowedCommand | AllowedMemory
+Allowed = AllowedFile | AllowedDevice | AllowedCommand | AllowedMemory
 
 
 class Permissions:
@@ -66,14 +78,16 @@ class Permissions:
 
     def __init__(self, settings: Settings) -> None:
         self._folders = {folder.name: folder for folder in settings.folder}
+        self._devices = {device.name: device for device in settings.device}
         self._commands = {command.name: command for command in settings.command}
         self._memory_bytes = settings.limits.memory_bytes
 
     def allow(self, kind: str, name: str, folder: str = "", file: str = "") -> Allowed:
         """What a sender asks for, as the agent grants it.
 
-        A file `name` goes below `folder` (empty: the first one); a command `name` is told the name `file` (empty:
-        none); memory has no name that matters. Raises NotAllowedError, UnsafeNameError.
+        A file `name` goes below `folder` (empty: the first one), or, if that names a device, over it, whatever the
+        file is called; a command `name` is told the name `file` (empty: none); memory has no name that matters. Raises
+        NotAllowedError, UnsafeNameError.
         """
         match kind:
             case "file":
@@ -84,8 +98,10 @@ class Permissions:
                 return self._memory()
         raise NotAllowedError(f"a target of the kind {shown(kind)} is not known: file, command or memory")
 
-    def _file(self, name: str, folder: str) -> AllowedFile:
-        section = self._folder(folder)
+    def _file(self, name: str, folder: str) -> AllowedFile | AllowedDevice:
+        section = self._place(folder)
+        if isinstance(section, DeviceSection):
+            return AllowedDevice(section.path)
         *above, base = checked_parts(name)
         if section.claimed and above:
             make_claimed(section.path, above[0])
@@ -97,7 +113,10 @@ class Permissions:
             raise
         return AllowedFile(directory, base, section.path.joinpath(*above))
 
-    def _folder(self, name: str) -> FolderSection:
+    def _place(self, name: str) -> FolderSection | DeviceSection:
+        # A device is overwritten for whoever names it, and for nobody else.
+        if name in self._devices:
+            return self._devices[name]
         if not self._folders:
             raise NotAllowedError("this agent writes no files: its configuration names no [[folder]]")
         if not name:
@@ -128,7 +147,7 @@ def _filled_in(command: CommandSection, file: str) -> AllowedCommand:
         raise NotAllowedError(f"the command {command.name!r} needs the name of a file, and none was given")
     arguments = tuple(file if part == FILE_NAME else part for part in command.run)
     told = {_FILE_NAME_VARIABLE: file} if file else {}
-    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder)
+    return AllowedCommand(command.name, arguments, _BARE_ENVIRONMENT | told, command.folder, command.tells_errors)
 
 
 def _check_file_of_command(file: str) -> None:

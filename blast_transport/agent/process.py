@@ -65,10 +65,12 @@ def serve(
     reporter: Reporter,
     tick: Callable[[], None] = lambda: None,
     reload: Callable[[], None] | None = None,
+    may: str | None = None,
 ) -> None:
     """Run the server in the main thread until a signal, or somebody, ends it. SIGHUP reloads, where there is a way.
 
-    A second signal does not wait for sessions to say goodbye.
+    A second signal does not wait for sessions to say goodbye. `may`: what it was ordered to do, for whoever reads what
+    it tells.
     """
     hangups: list[int] = []
 
@@ -86,7 +88,7 @@ def serve(
     heartbeat = _Heartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
-    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port, suites=sorted(SUITES))
+    reporter.tell("ready", f"listening on {server.endpoint}", host=host, port=port, suites=sorted(SUITES), may=may)
 
     def on_tick() -> None:
         if hangups and reload is not None:

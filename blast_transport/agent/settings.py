@@ -111,12 +111,24 @@ class FolderSection:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceSection:
+    """A block or character device that a file may overwrite, for senders that name it as their folder."""
+
+    name: Annotated[str, text(_name)]
+    path: Annotated[Path, _path]
+
+
+@dataclass(frozen=True, slots=True)
 class CommandSection:
-    """A command that data may be piped into. It is never given to a shell."""
+    """A command that data may be piped into. It is never given to a shell.
+
+    `tells_errors`: where it fails, its sender is told the last line of its standard error.
+    """
 
     name: Annotated[str, text(_name)]
     run: Annotated[tuple[str, ...], _run]
     folder: Annotated[Path, _path] = Path("/")
+    tells_errors: Annotated[bool, flag()] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +188,7 @@ class Settings:
 
     agent: Annotated[AgentSection, section(AgentSection)] = AgentSection()
     folder: Annotated[tuple[FolderSection, ...], sections(FolderSection)] = ()
+    device: Annotated[tuple[DeviceSection, ...], sections(DeviceSection)] = ()
     command: Annotated[tuple[CommandSection, ...], sections(CommandSection)] = ()
     limits: Annotated[LimitsSection, section(LimitsSection)] = LimitsSection()
     access: Annotated[AccessSection, section(AccessSection)] = AccessSection()
@@ -225,10 +238,12 @@ def _toml(written: str) -> dict[str, object]:
 
 
 def _faults(settings: Settings) -> Iterator[str]:
-    yield from _twice("folder", (folder.name for folder in settings.folder))
+    # A sender names a device as it names a folder.
+    devices = [device.name for device in settings.device]
+    yield from _twice("folder", (*(folder.name for folder in settings.folder), *devices))
     yield from _twice("command", (command.name for command in settings.command))
-    if not settings.folder and not settings.command and not settings.limits.memory_bytes:
-        yield "the agent may write nowhere: give a [[folder]], a [[command]] or limits.memory_bytes."
+    if not (settings.folder or settings.device or settings.command or settings.limits.memory_bytes):
+        yield "the agent may write nowhere: give a [[folder]], [[device]] or [[command]], or limits.memory_bytes."
     if settings.limits.unauthenticated_per_host > settings.limits.unauthenticated:
         yield "limits.unauthenticated_per_host is more than limits.unauthenticated: lower it."
     yield from _access_faults(settings.access)

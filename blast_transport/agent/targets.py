@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from blast_transport.agent.permissions import AllowedCommand, AllowedFile, Permissions
+from blast_transport.agent.permissions import AllowedCommand, AllowedDevice, AllowedFile, Permissions
 from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
 from blast_transport.credentials.admission import Connection
 from blast_transport.session.receiver_session import ReceiverSession, Surroundings
 from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.device_target import DeviceTarget
 from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget
 from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.target import Target
@@ -32,6 +33,8 @@ class Targets:
             except UnsafeNameError:
                 allowed.close()
                 raise
+        if isinstance(allowed, AllowedDevice):
+            return DeviceTarget(allowed.path, hello.size, self._rules.most_bytes)
         if isinstance(allowed, AllowedCommand):
             return CommandTarget(allowed)
         if (hello.size or 0) > allowed.most_bytes:

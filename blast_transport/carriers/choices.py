@@ -11,6 +11,13 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.carriers.sight import Sight
 from blast_transport.links.dialling import SOURCE
 from blast_transport.wire.carriers import OPTICAL, PIPELINE, TREES, UNICAST
+from blast_transport.wire.pipeline_bounds import (
+    LARGEST_BUFFER,
+    LONGEST_TIMEOUT,
+    NODE_TIMEOUT,
+    SHORTEST_TIMEOUT,
+    SMALLEST_BUFFER,
+)
 
 QUEUE_BYTES, QUEUE_SECONDS = 1 << 20, 0.0005
 """The smallest queue on a path of which nobody said more: the window is never larger. Faster ports have longer ones."""
@@ -57,12 +64,24 @@ class Dark(CarrierChoice):
 class Chain(CarrierChoice):
     """Along a pipeline over the packet network, in this `order` of names (None: the natural order of the names).
 
-    `slowest_rate` in bits/s excludes slower nodes; 0: none.
+    `slowest_rate` in bits/s excludes slower nodes; 0: none. A neighbour that is silent for `node_timeout` seconds is
+    taken for dead. `buffer`: bytes of what cannot be read again (of a stream, or what a command was given) that a node
+    keeps for those behind it; 0: as many as it likes. Raises WrongInputError for what is out of bounds.
     """
 
     carrier: ClassVar[str] = PIPELINE
     order: tuple[str, ...] | None = None
     slowest_rate: float = 0.0
+    node_timeout: float = NODE_TIMEOUT
+    buffer: int = 0
+
+    def __post_init__(self) -> None:
+        if not SHORTEST_TIMEOUT <= self.node_timeout <= LONGEST_TIMEOUT:
+            least, most = f"{SHORTEST_TIMEOUT:g}", f"{LONGEST_TIMEOUT:g}"
+            raise WrongInputError(f"the time-out of a node must be from {least} to {most} s, not {self.node_timeout:g}")
+        if self.buffer and not SMALLEST_BUFFER <= self.buffer <= LARGEST_BUFFER:
+            least, most = f"{SMALLEST_BUFFER >> 20}", f"{LARGEST_BUFFER >> 20}"
+            raise WrongInputError(f"the buffer of a node must be from {least} to {most} MiB, not {self.buffer} bytes")
 
 
 @dataclass(frozen=True, slots=True)

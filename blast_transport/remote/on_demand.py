@@ -1,8 +1,9 @@
 """An agent for one sender, started over SSH: told on standard input what it may do, and over when that closes.
 
-The first line on standard input is JSON, {"secret": HEX, "settings": TABLES, "light_network": NETWORK or null}; what
-the agent tells goes to standard output, a JSON line for each event, `ready` with its port first. Light is taken to
-come to the address in that network, or else to the one that SSH came to.
+The first line on standard input is JSON, {"secret": HEX, "settings": TABLES, "light_network": NETWORK or null, "path":
+PATH or ""}; what the agent tells goes to standard output, a JSON line for each event, `ready` first, with its port and
+what it may do, which the host's system log has as well. Light is taken to come to the address in that network, or else
+to the one that SSH came to.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from blast_transport.base.errors import SettingsError, TransportError, WrongInpu
 from blast_transport.carriers.optical.interface import interface_mtu
 from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
+from blast_transport.remote.audit import record, said_by
+from blast_transport.remote.line import COMMAND
+from blast_transport.remote.place import tables_of
 
 IDLE_SECONDS = 3600.0
 """Without any connection for so long the sender is taken to be lost, though standard input is open."""
@@ -50,12 +54,14 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
     try:
         order = read_order(stdin.readline(_MOST_BYTES))
         check_host(order.settings)
+        may = wants(order.settings)
+        record(f"for {said_by(os.environ)}, may {may}")
         server = make_server(order.settings, order.secret, reporter)
     except TransportError as error:
         reporter.tell("unusable", str(error), reason=str(error))
         return 1
     threading.Thread(target=_await_end, args=(stdin, server), name="standard input", daemon=True).start()
-    serve(server, reporter, _Idleness(server).check)
+    serve(server, reporter, _Idleness(server).check, may=may)
     return 0
 
 
@@ -64,7 +70,8 @@ def read_order(line: bytes) -> Order:
     try:
         said = json.loads(line)
         secret = bytes.fromhex(said["secret"])
-        settings = from_tables(said["settings"])
+        path = said.get("path")
+        settings = from_tables({**said["settings"], **tables_of(path)} if path else said["settings"])
         network = None if said["light_network"] is None else ipaddress.IPv4Network(str(said["light_network"]))
     except (ValueError, LookupError, TypeError, RecursionError):
         raise SettingsError("what came on standard input is no order of a sender") from None
@@ -72,6 +79,14 @@ def read_order(line: bytes) -> Order:
         raise SettingsError(f"a secret of {len(secret)} bytes is too short")
     address = own_address_in(network) if network is not None else address_of_ssh(os.environ)
     return Order(SharedSecret(secret), replace(settings, agent=replace(settings.agent, light_address=address)))
+
+
+def wants(settings: Settings) -> str:
+    """What an order has the host do, for people to read."""
+    files = [f"write files below {folder.path}" for folder in settings.folder]
+    devices = [f"overwrite {device.path}" for device in settings.device]
+    lines = [f"run {command.run[-1] if command.name == COMMAND else command.run}" for command in settings.command]
+    return "; ".join((*files, *devices, *lines))
 
 
 def own_address_in(network: ipaddress.IPv4Network) -> str | None:

@@ -32,7 +32,7 @@ _STEPS = (
     'fail "$one ($("$one" --version 2>&1)) is too old, or does not run: Python 3.11 is needed"; fi',
     'folder=$(mktemp -d "${TMPDIR:-/tmp}/blast-agent.XXXXXXXX") || fail "no temporary folder can be made"',
     'trap "rm -rf \\"$folder\\"" EXIT',
-    'trap "exit 1" HUP INT TERM',
+    'trap "exit 1" HUP INT PIPE TERM',
     f'"$python" -I -S -c "{_TAKE}" "$folder/agent.pyz" || fail "the agent cannot be copied to $folder"',
     # With the packages that the host has: some make it faster.
     '"$python" -I -B "$folder/agent.pyz" on-demand',

@@ -29,6 +29,7 @@ from blast_transport.credentials.authentication import LEAST_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import shell as remote_shell
 from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.line import table_of
 from blast_transport.remote.script import PYTHONS, start_line
 from blast_transport.remote.shell import RemoteShells, ShellSettings
 
@@ -47,7 +48,9 @@ class StartOptions:
     the same time, each for at most `seconds`, and at the end all agents together get `end_seconds`. Agents listen on
     `listen`; `addresses` says where on the packet network a host is reached, if not by its name for ssh.
     `light_network` is the network of the light path, in which an agent finds its own address (None: light comes to the
-    address that SSH came to); `commands` and `limits` are tables as in an agent's configuration.
+    address that SSH came to); `commands` and `limits` are tables as in an agent's configuration. Instead of files
+    below a folder the hosts may be given `line`, which a shell there runs (the command `remote.line.COMMAND`), or
+    `path`, one file or device (below the folder `remote.place.TARGET`). `{host}` stands for the host's name in it.
     """
 
     user: str | None = None
@@ -61,6 +64,8 @@ class StartOptions:
     light_network: str | None = None
     commands: Sequence[Mapping[str, Any]] = ()
     limits: Mapping[str, Any] = field(default_factory=dict)
+    line: str = ""
+    path: str = ""
     pythons: tuple[str, ...] = PYTHONS
 
 
@@ -92,7 +97,8 @@ class StartedAgents:
 def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | None = None) -> Iterator[StartedAgents]:
     """Agents on `hosts` that write below `folder` (an absolute path there) for as long as the context lasts.
 
-    `{host}` in the folder stands for the host's name, for hosts that share a file system.
+    `{host}` in the folder stands for the host's name, for hosts that share a file system. A line runs in the folder,
+    and in / if there is none; a path needs none.
     Comes back when every host has an agent or has failed. Raises WrongInputError for what cannot be right anywhere.
     """
     options = options or StartOptions()
@@ -107,7 +113,7 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
     settings = ShellSettings(options.user, options.port, options.ssh_options, options.window, options.seconds)
 
     def stdin_of(host: str) -> bytes:
-        return bundle + _order(secret, folder.replace("{host}", host), options)
+        return bundle + _order(secret, folder.replace("{host}", host), options, host)
 
     shells = RemoteShells(start_line(len(bundle), options.pythons), stdin_of, settings, book)
     try:
@@ -117,14 +123,20 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
         shells.end(options.end_seconds)
 
 
-def _order(secret: SharedSecret, folder: str, options: StartOptions) -> bytes:
+def _order(secret: SharedSecret, folder: str, options: StartOptions, host: str) -> bytes:
+    line = [table_of(options.line, folder)] if options.line else []
     tables = {
         "agent": {"listen": options.listen},
-        "folder": [{"name": "files", "path": folder}],
-        "command": [dict(command) for command in options.commands],
+        "folder": [{"name": "files", "path": folder}] if not (line or options.path) else [],
+        "command": [*(dict(command) for command in options.commands), *line],
         "limits": dict(options.limits),
     }
-    said = {"secret": secret.value.hex(), "settings": tables, "light_network": options.light_network}
+    said = {
+        "secret": secret.value.hex(),
+        "settings": tables,
+        "light_network": options.light_network,
+        "path": options.path.replace("{host}", host),
+    }
     return json.dumps(said).encode() + b"\n"
 
 
@@ -134,7 +146,11 @@ def _refuse_wrong(hosts: Sequence[str], folder: str, options: StartOptions) -> N
             raise WrongInputError(f"{host!r} is no host name: letters, digits, '.', '_' and '-'")
     if len(set(hosts)) != len(hosts):
         raise WrongInputError("a host is named twice: an agent is started once on each")
-    if not folder.startswith("/"):
+    if options.line and options.path:
+        raise WrongInputError("a host is given either a line to run or a path to write")
+    if options.line:
+        table_of(options.line, folder)
+    if not folder.startswith("/") and (folder or not (options.line or options.path)):
         raise WrongInputError(f"the folder {folder!r} must be an absolute path on the hosts")
     if options.window < 1 or options.seconds <= 0:
         raise WrongInputError("window and seconds of the start must be above 0")

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from blast_transport.base.errors import ForgottenError, StoreError, sentence
+from blast_transport.base.errors import ForgottenError, NoThreadError, StoreError, sentence
+from blast_transport.store.last_words import LastWords
 from blast_transport.store.target import Buffer
 
 REPLAY_BYTES = 32 << 20
@@ -23,6 +24,9 @@ PATIENCE_SECONDS = 30.0
 
 _END_SECONDS = 3600.0
 _KILL_SECONDS = 5.0
+_STATUS_SECONDS = 1.0
+"""Who has closed its input mostly ends."""
+_OUR_ERRORS = 2
 
 
 class Command(Protocol):
@@ -44,6 +48,10 @@ class Command(Protocol):
     def folder(self) -> Path:
         """Where it runs."""
 
+    @property
+    def tells_errors(self) -> bool:
+        """Its sender is told the last line of its standard error when it fails."""
+
 
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -56,7 +64,10 @@ def kill_commands() -> None:
 
 
 class CommandTarget:
-    """Runs `command`, without a shell. Raises StoreError if it cannot be started."""
+    """Runs `command`, without a shell. Raises StoreError if it cannot be started.
+
+    What it prints goes to our standard error: our standard output is for events.
+    """
 
     in_order = True
     descriptor: int | None = None
@@ -67,21 +78,32 @@ class CommandTarget:
         self._kept: deque[bytes] = deque()
         self._lowest = self._end = 0
         self._replay_bytes = replay_bytes
+        self._words: LastWords | None = None
         try:
-            self._process = subprocess.Popen(
-                list(command.arguments),
-                stdin=subprocess.PIPE,
-                cwd=command.folder,
-                env=dict(command.environment),
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
+            self._process = self._started(command)
+        except (OSError, NoThreadError) as error:
             raise StoreError(f"cannot run the command {command.name}: {sentence(error)}") from error
         _running.add(self._process)
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)
+
+    def _started(self, command: Command) -> subprocess.Popen[bytes]:
+        self._words = LastWords() if command.tells_errors else None
+        try:
+            return subprocess.Popen(
+                list(command.arguments),
+                stdin=subprocess.PIPE,
+                stdout=_OUR_ERRORS,
+                stderr=_OUR_ERRORS if self._words is None else self._words.writer,
+                cwd=command.folder,
+                env=dict(command.environment),
+                bufsize=0,
+                start_new_session=True,
+            )
+        finally:
+            if self._words is not None:
+                os.close(self._words.writer)
 
     def write(self, offset: int, *pieces: Buffer) -> None:
         """Give the command its next bytes; waits until it takes them. Raises StoreError."""
@@ -120,7 +142,8 @@ class CommandTarget:
             raise StoreError(f"the command {self.place} did not end: {error}") from error
         _running.discard(self._process)
         if self._process.returncode != 0:
-            raise StoreError(f"the command {self.place} failed ({self._status()})")
+            raise StoreError(f"the command {self.place} failed ({self._status()}){self._last_words()}")
+        self._forget_words()
 
     def discard(self, *, resumable: bool) -> None:
         """End the command: what it was given is not the whole."""
@@ -134,6 +157,16 @@ class CommandTarget:
         _running.discard(self._process)
         with suppress(OSError):
             self._input.close()
+        self._forget_words()
+
+    def _forget_words(self) -> None:
+        if self._words is not None:
+            self._words.close()
+
+    def _last_words(self) -> str:
+        """What it said last, as the end of a sentence."""
+        said = "" if self._words is None else self._words.after_end()
+        return f": {said}" if said else ""
 
     def _signal(self, number: signal.Signals) -> None:
         """To the command and what it has started."""
@@ -149,7 +182,10 @@ class CommandTarget:
                 # None: it takes less than the kernel wants to give at once.
                 return self._input.write(data) or 0
         except (OSError, ValueError) as error:
-            raise StoreError(f"the command {self.place} takes no more data ({self._status()})") from error
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STATUS_SECONDS)
+            status = f"({self._status()}){self._last_words()}"
+            raise StoreError(f"the command {self.place} takes no more data {status}") from error
         raise StoreError(f"the command {self.place} has taken no data for {self._patience:g} s")
 
     def _status(self) -> str:

@@ -1,6 +1,7 @@
 """Where the sender's bytes come from: a regular file, which can be read again, or a stream, which cannot.
 
-A stream (standard input, a pipe) is read ahead into a ring; `release` gives back what every receiver has.
+A stream (standard input, a pipe) is read ahead into a ring; `release` gives back what every receiver has, which stays
+there until its place is needed: for who falls behind.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class StreamSource:
         self.wake = wake
         self._stream = stream
         self._ring = bytearray(capacity)
-        self._lowest = self._end = 0
+        self._lowest = self._released = self._end = 0
         self._ended = False
         self._failure: OSError | None = None
         self._changed = threading.Condition()
@@ -158,7 +159,7 @@ class StreamSource:
     def release(self, offset: int) -> None:
         """Make room for more of the stream."""
         with self._changed:
-            self._lowest = max(self._lowest, min(offset, self._end))
+            self._released = max(self._released, min(offset, self._end))
             self._changed.notify_all()
 
     def _copy(self, offset: int, view: memoryview) -> None:
@@ -177,13 +178,13 @@ class StreamSource:
 
     def _read_some(self) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or self._end - self._lowest < len(self._ring))
-            if self._ended:
-                return False
-            begin = self._end % len(self._ring)
-            room = min(len(self._ring) - (self._end - self._lowest), len(self._ring) - begin, _READ_BYTES)
-        if self._stopped():
+            self._changed.wait_for(lambda: self._ended or self._end - self._released < len(self._ring))
+        if self._ended or self._stopped():
             return False
+        with self._changed:
+            begin = self._end % len(self._ring)
+            room = min(len(self._ring) - (self._end - self._released), len(self._ring) - begin, _READ_BYTES)
+            self._lowest = max(self._lowest, self._end + room - len(self._ring))
         with memoryview(self._ring) as ring:
             count = os.readv(self._stream, [ring[begin : begin + room]])
         if count == 0:

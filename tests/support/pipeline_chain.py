@@ -130,6 +130,7 @@ class Program:
     arguments: tuple[str, ...]
     name: str = "command"
     folder: Path = Path("/tmp")
+    tells_errors: bool = False
 
     @property
     def environment(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ class SshServer:
 
     def __init__(self, folder: Path, hosts: list[str], faults: Mapping[str, str]) -> None:
         self._folder, self.hosts = folder, hosts
-        self.port = _free_port()
+        self.port = free_port()
         self.log = folder / "sshd.log"
         for name in ("host_key", "user_key", "stranger_key"):
             _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
@@ -61,7 +61,7 @@ class SshServer:
         command = [SSHD, "-D", "-f", str(self._folder / "sshd_config"), "-E", str(self.log)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         try:
-            _await_port(self.hosts[0], self.port, process)
+            await_port(self.hosts[0], self.port, process)
             yield self
         finally:
             process.terminate()
@@ -101,12 +101,12 @@ class SshServer:
         (folder / "sshd_config").write_text("\n".join(lines) + "\n")
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])
 
 
-def _await_port(host: str, port: int, process: subprocess.Popen[bytes]) -> None:
+def await_port(host: str, port: int, process: subprocess.Popen[bytes]) -> None:
     def listens() -> bool:
         assert process.poll() is None, "sshd did not start"
         with suppress(OSError):

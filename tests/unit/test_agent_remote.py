@@ -214,6 +214,15 @@ def test_a_slow_line_is_waited_for(host, bundle):
     assert json.loads(process.stdout.readline())["event"] == "ready"
 
 
+def test_a_connection_that_is_cut_before_the_agent_is_whole_leaves_nothing(host, bundle):
+    process = host.start(start_line(len(bundle)), bundle[:1000])
+    eventually(lambda: host.left, "the folder")
+    process.stdout.close()
+    process.stderr.close()
+    process.stdin.close()
+    assert process.wait(30) != 0 and not host.left
+
+
 def test_an_agent_that_is_killed_leaves_nothing(host, bundle):
     process = host.start(start_line(len(bundle)), bundle + host.order())
     assert json.loads(process.stdout.readline())["event"] == "ready"

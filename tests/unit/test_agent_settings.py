@@ -87,7 +87,7 @@ def test_all_that_can_be_said_is_understood():
         ('[[command]]\nname = "c"\nrun = []', "command[1].run: must be an array of strings, with at least one"),
         ('[[command]]\nname = "c"\nrun = ["tar"]', "command[1].run: must be an absolute path"),
         (f'[[command]]\nname = "c"\nrun = ["/tar", "-f{FILE_NAME}"]', "must stand alone, as one element"),
-        ("", "the agent may write nowhere: give a [[folder]], a [[command]] or limits.memory_bytes."),
+        ("", "may write nowhere: give a [[folder]], [[device]] or [[command]], or limits.memory_bytes."),
         ("[agent", "not TOML: "),
         ("a = " + "[" * 5000, "not TOML"),
     ],

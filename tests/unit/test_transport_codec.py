@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.carriers.optical.parameters import OpticalParameters, optical_parameters
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
+from blast_transport.carriers.pipeline.protocol.leg import PipelineTimings
 from blast_transport.wire.carriers import OPTICAL, PIPELINE
 from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
 from blast_transport.wire.fields import to_parameters
@@ -24,6 +27,7 @@ from blast_transport.wire.messages import (
     Ready,
     Repair,
 )
+from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 from tests.support.transport_messages import SAMPLES
 
 HELLO = Hello(1, 5, 4, 1, "blake3", "file", "f")
@@ -194,11 +198,23 @@ def test_legs_along_a_chain_say_where_we_stand() -> None:
     leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, token=b"t" * 16, parameters=parameters))
     assert (leg.chain[1].name, leg.index, leg.first_block, leg.slowest_rate) == ("h2", 1, 7, 5.0)
     far, below = [["", "h", 1], ["a", "h", 1 << 16]], [["", "h", -1], ["a", "h", 1]]
-    for changed in ({"position": 2}, {"position": -1}, {"chain": far}, {"chain": below}, {"chain": 7}):
+    assert (leg.timings, leg.buffer) == (PipelineTimings(), 0)
+    bounds = {"node_timeout": (0.1, 11.0), "buffer": (1, (8 << 20) - 1, (64 << 20) + 1, -1)}
+    beyond = [{name: value} for name, values in bounds.items() for value in values]
+    for changed in ({"position": 2}, {"position": -1}, {"chain": far}, {"chain": below}, {"chain": 7}, *beyond):
         with pytest.raises(RemoteProtocolError):
             pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters | changed))
     with pytest.raises(RemoteProtocolError):
         pipeline_leg(Leg(6, 2, PIPELINE, 7))
+
+
+@given(st.floats(SHORTEST_TIMEOUT, LONGEST_TIMEOUT), st.integers(SMALLEST_BUFFER, LARGEST_BUFFER))
+def test_what_a_sender_orders_of_nodes_within_bounds_is_what_they_do(timeout: float, buffer: int) -> None:
+    chain = (("", "10.0.0.1", 9), ("h2", "10.0.0.2", 10))
+    parameters = to_parameters(PipelineParameters(chain, 1, 0.0, timeout, buffer))
+    leg = pipeline_leg(Leg(6, 2, PIPELINE, 7, parameters=parameters))
+    assert (leg.timings.silence, leg.timings.answer, leg.buffer) == (timeout, timeout, buffer)
+    assert leg.timings.heartbeat <= timeout / 5, "who lives is heard several times"
 
 
 def test_an_answer_to_a_leg_has_no_reason_by_itself() -> None:

@@ -157,6 +157,19 @@ def test_a_full_ring_stops_reading_until_something_is_released() -> None:
         assert read(source, 170, 80) == bytes(range(170, 250))
 
 
+def test_what_was_released_stays_until_its_place_is_needed() -> None:
+    with streaming(capacity=100) as (writer, source):
+        os.write(writer, bytes(range(100)))
+        eventually(lambda: source.available == 100)
+        source.release(100)
+        assert read(source, 0, 100) == bytes(range(100)), "whoever has fallen behind can have it"
+        os.write(writer, b"x")
+        eventually(lambda: source.available == 101)
+        with pytest.raises(ForgottenError):
+            read(source, 0, 1)
+        assert read(source, 100, 1) == b"x"
+
+
 def test_whoever_waits_is_woken_by_data_and_by_the_end() -> None:
     woken = threading.Semaphore(0)
     with streaming(wake=woken.release) as (writer, source):

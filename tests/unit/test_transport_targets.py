@@ -320,6 +320,7 @@ class Run:
     folder: Path
     name: str = "test"
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": os.environ["PATH"]})
+    tells_errors: bool = False
 
 
 Command = Callable[..., CommandTarget]
@@ -366,6 +367,36 @@ def test_a_command_that_fails_is_a_failure(command: Command, program: str, why: 
     target = command(*python(program))
     with pytest.raises(StoreError, match=why):
         target.commit(0, fsync=False)
+
+
+SAYS = "import sys; sys.stderr.write('one\\n\\x1b[2Jtwo\\n\\n'); sys.stdout.write('three'); sys.exit(3)"
+
+
+def test_only_where_it_may_be_told_a_failure_has_the_last_words(tmp_path: Path, capfd) -> None:
+    for tells, end in ((True, r"\(exit status 3\): \?\[2Jtwo$"), (False, r"\(exit status 3\)$")):
+        target = CommandTarget(Run(python(SAYS), tmp_path, tells_errors=tells))
+        with pytest.raises(StoreError, match=end):
+            target.commit(0, fsync=False)
+        target.discard(resumable=False)
+        out, errors = capfd.readouterr()
+        assert not out and "one" in errors and "three" in errors, "our standard output is for events"
+
+
+def test_a_command_that_ends_too_early_says_why(tmp_path: Path) -> None:
+    target = CommandTarget(Run(("sh", "-c", "echo no room >&2; exit 4"), tmp_path, tells_errors=True))
+    with pytest.raises(StoreError, match=r"takes no more data \(exit status 4\): no room"):
+        for offset in range(100):
+            target.write(offset << 16, bytes(1 << 16))
+    target.discard(resumable=False)
+
+
+def test_what_floods_its_standard_error_is_not_kept(tmp_path: Path) -> None:
+    flood = "import sys; sys.stderr.write('x' * (1 << 20) + '\\n' + 'y' * 5000); sys.exit(1)"
+    target = CommandTarget(Run(python(flood), tmp_path, tells_errors=True))
+    with pytest.raises(StoreError) as caught:
+        target.commit(0, fsync=False)
+    assert str(caught.value).endswith("y" * 200) and len(str(caught.value)) < 300
+    target.discard(resumable=False)
 
 
 def test_a_command_that_has_ended_takes_no_more(command: Command) -> None:

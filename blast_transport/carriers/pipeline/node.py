@@ -44,6 +44,8 @@ _LAG_BYTES, _FILE_LAG_BYTES = 8 << 20, 32 << 20
 """How far we may run ahead of the successor. What cannot be read again: by a quarter of what is kept, for as many
 deaths. A file: so far that a chain goes in step, for who falls behind finds data that no cache holds any more, and ends
 alone."""
+_DEATHS = 4
+"""With all that a node and its neighbours' kernels hold."""
 _SOURCE = 0
 
 
@@ -92,7 +94,7 @@ class PipelineNode(Runner):
         if self._descriptor is not None:
             file = FileIntake(store, position, self._waker.wake)
             return file, WrittenOutlet(FileOutlet(self._descriptor), file)
-        intake = BlockIntake(store, position, self._waker.wake)
+        intake = BlockIntake(store, position, self._waker.wake, self.leg.buffer)
         return intake, ReplayOutlet(intake.replay, store)
 
     def _joined(self, sock: socket.socket, name: str) -> None:
@@ -183,8 +185,9 @@ class PipelineNode(Runner):
             return False
         down = self._core.down
         file = self._descriptor is not None
+        lag = _FILE_LAG_BYTES if file else self.leg.buffer // _DEATHS or _LAG_BYTES
         ahead = self._intake.position - down.taken
-        if down.alone or ahead < (_FILE_LAG_BYTES if file else _LAG_BYTES) or (file and down.lagging):
+        if down.alone or ahead < lag or (file and down.lagging):
             return True
         self._core.hold_up()
         return False

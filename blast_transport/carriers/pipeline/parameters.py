@@ -5,20 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
+from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg, PipelineTimings
 from blast_transport.wire.fields import from_parameters
 from blast_transport.wire.messages import Leg
+from blast_transport.wire.pipeline_bounds import (
+    LARGEST_BUFFER,
+    LONGEST_TIMEOUT,
+    NODE_TIMEOUT,
+    SHORTEST_TIMEOUT,
+    SMALLEST_BUFFER,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineParameters:
     """The data goes along `chain`, the (name, host, port) of every node in order, the sender first; we are at
-    `position`. A node that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is.
+    `position`. A node that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is. A neighbour is dead after
+    `node_timeout` seconds of silence. Of what cannot be read again a node keeps `buffer` bytes; 0: as many as it likes.
     """
 
     chain: tuple[tuple[str, str, int], ...]
     position: int
     slowest_rate: float = 0.0
+    node_timeout: float = NODE_TIMEOUT
+    buffer: int = 0
 
 
 def pipeline_leg(leg: Leg) -> PipelineLeg:
@@ -28,7 +38,19 @@ def pipeline_leg(leg: Leg) -> PipelineLeg:
         raise RemoteProtocolError("Leg has a port out of range")
     if not 0 <= found.position < len(found.chain):
         raise RemoteProtocolError("Leg names a chain without a place for us")
+    if not SHORTEST_TIMEOUT <= found.node_timeout <= LONGEST_TIMEOUT:
+        raise RemoteProtocolError("Leg has a time-out of nodes out of range")
+    if found.buffer and not SMALLEST_BUFFER <= found.buffer <= LARGEST_BUFFER:
+        raise RemoteProtocolError("Leg has a buffer out of range")
     chain = tuple(Member(*member) for member in found.chain)
     return PipelineLeg(
-        leg.session, leg.number, leg.token, leg.first, chain, found.position, slowest_rate=found.slowest_rate
+        session=leg.session,
+        number=leg.number,
+        token=leg.token,
+        first_block=leg.first,
+        chain=chain,
+        index=found.position,
+        timings=PipelineTimings.of(found.node_timeout),
+        slowest_rate=found.slowest_rate,
+        buffer=found.buffer,
     )

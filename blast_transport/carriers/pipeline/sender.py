@@ -35,7 +35,11 @@ class PipelineSender(SendingCarrier):
         chain = _order(choice, around)
         self._listener = socket.create_server((around.own_address, 0))
         self._nodes = PipelineParameters(
-            ((SOURCE, *self._listener.getsockname()[:2]), *chain), 0, choice.slowest_rate / 8
+            ((SOURCE, *self._listener.getsockname()[:2]), *chain),
+            0,
+            choice.slowest_rate / 8,
+            choice.node_timeout,
+            choice.buffer,
         )
         self._places = {name: place for place, (name, _, _) in enumerate(chain, 1)}
         self._happened: queue.SimpleQueue[PipelineEvent] = queue.SimpleQueue()

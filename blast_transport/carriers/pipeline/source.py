@@ -124,7 +124,7 @@ class PipelineSource(Runner):
         # A stream may end before where it was to be left.
         if size is not None and (node.stop is None or node.stop > size):
             self._obey(self._core.end_at(size, True, now))
-        self._source.release(self._core.down.taken - REPLAY_BYTES)
+        self._source.release(self._core.down.taken - (self.leg.buffer or REPLAY_BYTES))
 
     def _close(self) -> None:
         for fetcher in self._fetchers:

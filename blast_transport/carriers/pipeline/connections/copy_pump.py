@@ -52,15 +52,16 @@ class Replay:
 
 
 class BlockIntake:
-    """Into the store, block by block, from byte `position` on, which is where a block begins.
+    """Into the store, block by block, from byte `position` on, which is where a block begins; `buffer` bytes are kept.
 
     A thread of its own puts the blocks, because a command takes them when it likes; `wake` is called when it has done
     so. `position` counts all that has come, `servable` the whole blocks of it, which can go on to the next node.
     """
 
-    def __init__(self, store: Store, position: int, wake: Callable[[], None]) -> None:
+    def __init__(self, store: Store, position: int, wake: Callable[[], None], buffer: int = 0) -> None:
         self.position = position
-        self.replay = Replay(position, store.layout.block_size)
+        size = store.layout.block_size
+        self.replay = Replay(position, size, buffer) if buffer else Replay(position, size)
         self._store = store
         self._block = position // store.layout.block_size
         self._buffer = bytearray(store.layout.block_size)

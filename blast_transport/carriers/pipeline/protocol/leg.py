@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from blast_transport.base.errors import WrongInputError
+from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 
 
 class Member(NamedTuple):
@@ -15,6 +16,10 @@ class Member(NamedTuple):
     name: str
     host: str
     port: int
+
+
+_BEATS = 5
+"""Signs of life in the shortest silence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,8 @@ class PipelineTimings:
     """
 
     heartbeat: float = 0.2
-    silence: float = 1.0
-    answer: float = 1.0
+    silence: float = NODE_TIMEOUT
+    answer: float = NODE_TIMEOUT
     assembly: float = 2.0
     retry: float = 0.05
     orphan: float = 30.0
@@ -45,12 +50,18 @@ class PipelineTimings:
         """The last seconds of a silence, in which those behind the silent one are probed: they may be as dead."""
         return self.silence / 2
 
+    @classmethod
+    def of(cls, silence: float) -> PipelineTimings:
+        """Those of nodes that take a neighbour for dead after so many seconds of silence."""
+        return cls(min(cls().heartbeat, silence / _BEATS), silence, silence)
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineLeg:
     """From block `first_block` on the data goes along `chain`, the source first; we are the one at `index`.
 
     `token` lets the members in. A successor that takes fewer than `slowest_rate` bytes/s is excluded; 0: none is.
+    `buffer`: bytes of what cannot be read again that a node keeps for those after it; 0: as many as it likes.
     Raises WrongInputError for a chain that cannot be.
     """
 
@@ -62,6 +73,7 @@ class PipelineLeg:
     index: int
     timings: PipelineTimings = field(default_factory=PipelineTimings)
     slowest_rate: float = 0.0
+    buffer: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.index < len(self.chain):

@@ -1,0 +1,29 @@
+"""Agents for one `blast send`, started over SSH on hosts that have none."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from blast_client.receivers import Receiver
+from blast_client.send_target import Wanted
+from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
+
+
+def agents_for(
+    arguments: argparse.Namespace, receivers: Sequence[Receiver], wanted: Wanted, stack: ExitStack
+) -> StartedAgents:
+    """Agents that do what is wanted, and nothing else, as long as `stack` lasts. Raises WrongInputError."""
+    defaults = StartOptions()
+    options = StartOptions(
+        user=arguments.ssh_user,
+        port=arguments.ssh_port,
+        ssh_options=arguments.ssh_options,
+        window=arguments.ssh_window or defaults.window,
+        seconds=arguments.start_timeout or defaults.seconds,
+        addresses={name: host for name, host, _ in receivers},
+        line=wanted.line,
+        path=wanted.path,
+    )
+    return stack.enter_context(started_agents([name for name, _, _ in receivers], arguments.ssh_folder or "", options))

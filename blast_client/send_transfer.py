@@ -1,0 +1,91 @@
+"""The transfer of one `blast send`: opens the source, has agents started where there are none, and sends."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from blast_client.receivers import Receiver
+from blast_client.round import Round, RoundResult, RoundSettings
+from blast_client.send_failures import NobodyReached
+from blast_client.send_progress import ProgressView
+from blast_client.send_stopped import SoFar
+from blast_client.send_target import Wanted
+from blast_client.send_words import STREAM
+from blast_transport.base.report import Progress
+from blast_transport.store.source import RING_BYTES, Source, StreamSource, opened_file
+
+
+class Transfer:
+    """To these receivers; a context manager. `unreachable`: why hosts have no agent; `so_far`: what is known.
+
+    Raises WrongInputError, TransportError.
+    """
+
+    def __init__(
+        self, arguments: argparse.Namespace, settings: RoundSettings, receivers: Sequence[Receiver], wanted: Wanted
+    ) -> None:
+        self._arguments, self._settings, self._wanted = arguments, settings, wanted
+        self._receivers = list(receivers)
+        self._source: Source | None = None
+        self._stack = ExitStack()
+        self.unreachable: dict[str, str] = {}
+        self.so_far = SoFar(wanted.name, arguments.file != STREAM and wanted.is_kept)
+
+    def __enter__(self) -> Transfer:
+        with self._stack as stack:
+            self._source = stack.enter_context(_opened(self._arguments.file, self._settings.buffer))
+            if self._arguments.ssh:
+                self._start_agents()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def size(self) -> int | None:
+        """Bytes to send, None if nobody knows."""
+        known = None if self._source is None else self._source.size
+        given: int | None = self._arguments.bytes
+        return given if known is None else known
+
+    async def deliver(self, view: ProgressView) -> RoundResult:
+        """Send."""
+        assert self._source is not None
+
+        def report(receivers: Sequence[str], progress: Progress) -> None:
+            self.so_far.note(receivers, progress.complete)
+            view.report(progress)
+
+        destination = self._wanted.destination
+        return await Round(self._receivers, self._settings).deliver(self._source, destination, report, self.size)
+
+    def _start_agents(self) -> None:
+        from blast_client.send_ssh import agents_for
+
+        agents = agents_for(self._arguments, self._receivers, self._wanted, self._stack)
+        self._settings = replace(self._settings, credentials=agents.secret, suite=agents.suite)
+        self.unreachable = dict(agents.failed)
+        self._receivers = list(agents.addresses)
+        if not self._receivers:
+            raise NobodyReached(self.unreachable)
+
+
+@contextmanager
+def _opened(written: str, buffer: int) -> Iterator[Source]:
+    if written == STREAM:
+        # What nodes may ask for once more, and as much again that is on its way to them.
+        with StreamSource(sys.stdin.fileno(), 2 * buffer or RING_BYTES) as stream:
+            yield stream
+    else:
+        with opened_file(Path(written)) as file:
+            yield file
+            file.check_unchanged()

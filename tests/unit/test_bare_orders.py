@@ -1,0 +1,207 @@
+"""What a sender orders of a host without an agent: a line of shell, a path; and what the host's own log has of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_transport.agent.settings import from_tables
+from blast_transport.base.errors import SettingsError, WrongInputError
+from blast_transport.credentials.material import SharedSecret
+from blast_transport.remote import on_demand
+from blast_transport.remote.audit import record, said_by
+from blast_transport.remote.line import MOST_BYTES, table_of
+from blast_transport.remote.on_demand import read_order, wants
+from blast_transport.remote.place import TARGET, tables_of
+from blast_transport.remote.start import StartOptions, _order, started_agents
+
+SECRET = SharedSecret(b"s" * 32)
+
+
+def ordered(folder: str = "", **options: object) -> on_demand.Order:
+    """What a host understands of what a sender orders."""
+    return read_order(_order(SECRET, folder, StartOptions(**options), "h2"))  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------------------------------------- lines
+
+
+def run(line: str, given: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """As an agent runs it."""
+    command = table_of(line, "")["run"]
+    return subprocess.run(command, input=given, capture_output=True, check=False, timeout=60, env=environment)
+
+
+PATHS = {"PATH": "/usr/bin:/bin"}
+
+
+def test_a_pipeline_of_shell_is_fed() -> None:
+    done = run('tr a-z A-Z | sed "s/^/$PREFIX/"', b"one\ntwo\n", PREFIX="it's ", **PATHS)
+    assert done.stdout == b"it's ONE\nit's TWO\n" and done.returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("bash", path=PATHS["PATH"]) is None, reason="needs bash, or a sh with pipefail")
+def test_a_part_of_a_pipeline_that_fails_is_a_failure() -> None:
+    done = run("no-such-program-here | cat", b"data", **PATHS)
+    assert done.returncode == 127 and b"not found" in done.stderr
+    assert run("exit 3", **PATHS).returncode == 3
+    assert run("cat >/dev/null; false || true", **PATHS).returncode == 0
+
+
+def test_a_host_that_has_only_a_plain_shell_runs_it_too(tmp_path: Path) -> None:
+    assert run("IFS= read -r word; echo $word", b"x  y\n", PATH=str(tmp_path)).stdout == b"x y\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        ("a\0b", "NUL"),
+        ("x" * (MOST_BYTES + 1), f"more than {MOST_BYTES} bytes"),
+        ("cat >{file_name}", r'"\$BLAST_FILE_NAME"'),
+    ],
+)
+def test_what_is_no_line_is_refused_at_once(line: str, sentence: str) -> None:
+    with pytest.raises(WrongInputError, match=sentence):
+        table_of(line, "")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=MOST_BYTES // 4))
+def test_every_line_that_is_taken_arrives_as_it_is(line: str) -> None:
+    if not line.strip():
+        return
+    order = _order(SECRET, "", StartOptions(line=line), "h2")
+    assert len(order) < 1 << 16, "an agent reads no more"
+    (command,) = read_order(order).settings.command
+    assert command.run[-1] == line and command.tells_errors
+
+
+def test_a_line_comes_alone_and_runs_where_it_is_told(tmp_path: Path) -> None:
+    for folder, expected in (("", "/"), (str(tmp_path), str(tmp_path))):
+        settings = ordered(folder, line="tar -xzC /opt/").settings
+        assert str(settings.command[0].folder) == expected
+        assert not settings.folder and not settings.device
+        assert wants(settings) == "run tar -xzC /opt/"
+
+
+@pytest.mark.parametrize(
+    ("options", "folder", "sentence"),
+    [
+        ({"line": "cat", "path": "/dev/null"}, "", "either a line to run or a path"),
+        ({"line": " "}, "", "is empty"),
+        ({"line": "cat"}, "srv", "must be an absolute path"),
+        ({}, "", "must be an absolute path"),
+    ],
+)
+def test_what_cannot_be_ordered_is_refused_before_any_host_is_asked(
+    options: dict[str, str], folder: str, sentence: str
+) -> None:
+    with pytest.raises(WrongInputError, match=sentence), started_agents(["h2"], folder, StartOptions(**options)):
+        pass
+
+
+# --------------------------------------------------------------------------------------------------------- paths
+
+
+def test_a_path_is_a_file_or_a_device_as_the_host_has_it(tmp_path: Path) -> None:
+    (tmp_path / "old").touch()
+    for name in ("old", "new"):
+        assert tables_of(f"{tmp_path}/{name}") == {"folder": [{"name": TARGET, "path": str(tmp_path)}]}
+    assert tables_of("/dev/null") == {"device": [{"name": TARGET, "path": "/dev/null"}]}
+    (tmp_path / "by-name").symlink_to("/dev/null")
+    assert "device" in tables_of(f"{tmp_path}/by-name")
+
+
+def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, sentence in (
+        (str(tmp_path), "is a folder"),
+        (f"{tmp_path}/fifo", "neither a file nor a device"),
+        ("/dev/no-such-disk", "there is no device"),
+        ("srv/x", "no absolute path"),
+        ("/", "no absolute path"),
+        ("/a\0b", "cannot be looked at"),
+    ):
+        with pytest.raises(SettingsError, match=sentence):
+            tables_of(path)
+
+
+def test_a_path_comes_alone_with_the_name_of_the_host(tmp_path: Path) -> None:
+    settings = ordered(path=f"{tmp_path}/{{host}}/x").settings
+    assert [(folder.name, str(folder.path)) for folder in settings.folder] == [(TARGET, f"{tmp_path}/h2")]
+    assert wants(ordered(path="/dev/null").settings) == "overwrite /dev/null"
+    assert wants(ordered("/srv").settings) == "write files below /srv"
+
+
+# ---------------------------------------------------------------------------------------------- the system's log
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    # An address has room for a hundred bytes or so.
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind("log")
+        listening.setblocking(False)
+        yield listening
+
+
+def records(log: socket.socket) -> list[str]:
+    found = []
+    while True:
+        try:
+            found.append(log.recv(1 << 16).decode())
+        except BlockingIOError:
+            return found
+
+
+@given(line=st.text(max_size=3000))
+def test_nothing_hides_from_the_log(tmp_path_factory: pytest.TempPathFactory, line: str) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(folder / "log"))
+        listening.setblocking(False)
+        record(f"may run {line}", folder / "log")
+        found = records(listening)
+    pieces = [one.partition(": ")[2] for one in found]
+    if len(pieces) > 1:
+        pieces = [one.removesuffix(f" ({number}/{len(pieces)})") for number, one in enumerate(pieces, 1)]
+    assert all(one.startswith("<85>blast-agent[") and one.isprintable() and len(one) < 900 for one in found)
+    assert "".join(pieces) == "".join(c if c.isprintable() else repr(c)[1:-1] for c in f"may run {line}")
+
+
+def test_a_host_without_a_log_does_its_work(tmp_path: Path) -> None:
+    record("anything", tmp_path / "none")
+
+
+def test_who_has_ordered_it_is_told_as_ssh_says() -> None:
+    assert said_by({"SSH_CONNECTION": "10.0.0.1 4711 10.0.0.2 22"}) == f"user {os.geteuid()}, from 10.0.0.1"
+    assert said_by({}) == f"user {os.geteuid()}, from an unknown address"
+
+
+def test_an_agent_says_first_what_it_may_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded: list[str] = []
+    monkeypatch.setattr(on_demand, "record", recorded.append)
+    order = _order(SECRET, "", StartOptions(line="gunzip | dd of=/dev/sda2", listen="127.0.0.1:0"), "h2")
+    assert on_demand.main(io.BytesIO(order)) == 0
+    ready = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert ready["event"] == "ready" and ready["may"] == "run gunzip | dd of=/dev/sda2"
+    assert len(recorded) == 1 and recorded[0].endswith("may run gunzip | dd of=/dev/sda2")
+
+
+def test_a_configuration_may_let_senders_hear_errors() -> None:
+    table = {"name": "c", "run": ["/bin/cat"]}
+    told = [from_tables({"command": [table | more]}).command[0].tells_errors for more in ({}, {"tells_errors": True})]
+    assert told == [False, True]

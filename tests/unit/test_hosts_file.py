@@ -1,0 +1,132 @@
+"""Files of hosts: who is to receive, who has it, and who has not, as whom the next transfer begins with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blast_client import hosts_file
+from blast_client.hosts_file import MOST_BYTES, HostLists, ListNotWritten, read_hosts
+from blast_client.receivers import Receiver, parse_receiver
+from blast_transport.base.errors import WrongInputError
+
+HOSTS = [parse_receiver(text) for text in ("h2", "h3:7000", "h4=10.0.0.4:9", "node10", "node2")]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> tuple[Path, Path]:
+    return tmp_path / "ok", tmp_path / "failed"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def write(paths: tuple[Path, Path], reasons: dict[str, str], hosts: list[Receiver] = HOSTS) -> None:
+    with HostLists(*paths, "-").written_for(hosts, reasons):
+        pass
+
+
+def test_hosts_are_read_line_by_line_without_comments(tmp_path: Path) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("# all of them\n\nh2  # the first\n node[1-2,9],b=10.0.0.2:7000\n\th3:1\n")
+    assert [name for name, _, _ in read_hosts(file)] == ["h2", "node1", "node2", "node9", "b", "h3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "names no host"),
+        (b"# nobody\n", "names no host"),
+        (b"h2\nh2\n", "named twice: h2"),
+        (b"h2 h3\n", "'h2 h3' is not HOST"),
+        (b"node[1-99999999]\n", "more than 10000 hosts"),
+        (b"h\xff\n", r"not UTF-8 text \(byte 1\)"),
+        (b"h\n" * (MOST_BYTES // 2 + 1), "no list of hosts"),
+    ],
+)
+def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "hosts").write_bytes(content)
+    with pytest.raises(ValueError, match=sentence):
+        read_hosts(tmp_path / "hosts")
+    with pytest.raises(ValueError, match="cannot be read: No such file"):
+        read_hosts(tmp_path / "none")
+
+
+@settings(max_examples=30)
+@given(st.sets(st.sampled_from(HOSTS)), st.text(max_size=400))
+def test_whoever_failed_is_who_the_next_one_begins_with(
+    tmp_path_factory: pytest.TempPathFactory, failed: set[Receiver], reason: str
+) -> None:
+    folder = tmp_path_factory.mktemp("lists")
+    write((folder / "ok", folder / "failed"), {name: reason for name, _, _ in failed})
+    for file, expected in (
+        ("ok", [h for h in HOSTS if h not in failed]),
+        ("failed", [h for h in HOSTS if h in failed]),
+    ):
+        assert (folder / file).read_text().count("\n") == len(expected)
+        if expected:
+            assert read_hosts(folder / file) == expected
+    assert files(folder) == ["failed", "ok"]
+
+
+def test_an_interrupt_leaves_only_what_is_true(paths: tuple[Path, Path]) -> None:
+    reasons = {name: "not confirmed" for name, _, _ in HOSTS}
+    with pytest.raises(KeyboardInterrupt), HostLists(*paths, "-").written_for(HOSTS, reasons):
+        del reasons["h2"]
+        raise KeyboardInterrupt
+    assert paths[0].read_text() == "h2\n"
+    assert paths[1].read_text().splitlines()[0] == "h3:7000\t# not confirmed"
+
+
+def test_what_was_not_begun_changes_nothing(paths: tuple[Path, Path]) -> None:
+    paths[0].write_text("before\n")
+    with pytest.raises(WrongInputError), HostLists(*paths, "-").written_for(HOSTS, {}):
+        raise WrongInputError("wrong use")
+    assert paths[0].read_text() == "before\n" and files(paths[0].parent) == ["ok"]
+
+
+def test_a_list_is_there_whole_or_as_it_was(paths: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    paths[0].write_text("before\n")
+    lists = HostLists(*paths, "-")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(hosts_file.os, "fsync", full)
+    with pytest.raises(ListNotWritten, match="No space left"), lists.written_for(HOSTS, {}):
+        pass
+    assert paths[0].read_text() == "before\n" and files(paths[0].parent) == ["ok"]
+
+
+def test_what_cannot_be_written_is_refused_before_the_start(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    same = tmp_path / "same"
+    (tmp_path / "link").symlink_to(same)
+    for ok, failed, source, sentence in (
+        (tmp_path / "none" / "ok", None, "-", "cannot be written: No such file"),
+        (tmp_path / "folder", None, "-", "is no file"),
+        (None, Path("/dev/null"), "-", "is no file"),
+        (same, tmp_path / "link", "-", "the same file"),
+        (same, None, str(same), "is what is sent"),
+    ):
+        with pytest.raises(WrongInputError, match=sentence):
+            HostLists(ok, failed, source)
+    assert files(tmp_path) == ["folder", "link"]
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    write((tmp_path / "link", tmp_path / "failed"), {})
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text().startswith("h2\n")
+    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o666 & ~umask()
+
+
+def umask() -> int:
+    mask = os.umask(0o22)
+    os.umask(mask)
+    return mask

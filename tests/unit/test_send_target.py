@@ -1,0 +1,121 @@
+"""What `blast send` wants of the data at each host, from its options; and what it refuses before it starts anything."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import main
+from blast_client.send_command import register
+from blast_client.send_failures import sentences
+from blast_client.send_progress import bar
+from blast_client.send_target import Wanted, names_stream, wanted_of
+from blast_transport.base.errors import WrongInputError
+from blast_transport.session.settings import Destination
+
+
+def options(*words: str, file: str = "dir/myfile.tgz", to: tuple[str, ...] = ("--to", "n2")) -> Namespace:
+    parser = ArgumentParser()
+    register(parser.add_subparsers())
+    return parser.parse_args(["send", file, *to, *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ((), Wanted(Destination("myfile.tgz"))),
+        (("--as", "a/b", "--folder", "in"), Wanted(Destination("a/b", "file", "in"))),
+        (("--command", "untar"), Wanted(Destination("untar", "command", file="myfile.tgz"))),
+        (("--ssh", "--ssh-folder", "/srv"), Wanted(Destination("myfile.tgz"))),
+        (
+            ("--ssh", "--command", "tar -xzC /opt/"),
+            Wanted(Destination("sh", "command", file="myfile.tgz"), line="tar -xzC /opt/"),
+        ),
+        (("--ssh", "--as", "/dev/sdb"), Wanted(Destination("sdb", "file", "target"), path="/dev/sdb")),
+        (("--ssh", "--as", "/home/{host}/x"), Wanted(Destination("x", "file", "target"), path="/home/{host}/x")),
+    ],
+)
+def test_what_becomes_of_it(words: tuple[str, ...], wanted: Wanted) -> None:
+    assert wanted_of(options(*words)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--command", "tar -xzC /opt/"), "agents run what their configuration names"),
+        (("--command", "gunzip|dd"), "agents run what their configuration names"),
+        (("--ssh",), "what becomes of the data"),
+        (("--ssh-folder", "/srv"), "--ssh-folder goes with --ssh"),
+        (("--ssh-window", "4"), "--ssh-window goes with --ssh"),
+        (("--start-timeout", "4"), "--start-timeout goes with --ssh"),
+        (("--ssh", "--as", "/dev/sdb", "--command", "cat"), "says all of where it goes"),
+        (("--ssh", "--as", "/dev/sdb", "--ssh-folder", "/srv"), "says all of where it goes"),
+        (("--ssh", "--as", "/opt/"), "does not end with the name"),
+        (("--ssh", "--as", "/opt/.."), "does not end with the name"),
+        (("--ssh", "--as", "/opt/{host}"), "does not end with the name"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(WrongInputError, match=sentence):
+        wanted_of(options(*words))
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "overwrites"),
+    [
+        (("--ssh", "--ssh-folder", "/srv"), True, False),
+        (("--ssh", "--as", "/srv/x"), True, False),
+        (("--ssh", "--as", "/dev/sdb"), False, True),
+        (("--ssh", "--as", "/dev/null"), True, False),
+        (("--ssh", "--command", "cat"), False, False),
+    ],
+)
+def test_what_is_left_of_one_that_is_stopped(words: tuple[str, ...], kept: bool, overwrites: bool) -> None:
+    wanted = wanted_of(options(*words))
+    assert (wanted.is_kept, wanted.overwrites) == (kept, overwrites)
+
+
+def test_a_stream_without_a_name_gets_one_that_no_file_has() -> None:
+    unnamed, named, fed = options(file="-"), options("--as", "x", file="-"), options("--command", "x", file="-")
+    assert [names_stream(one) for one in (unnamed, named, fed, options())] == [True, False, False, False]
+    assert unnamed.name.startswith("stdin-") and named.name == "x" and fed.name is None
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--node-timeout", "100ms"), "out of bounds: from 0.2 to 10 s"),
+        (("--node-timeout", "11"), "out of bounds"),
+        (("--buffer", "1MiB"), "8MiB to 64MiB"),
+        (("--buffer", "65MiB"), "8MiB to 64MiB"),
+        (("--ssh-window", "0"), "from 1 to 1024"),
+        (("--ssh-window", "99999999999"), "from 1 to 1024"),
+        (("--start-timeout", "0.5"), "from 1 to 3600 s"),
+    ],
+)
+def test_bounds_are_told(words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["send", "file", "--to", "h2", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_somebody_has_to_receive_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "hosts").write_text("h2\nh3\n")
+    (tmp_path / "data").write_text("data")
+    for words, sentence in (
+        (("--hosts-file", str(tmp_path / "none")), "none cannot be read: No such file"),
+        ((), "Name hosts with --to, or a file of them with --hosts-file"),
+        (("--to", "h3", "--hosts-file", str(tmp_path / "hosts")), "named twice: h3"),
+        (("--to", "h1", "--ok-file", str(tmp_path)), "is no file"),
+    ):
+        assert main(["send", str(tmp_path / "data"), *words]) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_many_hosts_with_one_reason_are_told_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    many = dict.fromkeys((f"n{number}" for number in range(1, 65)), "no agent")
+    assert sentences({"a": "down", **many, "b": "down"}) == [("a", "down"), ("b", "down"), ("n[1-64]", "no agent")]
+    bar(1, "data", 65).done([], {"a": "down", **many}, "")
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["blast: a does not have it: down", "blast: n[1-64] do not have it: no agent"]
