@@ -1,4 +1,7 @@
-"""The minimum-cost arborescence against NetworkX."""
+"""The minimum-cost arborescence against all ways to grow one, and NetworkX where no costs are the same.
+
+With ties NetworkX 3.6.1 finds no arborescence, or a dearer one, in some graphs that have one.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,21 @@ def as_networkx(costs, root: int) -> nx.DiGraph:
     return graph
 
 
+def least_cost(costs, root: int) -> float:
+    """Grown node by node, in every order: the cheapest way to have reached each set of nodes."""
+    cheapest = {1 << root: 0.0}
+    for some in range(1 << len(costs)):
+        if some not in cheapest:
+            continue
+        inside = [node for node in range(len(costs)) if some >> node & 1]
+        for node in set(range(len(costs))) - set(inside):
+            more, cost = some | 1 << node, cheapest[some] + costs[inside, node].min()
+            cheapest[more] = min(cost, cheapest.get(more, np.inf))
+    return float(cheapest[(1 << len(costs)) - 1])
+
+
 @given(graphs())
-def test_as_networkx(graph):
+def test_nothing_is_cheaper(graph):
     costs, root = graph
     known = as_networkx(costs, root)
     if len(nx.descendants(known, root)) < len(costs) - 1:
@@ -44,8 +60,7 @@ def test_as_networkx(graph):
     parents = minimum_arborescence(costs, root)
     assert [host for host, parent in enumerate(parents) if parent == NOBODY] == [root]
     assert all(reaches(tuple(parents), host, root) for host in range(len(costs)))
-    best = nx.minimum_spanning_arborescence(known)
-    assert total_cost(costs, parents) == sum(cost for _, _, cost in best.edges(data="weight"))
+    assert total_cost(costs, parents) == least_cost(costs, root)
 
 
 @pytest.mark.parametrize(("size", "seed"), [(16, 0), (32, 1), (64, 2)])
