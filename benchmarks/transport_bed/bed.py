@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,10 @@ PACKETS = "eth0"
 LIGHT = "light"
 SENDER = 0
 _WIDEST_SPLITTER = 127
+_MOST_RECEIVERS = 253
+"""With the sender, the addresses of a /24."""
+_FORWARDING, _DISABLED = 3, 0
+"""States of a bridge's port (bridge(8))."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,9 @@ class Plan:
     light: bool = True
 
     def __post_init__(self) -> None:
-        if not 1 <= self.receivers <= _WIDEST_SPLITTER:
-            raise PlanError(f"a bed has 1 to {_WIDEST_SPLITTER} receivers, not {self.receivers}")
+        most, why = (_WIDEST_SPLITTER, "the splitter") if self.light else (_MOST_RECEIVERS, "the addresses")
+        if not 1 <= self.receivers <= most:
+            raise PlanError(f"a bed has 1 to {most} receivers because of {why}, not {self.receivers}")
         if self.racks and sorted(host for rack in self.racks for host in rack) != list(self.hosts):
             raise PlanError("every host must be in exactly one rack")
 
@@ -76,7 +81,7 @@ class Bed:
 
     def __enter__(self) -> Bed:
         require_root()
-        require_commands("ip", "tc", "mnexec")
+        require_commands("ip", "tc", "bridge", "mnexec")
         with ExitStack() as undo:
             self._names = registry.claim()
             undo.callback(cleanup.down, self._names.lab)
@@ -131,6 +136,18 @@ class Bed:
     def withdraw_light(self) -> None:
         """Disconnect it: what host 0 sends by light is lost from now on."""
         self._fabric.apply([(1, self.switch.splitter.input)], [])
+
+    def cut(self, hosts: Collection[int]) -> None:
+        """From now on no frame passes between these hosts and the packet network, and neither side is told."""
+        self._set_ports(hosts, _DISABLED)
+
+    def mend(self, hosts: Collection[int]) -> None:
+        """The opposite."""
+        self._set_ports(hosts, _FORWARDING)
+
+    def _set_ports(self, hosts: Collection[int], state: int) -> None:
+        # The bridge keeps what it has learnt, so that it does not flood what is for a host that was cut off.
+        batch("bridge", [f"link set dev packet{host} state {state}" for host in hosts], self._middle.pid)
 
     @property
     def switch(self) -> Switch:

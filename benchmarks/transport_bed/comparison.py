@@ -47,7 +47,7 @@ class Cell:
         """Bytes of the file."""
         return effort.size
 
-    def measure(self, wanted: Sequence[str], effort: Effort, report: Callable[[str], None]) -> list[Row]:
+    def measure(self, wanted: Sequence[str], effort: Effort, report: Callable[[str], None]) -> Iterator[Row]:
         """One row for each tool. `report` hears what begins. Raises CannotRun, HostError."""
         return compare(self, wanted, effort, report)
 
@@ -100,7 +100,7 @@ def compiled(tools: Iterable[Tool], folder: Path) -> Path:
     """A folder with the programs of these tools. Raises CannotRun."""
     programs = folder / "programs"
     programs.mkdir()
-    for program in {tool.program for tool in tools if tool.program}:
+    for program in {program for tool in tools for program in tool.programs}:
         compile_into(programs, program)
     return programs
 

@@ -83,8 +83,8 @@ class Run:
         """Start a program on the sender's host."""
         return self.start(SENDER, name, command)
 
-    def await_outputs(self, sender: Program) -> None:
-        """Wait until every receiver has its copy, which the tool gives its name when it is whole. Raises RunFailed."""
+    def await_outputs(self, sender: Program) -> float:
+        """When every receiver had its copy, which the tool gives its name when it is whole. Raises RunFailed."""
         missing = list(self.receivers)
         while missing := [receiver for receiver in missing if not self.output(receiver).exists()]:
             if sender.status:
@@ -92,6 +92,7 @@ class Run:
             if time.monotonic() > self.deadline:
                 raise RunFailed(f"{', '.join(f'h{receiver}' for receiver in missing)} had no file in time")
             time.sleep(_LOOK_SECONDS)
+        return time.monotonic()
 
     def await_bytes(self, host: int, count: float) -> None:
         """Wait until so many bytes have arrived at a host, by light and packets. Raises RunFailed."""

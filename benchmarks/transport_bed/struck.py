@@ -11,11 +11,16 @@ from typing import Any
 
 from transport_bed.bed import Bed
 from transport_bed.failures import RunFailed
+from transport_bed.program import Program
 from transport_bed.run import Run, opened
 from transport_bed.tools.blast import Blast
 
 Strike = Callable[[Blast, Run], None]
 """Called when the sender has been started; waits for its moment and does what it is for. Raises RunFailed."""
+Act = Callable[[Blast, Run, Collection[int]], None]
+"""What is done to some receivers."""
+Moments = Sequence[tuple[float, Collection[int]]]
+"""Who is struck how many seconds after the sender's start."""
 ALL_COMPLETE, SOME_COMPLETE = 0, 3
 
 
@@ -47,14 +52,23 @@ def at_half(victims: Collection[int], number: signal.Signals) -> Strike:
     return strike
 
 
-def at_times(moments: Sequence[tuple[float, Collection[int]]], number: signal.Signals) -> Strike:
+def at_times(moments: Moments, number: signal.Signals) -> Strike:
     """Send a signal to receivers so many seconds after the sender's start."""
+
+    def send(tool: Blast, _run: Run, victims: Collection[int]) -> None:
+        for victim in victims:
+            tool.receivers[victim].signal(number)
+
+    return at_moments(moments, send)
+
+
+def at_moments(moments: Moments, act: Act) -> Strike:
+    """Do this to receivers so many seconds after the sender's start."""
 
     def strike(tool: Blast, run: Run) -> None:
         for seconds, victims in moments:
             time.sleep(max(0.0, run.started + seconds - time.monotonic()))
-            for victim in victims:
-                tool.receivers[victim].signal(number)
+            act(tool, run, victims)
 
     return strike
 
@@ -72,20 +86,25 @@ def struck_transfer(  # noqa: PLR0913 - where, what, and what happens
     """Carry the file once. The report may name no others than the victims as failed, and must name all that fail."""
     with opened(bed, source) as run:
         try:
-            return _watch(tool, run, limit_seconds, set(victims), strike, set(victims) if all_victims_fail else set())
+            tool.prepare(run)
+            failing = set(victims) if all_victims_fail else set()
+            return watched(tool, run, limit_seconds, strike, victims=set(victims), failing=failing)
         except RunFailed as failure:
             return Struck(limit_seconds, limit_seconds, {}, (str(failure),))
 
 
-def _watch(  # noqa: PLR0913, PLR0917 - those of struck_transfer
-    tool: Blast, run: Run, limit: float, victims: set[int], strike: Strike, failing: set[int]
+def watched(  # noqa: PLR0913 - those of struck_transfer
+    tool: Blast, run: Run, limit_seconds: float, strike: Strike, *, victims: set[int], failing: set[int]
 ) -> Struck:
-    tool.prepare(run)
-    started = run.begin(limit)
+    """Carry the file once to receivers that listen; those that are `failing` must be reported. Raises RunFailed."""
+    started = run.begin(limit_seconds)
     sender = tool.start_sender(run)
     strike(tool, run)
     others = [receiver for receiver in run.receivers if receiver not in victims]
-    ended = max(tool.receivers[receiver].await_event("received", run.deadline) for receiver in others)
+    try:
+        ended = max(tool.receivers[receiver].await_event("received", run.deadline) for receiver in others)
+    except RunFailed as failure:
+        raise RunFailed(f"{failure}{_reasons(sender)}") from None
     sender_ended = sender.await_end(run.deadline)
     report = sender.last_json()
     wrong = [*_wrong_copies(run, victims), *_wrong_report(report, _names(tool, victims), _names(tool, failing))]
@@ -110,6 +129,14 @@ def _wrong_report(report: dict[str, Any], allowed: set[str], expected: set[str])
         yield f"the report names {', '.join(sorted(named - allowed))} as failed, to which nothing happened"
     if expected - named:
         yield f"the report does not name {', '.join(sorted(expected - named))} as failed"
+
+
+def _reasons(sender: Program) -> str:
+    """Why a sender that has ended gave receivers up."""
+    if sender.status is None:
+        return ""
+    reasons = {one["reason"] for one in sender.last_json().get("receivers", ()) if one["reason"]}
+    return f"; the sender gave up who {'; '.join(sorted(reasons))}" if reasons else ""
 
 
 def _named(report: dict[str, Any]) -> set[str]:

@@ -31,6 +31,7 @@ from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote.audit import record, said_by
 from blast_transport.remote.line import COMMAND
 from blast_transport.remote.place import tables_of
+from blast_transport.session.registry import load_receivers
 
 IDLE_SECONDS = 3600.0
 """Without any connection for so long the sender is taken to be lost, though standard input is open."""
@@ -56,6 +57,7 @@ def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
         check_host(order.settings)
         may = wants(order.settings)
         record(f"for {said_by(os.environ)}, may {may}")
+        load_receivers()
         server = make_server(order.settings, order.secret, reporter)
     except TransportError as error:
         reporter.tell("unusable", str(error), reason=str(error))

@@ -58,6 +58,15 @@ RECEIVERS: dict[str, ReceiverMaker] = {
 """One that is not here brings blocks as repairs do, and needs nothing at a receiver."""
 
 
+def load_receivers() -> None:
+    """Load all that a receiver may need before it says that it is ready: a leg does not wait for that.
+
+    A bare host compiles what it loads. A hundred of them on few processors, each at its first leg, came too late to it.
+    """
+    import blast_transport.carriers.pipeline.receiver
+    import blast_transport.carriers.trees.receiver  # noqa: F401
+
+
 def add_carrier(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
     """Let sessions of this process go by one more carrier; both ends have to know it."""
     CARRIERS[name], SENDERS[name] = traits, sender

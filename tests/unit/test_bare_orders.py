@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,14 @@ def test_a_configuration_may_let_senders_hear_errors() -> None:
     table = {"name": "c", "run": ["/bin/cat"]}
     told = [from_tables({"command": [table | more]}).command[0].tells_errors for more in ({}, {"tells_errors": True})]
     assert told == [False, True]
+
+
+def test_all_that_a_leg_needs_is_loaded_before_ready():
+    """A hundred bare hosts on few processors, each of which loaded it at its first leg, came too late to that."""
+    code = (
+        "import sys; from blast_transport.session.registry import load_receivers; load_receivers();"
+        "before = set(sys.modules);"
+        "import blast_transport.carriers.pipeline.receiver, blast_transport.carriers.trees.receiver;"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -249,37 +247,3 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
     # What was saved up goes to the first.
     assert first < 1.6e6
     assert all(rate < 1.05e6 for rate in rates)
-
-
-def test_the_relay_delays_both_ways_and_passes_the_end_on():
-    relay = BENCHMARKS / "transport_bed" / "programs" / "delay_relay.py"
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        free.close()
-        ends = [f"127.0.0.1:{port}", f"127.0.0.1:{server.getsockname()[1]}", "50"]
-        with subprocess.Popen([sys.executable, relay, *ends], stdout=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdout is not None
-                assert process.stdout.readline() == "ready\n"
-                _talk(port, server)
-            finally:
-                process.kill()
-
-
-def _talk(port: int, server: socket.socket) -> None:
-    server.settimeout(30)
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as near:
-        far, _ = server.accept()
-        with far:
-            far.settimeout(30)
-            for source, target in ((near, far), (far, near)):
-                began = time.monotonic()
-                source.sendall(b"x" * 100_000)
-                got = b""
-                while len(got) < 100_000:
-                    got += target.recv(1 << 20)
-                assert time.monotonic() - began >= 0.05
-            near.shutdown(socket.SHUT_WR)
-            assert far.recv(1) == b""
-            far.sendall(b"late")
-            assert near.recv(10) == b"late"

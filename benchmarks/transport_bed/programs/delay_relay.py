@@ -1,104 +1,74 @@
-"""A TCP relay that adds delay: what arrives leaves again so many milliseconds later, each way.
+"""Distance: what comes out of a network device goes back into it so many milliseconds later.
 
-    delay_relay.py LISTEN_ADDRESS:PORT TARGET_ADDRESS:PORT MILLISECONDS
+    delay_relay.py DEVICE MILLISECONDS
 
-It holds at most what Linux grants a TCP connection by default as its window, so a fast link of that length is as fast
-through it as on real glass. It says "ready". Standard library only: the kernel here has no netem.
+The device (TAP) is made here, and gone with the process. It takes whole super-packets of TCP, with the header that says
+how they are to be cut (virtio_net_hdr), so that a few thousand a second carry gigabits. It says "ready". Standard
+library only: the kernel here has no netem.
 """
 
 from __future__ import annotations
 
-import socket
+import fcntl
+import os
+import select
+import struct
 import sys
-import threading
 import time
 from collections import deque
 
-_PIECE = 256 << 10
-_WINDOW = 6 << 20
-"""Bytes on the way in one direction: the most that net.ipv4.tcp_rmem allows on a stock host."""
+_TUN = "/dev/net/tun"
+_TUNSETIFF, _TUNSETOFFLOAD = 0x400454CA, 0x400454D0
+_IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+_CHECKSUMS, _TCP_PACKETS = 0x01, 0x02
+"""TUN_F_CSUM and TUN_F_TSO4: the reader takes what has no checksum yet, and what is not cut yet."""
+_LARGEST = (1 << 16) + 64
+_MOST_AT_ONCE = 64
+_MOST_BYTES = 64 << 20
+"""On the way. What comes when so many are is lost, as it is in a router."""
 
 
 def main() -> None:
-    """Relay every connection that comes, for good."""
-    listen, target, milliseconds = sys.argv[1:]
-    with socket.create_server(_endpoint(listen), backlog=64) as server:
-        print("ready", flush=True)
-        while True:
-            near, _ = server.accept()
-            threading.Thread(target=relay, args=(near, _endpoint(target), float(milliseconds) / 1000)).start()
+    """Relay for good."""
+    device, milliseconds = sys.argv[1:]
+    tap = _opened(device)
+    print("ready", flush=True)
+    relay(tap, float(milliseconds) / 1000)
 
 
-def relay(near: socket.socket, target: tuple[str, int], seconds: float) -> None:
-    """Both directions of one connection."""
-    # What the two ends say to each other while they connect takes a round trip as well.
-    time.sleep(2 * seconds)
-    try:
-        far = socket.create_connection(target)
-    except OSError:
-        near.close()
-        return
-    for one in (near, far):
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    Direction(near, far, seconds).start()
-    Direction(far, near, seconds).start()
+def relay(tap: int, seconds: float) -> None:
+    """What is read from `tap`, which does not block, is written to it `seconds` later."""
+    way: deque[tuple[float, bytes]] = deque()
+    on_the_way = 0
+    while True:
+        select.select([tap], [], [], max(0.0, way[0][0] - time.monotonic()) if way else None)
+        for frame in _waiting(tap):
+            if on_the_way < _MOST_BYTES:
+                way.append((time.monotonic() + seconds, frame))
+                on_the_way += len(frame)
+        now = time.monotonic()
+        while way and way[0][0] <= now:
+            _, frame = way.popleft()
+            on_the_way -= len(frame)
+            os.write(tap, frame)
 
 
-class Direction:
-    """What is on the way from one socket to another."""
-
-    def __init__(self, source: socket.socket, target: socket.socket, seconds: float) -> None:
-        self._source, self._target, self._seconds = source, target, seconds
-        self._way: deque[tuple[float, bytes]] = deque()
-        self._on_the_way, self._broken = 0, False
-        self._changed = threading.Condition()
-
-    def start(self) -> None:
-        """Begin."""
-        for work in (self._read, self._write):
-            threading.Thread(target=work, daemon=True).start()
-
-    def _read(self) -> None:
-        data = b"begun"
-        while data:
-            try:
-                data = self._source.recv(_PIECE)
-            except OSError:
-                data = b""
-            with self._changed:
-                self._changed.wait_for(lambda: self._on_the_way < _WINDOW or self._broken)
-                self._way.append((time.monotonic() + self._seconds, data))
-                self._on_the_way += len(data)
-                self._changed.notify_all()
-
-    def _write(self) -> None:
-        data = b"begun"
-        while data:
-            with self._changed:
-                self._changed.wait_for(lambda: self._way)
-                moment, data = self._way.popleft()
-            time.sleep(max(0.0, moment - time.monotonic()))
-            try:
-                self._target.sendall(data) if data else self._target.shutdown(socket.SHUT_WR)
-            except OSError:
-                self._broken, data = True, b""
-                _hang_up(self._source)
-            with self._changed:
-                self._on_the_way -= len(data)
-                self._changed.notify_all()
+def _waiting(tap: int) -> list[bytes]:
+    frames: list[bytes] = []
+    # Those that have arrived must not keep those that are due waiting.
+    while len(frames) < _MOST_AT_ONCE:
+        try:
+            frames.append(os.read(tap, _LARGEST))
+        except BlockingIOError:
+            break
+    return frames
 
 
-def _hang_up(connection: socket.socket) -> None:
-    """Wakes who reads from it; closing alone would not."""
-    try:
-        connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        return
-
-
-def _endpoint(text: str) -> tuple[str, int]:
-    address, _, port = text.rpartition(":")
-    return address, int(port)
+def _opened(device: str) -> int:
+    tap = os.open(_TUN, os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(tap, _TUNSETIFF, struct.pack("16sH", device.encode(), _IFF_TAP | _IFF_NO_PI | _IFF_VNET_HDR))
+    fcntl.ioctl(tap, _TUNSETOFFLOAD, _CHECKSUMS | _TCP_PACKETS)
+    return tap
 
 
 if __name__ == "__main__":

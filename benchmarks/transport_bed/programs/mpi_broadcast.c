@@ -1,5 +1,5 @@
-/* mpi_broadcast FILE FOLDER: rank 0 reads FILE in pieces of 1 MiB and broadcasts them; rank r > 0 writes them to
- * FOLDER/r/<name of FILE>.part, and renames that when it has them all. */
+/* mpi_broadcast FILE FOLDER...: rank 0 reads FILE in pieces of 1 MiB and broadcasts them; rank r > 0 writes them to
+ * <name of FILE>.part in the r-th folder, and renames that when it has them all. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     int rank, file;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    require(argc == 3, "mpi_broadcast FILE FOLDER");
+    require(argc >= 2 + rank && argc >= 3, "mpi_broadcast FILE FOLDER...");
     if (rank == 0) {
         struct stat about;
         file = open(argv[1], O_RDONLY);
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
         size = about.st_size;
     } else {
         const char *slash = strrchr(argv[1], '/');
-        snprintf(path, sizeof path, "%s/%d/%s", argv[2], rank, slash ? slash + 1 : argv[1]);
+        snprintf(path, sizeof path, "%s/%s", argv[1 + rank], slash ? slash + 1 : argv[1]);
         snprintf(part, sizeof part, "%s.part", path);
         file = open(part, O_WRONLY | O_CREAT | O_TRUNC, 0644);
         require(file >= 0, part);

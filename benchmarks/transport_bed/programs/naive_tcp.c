@@ -1,8 +1,8 @@
 /* naive_tcp receive PORT COPY: say "ready", take one connection, write what it carries to COPY.part, rename that to
  * COPY, and answer with one byte.
  *
- * naive_tcp send FILE PORT ADDRESS...: one process for each receiver sends the whole file to it by sendfile. It ends
- * with status 0 when all have answered.
+ * naive_tcp send FILE PORT ADDRESS...: connect to every receiver, which may still be starting; then one process for each
+ * sends the whole file to it by sendfile. It ends with status 0 when all have answered.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIECE = 256 << 10 };
+enum { PIECE = 256 << 10, AGAIN_US = 20000 };
 
 static int fail(const char *what)
 {
@@ -63,29 +63,41 @@ static int receive(const char *port, const char *path)
     return connection < 0 ? fail("accept") : take(connection, path);
 }
 
-static int give(int file, off_t size, const char *address, const char *port)
+static int connected(const char *address, const char *port)
 {
     struct sockaddr_in there = endpoint(address, port);
-    int connection = socket(AF_INET, SOCK_STREAM, 0);
-    char answer;
-    if (connect(connection, (struct sockaddr *)&there, sizeof there))
-        return fail(address);
-    for (off_t at = 0; at < size;)
-        if (sendfile(connection, file, &at, size - at) <= 0)
-            return fail(address);
-    shutdown(connection, SHUT_WR);
-    return read(connection, &answer, 1) == 1 ? 0 : fail(address);
+    for (;; usleep(AGAIN_US)) {
+        int connection = socket(AF_INET, SOCK_STREAM, 0);
+        if (!connect(connection, (struct sockaddr *)&there, sizeof there))
+            return connection;
+        if (errno != ECONNREFUSED)
+            return -1;
+        close(connection);
+    }
 }
 
-static int send_all(const char *path, const char *port, char **addresses)
+static int give(int file, off_t size, int connection)
+{
+    char answer;
+    for (off_t at = 0; at < size;)
+        if (sendfile(connection, file, &at, size - at) <= 0)
+            return fail("sendfile");
+    shutdown(connection, SHUT_WR);
+    return read(connection, &answer, 1) == 1 ? 0 : fail("no answer");
+}
+
+static int send_all(const char *path, const char *port, char **addresses, int count)
 {
     struct stat about;
-    int file = open(path, O_RDONLY), status, worst = 0;
+    int file = open(path, O_RDONLY), status, worst = 0, connections[count];
     if (file < 0 || fstat(file, &about))
         return fail(path);
-    for (; *addresses; addresses++)
+    for (int one = 0; one < count; one++)
+        if ((connections[one] = connected(addresses[one], port)) < 0)
+            return fail(addresses[one]);
+    for (int one = 0; one < count; one++)
         if (fork() == 0)
-            _exit(give(file, about.st_size, *addresses, port));
+            _exit(give(file, about.st_size, connections[one]));
     while (wait(&status) > 0)
         worst |= status;
     return worst ? 1 : 0;
@@ -96,7 +108,7 @@ int main(int argc, char **argv)
     if (argc == 4 && !strcmp(argv[1], "receive"))
         return receive(argv[2], argv[3]);
     if (argc >= 5 && !strcmp(argv[1], "send"))
-        return send_all(argv[2], argv[3], argv + 4);
+        return send_all(argv[2], argv[3], argv + 4, argc - 4);
     fprintf(stderr, "naive_tcp receive PORT COPY, or naive_tcp send FILE PORT ADDRESS...\n");
     return 2;
 }

@@ -4,6 +4,8 @@
  * its standard input and output.
  *
  * rsh ADDRESS COMMAND...: have a command run there; standard input goes to it, its output comes from it.
+ *
+ * Called as "ssh" it passes over the options of ssh that stand before the address: for who knows no other remote shell.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -112,12 +114,26 @@ static int call(const char *address, char **words)
     return talk(connection);
 }
 
+/* The first word that is no option of ssh, nor the value of one. */
+static char **behind_options(char **words)
+{
+    while (*words && **words == '-')
+        words += strchr("lpo", (*words)[1]) && (*words)[1] && !(*words)[2] && words[1] ? 2 : 1;
+    return words;
+}
+
 int main(int argc, char **argv)
 {
+    const char *slash = strrchr(argv[0], '/');
+    if (!strcmp(slash ? slash + 1 : argv[0], "ssh")) {
+        char **words = behind_options(argv + 1);
+        if (words[0] && words[1])
+            return call(words[0], words + 1);
+    }
     if (argc == 3 && !strcmp(argv[1], "serve"))
         return serve(argv[2]);
     if (argc >= 3)
         return call(argv[1], argv + 2);
-    fprintf(stderr, "rsh serve FOLDER, or rsh ADDRESS COMMAND...\n");
+    fprintf(stderr, "rsh serve FOLDER, or rsh ADDRESS COMMAND..., or ssh [OPTIONS] ADDRESS COMMAND...\n");
     return 2;
 }

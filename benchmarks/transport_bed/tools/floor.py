@@ -17,7 +17,7 @@ class Floor(Tool):
 
     name = "floor"
     title = "floor: N processes only write"
-    program = "floor"
+    programs = ("floor",)
     carries = False
 
     def prepare(self, run: Run) -> None:

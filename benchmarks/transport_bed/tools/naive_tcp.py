@@ -10,7 +10,7 @@ from transport_bed.tools.tool import Tool
 if TYPE_CHECKING:
     from transport_bed.run import Run
 
-_PORT = "7100"
+PORT = "7100"
 
 
 class NaiveTcp(Tool):
@@ -18,14 +18,13 @@ class NaiveTcp(Tool):
 
     name = "naive"
     title = "naive TCP, sendfile to each"
-    program = "naive_tcp"
+    programs = ("naive_tcp",)
 
     def prepare(self, run: Run) -> None:
         """They listen."""
         program = run.programs_folder / "naive_tcp"
         listening = [
-            run.start(receiver, "naive", [program, "receive", _PORT, run.output(receiver)])
-            for receiver in run.receivers
+            run.start(receiver, "naive", [program, "receive", PORT, run.output(receiver)]) for receiver in run.receivers
         ]
         for one in listening:
             one.await_line("ready", run.deadline)
@@ -33,6 +32,6 @@ class NaiveTcp(Tool):
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """Copies get their name when they are whole."""
         addresses = [run.bed.packet_address(receiver) for receiver in run.receivers]
-        sender = run.start_sender("naive", [run.programs_folder / "naive_tcp", "send", run.source, _PORT, *addresses])
+        sender = run.start_sender("naive", [run.programs_folder / "naive_tcp", "send", run.source, PORT, *addresses])
         run.await_outputs(sender)
         return time.monotonic(), {}

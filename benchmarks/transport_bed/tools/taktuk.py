@@ -11,34 +11,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from transport_bed.program import await_exits
-from transport_bed.tools.tool import Tool
+from transport_bed.tools.served import Served
 
 if TYPE_CHECKING:
     from transport_bed.run import Run
 
 
-class TakTuk(Tool):
-    """It starts its agents itself, by a remote shell, and each starts those below it."""
+class TakTuk(Served):
+    """Its agents start those below them."""
 
     commands = ("taktuk",)
-    program = "rsh"
     arity: int
-
-    def prepare(self, run: Run) -> None:
-        """Remote shells are served, each in the folder of its receiver."""
-        shell = run.programs_folder / "rsh"
-        servers = [run.start(receiver, "rsh", [shell, "serve", run.directory(receiver)]) for receiver in run.receivers]
-        for server in servers:
-            server.await_line("ready", run.deadline)
 
     def send(self, run: Run) -> tuple[float, dict[str, Any]]:
         """It ends when all have the file."""
-        addresses = [run.bed.packet_address(receiver) for receiver in run.receivers]
         # A name without folder: every agent runs in the folder of its receiver.
         put = ["broadcast", "put", "[", str(run.source), "]", "[", run.source.name, "]", ";", "quit"]
-        sender = run.start_sender(
-            "taktuk", ["taktuk", "-c", run.programs_folder / "rsh", *below(addresses, self.arity), *put]
-        )
+        tree = below(self.addresses(run), self.arity)
+        sender = run.start_sender("taktuk", ["taktuk", "-c", self.shell(run), *tree, *put])
         await_exits([sender], run.deadline)
         return time.monotonic(), {}
 

@@ -17,8 +17,8 @@ class Tool(ABC):
     """For options and JSON."""
     title: ClassVar[str]
     """For tables: what it is, how it is run."""
-    program: ClassVar[str] = ""
-    """The one of `programs` that has to be compiled for it."""
+    programs: ClassVar[tuple[str, ...]] = ()
+    """Those of the folder `programs` that have to be compiled for it."""
     carries: ClassVar[bool] = True
     """Whether it really brings the file."""
     commands: ClassVar[tuple[str, ...]] = ()

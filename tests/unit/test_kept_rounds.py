@@ -1,0 +1,92 @@
+"""What a measurement of hours keeps: it goes on where it was ended, at whatever byte that was, and mixes nothing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tqdm import tqdm
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SETTINGS = {"nodes": 100, "rate_mbps": 8.0}
+CASES = ("no failure", "killed, 2 % at once", "frozen, 2 % at once")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+class Ended(Exception):
+    """Ctrl-C."""
+
+
+def measure(path: Path, rounds: int, most: int) -> list[str]:
+    """Measure on, at most so many results; what was measured."""
+    from transport_bed.kept_rounds import KeptRounds, in_turn
+
+    done: list[str] = []
+
+    def one(case: str) -> dict[str, object]:
+        if len(done) == most:
+            raise Ended
+        done.append(case)
+        return {"seconds": len(done), "wrong": []}
+
+    kept = KeptRounds(path, SETTINGS)
+    with tqdm(disable=True) as bar:
+        in_turn({case: lambda case=case: one(case) for case in CASES}, rounds, kept, bar)
+    return done
+
+
+@given(rounds=st.integers(1, 4), most=st.integers(0, 12), torn=st.integers(0, 400))
+def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
+    from transport_bed.kept_rounds import KeptRounds, missing
+
+    path = tmp_path_factory.mktemp("kept") / "keep"
+    whole = [(number, case) for number in range(rounds) for case in CASES[:: -1 if number % 2 else 1]]
+    ended = most < len(whole)
+    if ended:
+        with pytest.raises(Ended):
+            measure(path, rounds, most)
+    else:
+        assert measure(path, rounds, most) == [case for _, case in whole]
+    content = path.read_bytes()
+    path.write_bytes(content[: max(0, len(content) - torn)])
+    kept_lines = max(0, path.read_bytes().count(b"\n") - 1)
+    assert missing(CASES, rounds, KeptRounds(path, SETTINGS)) == len(whole) - kept_lines
+    assert measure(path, rounds, len(whole)) == [case for _, case in whole[kept_lines:]]
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(line["round"], line["case"]) for line in lines[1:]] == whole
+    kept = KeptRounds(path, SETTINGS)
+    assert all(len(kept.of(case, number)) == number for case, number in itertools.product(CASES, range(rounds + 1)))
+    assert [path.name for path in path.parent.iterdir()] == ["keep"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"\xff\xfe\n", "is no file that --keep has written"),
+        (b"dear diary", "is no file that --keep has written"),
+        (b"[]\n", "is no file that --keep has written"),
+        (b'{"settings": {"nodes": 100, "rate_mbps": 8.0}}\n{"round": 0}\n', "is no file that --keep has written"),
+        (b'{"settings": {"nodes": 200, "rate_mbps": 8.0}}\n', "of other settings"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path, content, sentence):
+    from transport_bed.failures import CannotRun
+    from transport_bed.kept_rounds import KeptRounds
+
+    path = tmp_path / "keep"
+    path.write_bytes(content)
+    with pytest.raises(CannotRun, match=sentence):
+        KeptRounds(path, SETTINGS)
+    assert path.read_bytes() == content

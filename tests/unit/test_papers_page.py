@@ -1,0 +1,138 @@
+"""docs/papers.md: every claim has a verdict and whatever shows it is there: tests by name, benchmarks and commands with
+their options, files of figures.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from blast_client.command import build_parser
+from tests.support.declared_commands import declared_commands
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "papers.md"
+HEAD = ["§", "the paper says", "verdict", "shown by", "what came out"]
+VERDICTS = {"shown", "partly", "refuted", "not tried"}
+PAPERS = ("Blast", "Kascade", "Balanced multicasting", "Rack fabric")
+FEWEST_CLAIMS = {"Blast": 60, "Kascade": 45, "Balanced multicasting": 10, "Rack fabric": 10}
+"""A page that has lost its rows proves nothing."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of the page."""
+
+    paper: str
+    section: str
+    sentence: str
+    verdict: str
+    shown_by: tuple[str, ...]
+    outcome: str
+
+
+def claims() -> list[Claim]:
+    found, paper = [], ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("## "):
+            paper = line.removeprefix("## ")
+        elif line.startswith("|") and (cells := _cells(line)) != HEAD and not set("".join(cells)) <= set("-:"):
+            assert len(cells) == len(HEAD), line
+            section, sentence, verdict, shown_by, outcome = cells
+            found.append(Claim(paper, section, sentence, verdict, tuple(re.findall(r"`([^`]+)`", shown_by)), outcome))
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+CLAIMS = claims()
+SHOWN_BY = sorted({way for claim in CLAIMS for way in claim.shown_by})
+TESTS = [way for way in SHOWN_BY if way.startswith("tests/")]
+BENCHMARKS = [way for way in SHOWN_BY if way.startswith("benchmarks/")]
+COMMANDS = [way for way in SHOWN_BY if way.startswith("blast ")]
+OTHERS = [way for way in SHOWN_BY if way.split()[0] in {"make", "cargo"} or way.startswith("rack_fabric/tests/")]
+
+
+def test_there_is_a_section_for_each_paper_and_rows_in_it():
+    for paper in PAPERS:
+        assert len([claim for claim in CLAIMS if claim.paper == paper]) >= FEWEST_CLAIMS[paper], paper
+    assert {claim.paper for claim in CLAIMS} <= set(PAPERS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.paper}, {claim.section}: {claim.sentence[:40]}")
+def test_a_claim_has_a_verdict_and_what_shows_it(claim):
+    assert claim.verdict in VERDICTS and claim.section and claim.sentence and claim.outcome not in {"", "…"}
+    assert "<!--" not in claim.outcome
+    assert bool(claim.shown_by) != (claim.verdict == "not tried")
+    assert set(claim.shown_by) <= {*TESTS, *BENCHMARKS, *COMMANDS, *OTHERS}
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_test_that_is_named_exists(name):
+    path, _, function = name.partition("::")
+    assert (ROOT / path).exists() and (not function or function in _functions(path))
+
+
+@cache
+def _functions(path: str) -> set[str]:
+    tree = ast.walk(ast.parse((ROOT / path).read_text()))
+    return {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+
+
+@pytest.mark.parametrize("command", BENCHMARKS)
+def test_a_benchmark_that_is_named_starts_and_has_these_options(command):
+    script, *words = shlex.split(command)
+    told = _helps()[script]
+    assert all(re.search(rf"{re.escape(word.partition('=')[0])}\b", told) for word in words if word.startswith("-"))
+
+
+@cache
+def _helps() -> dict[str, str]:
+    """What each script says to --help; all in one process, since most of their time goes into loading the same."""
+    scripts = sorted({command.split()[0] for command in BENCHMARKS})
+    asked = subprocess.run([sys.executable, "-c", _ASK, *scripts], cwd=ROOT, capture_output=True, text=True, check=True)
+    told: dict[str, str] = json.loads(asked.stdout)
+    return told
+
+
+_ASK = """
+import contextlib, io, json, runpy, sys
+
+scripts, told = sys.argv[1:], {}
+sys.path.insert(0, "benchmarks")
+for script in scripts:
+    sys.argv = [script, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as end:
+            assert not end.code, script
+    told[script] = said.getvalue()
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_named_is_taken(command):
+    assert callable(build_parser(declared_commands()).parse_args(shlex.split(command)[1:]).run)
+
+
+@pytest.mark.parametrize("way", OTHERS)
+def test_whatever_else_is_named_is_there(way):
+    word, *rest = way.split()
+    if word == "make":
+        assert re.search(rf"^{rest[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    elif word != "cargo":
+        path, _, function = way.partition("::")
+        assert f"fn {function}" in (ROOT / path).read_text()

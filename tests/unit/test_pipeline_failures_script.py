@@ -1,0 +1,104 @@
+"""The benchmark of nodes that fail: what it makes of its transfers. They are carried for real in the lab's tests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+WAYS = ("killed", "frozen", "vanished")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_told_how_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import pipeline_failures
+
+    monkeypatch.setattr(pipeline_failures, "end_in_order", lambda *_: None)
+    monkeypatch.setattr(pipeline_failures.machine, "describe", lambda: "a machine")
+
+
+class Carried:
+    """Transfers of 40 s, and a time-out more for every moment at which some fail silently."""
+
+    def __init__(self, wrong: str = "") -> None:
+        self.transfers: list[tuple[str, int]] = []
+        self.wrong = wrong
+
+    def carry(self, limit: float, way: Any = None, moments: Any = ()) -> Any:
+        from transport_bed.struck import Struck
+
+        name = way.name if way else "none"
+        self.transfers.append((name, sum(len(hosts) for _, hosts in moments)))
+        if name == self.wrong:
+            return Struck(limit, limit, {}, ("h1 failed",))
+        seconds = 40.0 + (len(moments) if name in {"frozen", "vanished"} else 0)
+        return Struck(seconds, seconds + 5, {"receivers": []}, ())
+
+
+def run(monkeypatch: pytest.MonkeyPatch, carried: Carried, *words: str) -> bool:
+    import pipeline_failures
+
+    @contextmanager
+    def standing(*_: object) -> Iterator[Carried]:
+        yield carried
+
+    monkeypatch.setattr(pipeline_failures, "_standing", standing)
+    monkeypatch.setattr(sys, "argv", ["pipeline_failures.py", "--megabytes", "80", *words])
+    return pipeline_failures.main()
+
+
+def test_a_row_for_each_case_with_what_it_cost(monkeypatch, capsys):
+    carried = Carried()
+    assert run(monkeypatch, carried, "--repeats", "2", "--json")
+    rows = json.loads(capsys.readouterr().out)["failures"]
+    assert len(carried.transfers) == 1 + 2 * (1 + 3 * 6), "one is thrown away"
+    assert sorted(carried.transfers)[:6] == [("frozen", victims) for victims in (2, 2, 2, 2, 5, 5)]
+    found = {(row["way"], row["scenario"]): row for row in rows}
+    assert len(found) == 19 and all(len(row["seconds"]) == 2 for row in rows)
+    assert found["none", "no failure"]["lost_seconds"] == 0
+    assert [found[way, "10 % at once"]["lost_seconds"] for way in WAYS] == [0, 1, 1]
+    assert [found[way, "10 % one after the other"]["lost_seconds"] for way in WAYS] == [0, 10, 10]
+    assert {row["sender_seconds"][0] - row["seconds"][0] for row in rows} == {5}
+
+
+def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monkeypatch, capsys, tmp_path):
+    options = ("--keep", str(tmp_path / "keep"), "--ways", "killed")
+    assert not run(monkeypatch, Carried("killed"), "--repeats", "1", *options)
+    first = capsys.readouterr().out
+    assert "h1 failed" in first and "all others complete" in first
+    nobody = Carried()
+    assert not run(monkeypatch, nobody, "--repeats", "1", *options)
+    assert nobody.transfers == []
+    assert capsys.readouterr().out == first
+    more = Carried()
+    assert not run(monkeypatch, more, "--repeats", "2", *options)
+    assert len(more.transfers) == 1 + 7
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--nodes", "9"], "nobody fails: give 10 at least"),
+        (["--rate", "unshaped"], "'unshaped' is no rate in Mbit/s"),
+        (["--rate", "nan"], "'nan' is no rate in Mbit/s"),
+        (["--ways", "killed,drowned"], "there is no drowned"),
+    ],
+)
+def test_wrong_options_are_a_sentence(monkeypatch, capsys, words, sentence):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, Carried(), *words)
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("megabytes", "words"), [("80", "before the next"), ("20", "those overlap")])
+def test_it_says_whether_failures_overlap(monkeypatch, capsys, megabytes, words):
+    assert run(monkeypatch, Carried(), "--repeats", "1", "--megabytes", megabytes)
+    assert words in capsys.readouterr().out

@@ -1,0 +1,226 @@
+"""The pure parts of the Kascade paper's scenarios, and the programs that they run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.waiting import eventually
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+SETTINGS = {"bytes": 20_000_000, "limit_seconds": 120, "repeats": 3}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def row(tool: str = "naive", receivers: int = 10, **columns: object) -> dict[str, object]:
+    from transport_bed.scenario_rows import empty_row
+    from transport_bed.scenarios import SCENARIOS
+
+    return empty_row(SCENARIOS["ordered"], receivers, tool, SETTINGS) | columns
+
+
+@given(st.integers(1, 100), st.integers(0, 9))
+def test_every_order_names_every_receiver_once_and_a_round_has_one_order(receivers, seed):
+    from transport_bed.scenarios import SCENARIOS
+
+    for scenario in SCENARIOS.values():
+        order = list(scenario.order(receivers, seed))
+        assert sorted(order) == list(range(1, receivers + 1))
+        assert order == list(scenario.order(receivers, seed))
+        assert scenario.name == "random" or order == sorted(order)
+
+
+def test_random_rounds_differ():
+    from transport_bed.scenarios import in_random_order
+
+    assert len({tuple(in_random_order(25, seed)) for seed in range(5)}) == 5
+
+
+def test_a_run_is_done_late_or_failed():
+    from transport_bed.measured import Measured
+    from transport_bed.scenario_rows import given_up, line, note
+
+    one = row()
+    note(one, Measured(12.0, 2.0, None, None))
+    assert (one["seconds"], one["start_seconds"], one["processor_seconds"]) == ([12.0], [2.0], [])
+    assert "2.00 s start-up +   10.00 s" in line(one) and "1.000 of the link" in line(one)
+    note(one, Measured(120.0, 120.0, None, None, "h1 ended"))
+    note(one, Measured(120.0, 120.0, None, None, "h1 ended"))
+    assert one["failures"] == ["h1 ended"] * 2 and not given_up(one), "it works sometimes"
+    note(one, Measured(120.0, 120.0, None, None, "no file in time", late=True))
+    assert one["late"] == 1 and given_up(one)
+    assert "not done in 120 s" in line(one)
+    assert given_up(row(failures=["h1 ended"] * 2))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["naive", "mpi"]), st.integers(1, 9), st.integers(0, 2)), max_size=12))
+def test_who_was_late_is_not_tried_with_more_receivers(measured):
+    from transport_bed.scenario_rows import too_slow
+
+    rows = [row(tool, receivers, late=late) for tool, receivers, late in measured]
+    for tool in ("naive", "mpi"):
+        late = [receivers for name, receivers, times in measured if name == tool and times]
+        for receivers in range(1, 10):
+            assert bool(too_slow(rows, row(tool, receivers))) == any(number < receivers for number in late)
+            assert not too_slow(rows, row(tool, receivers, scenario="random"))
+            assert not too_slow(rows, row(tool, receivers, limit_seconds=60))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 3}', '{"rows": [{"tool": "naive"}]}'])
+def test_a_file_of_something_else_is_not_taken_for_what_was_kept(tmp_path, text):
+    from transport_bed.failures import CannotRun
+    from transport_bed.scenario_rows import read_kept
+
+    (tmp_path / "kept").write_text(text)
+    with pytest.raises(CannotRun, match="name another file"):
+        read_kept(tmp_path / "kept")
+    assert read_kept(tmp_path / "nowhere") == read_kept(None) == []
+
+
+def scenarios(monkeypatch, tmp_path: Path, carry, *words: str) -> tuple[bool, list[str]]:
+    """Run the script with `carry(tool, bed)` for a transfer; whether it is content, and what was carried."""
+    import pipeline_scenarios as script
+    from transport_bed import scenarios as places
+
+    carried: list[str] = []
+
+    @contextmanager
+    def bed_and_file(plan, size):
+        yield plan, tmp_path / "source"
+
+    def measured(tool, plan, *_):
+        carried.append(f"{tool.name} {plan.receivers}")
+        return carry(tool, plan)
+
+    @contextmanager
+    def here(_self, _bed):
+        yield
+
+    monkeypatch.setattr(script.script, "bed_and_file", bed_and_file)
+    monkeypatch.setattr(script, "compiled", lambda *_: tmp_path)
+    monkeypatch.setattr(script, "measured", measured)
+    monkeypatch.setattr(places.Scenario, "distances", here)
+    for tool in places.COMMANDS.values():
+        monkeypatch.setattr(tool, "missing", property(lambda self: ["taktuk"] if "taktuk" in self.name else []))
+    kept = str(tmp_path / "kept.json")
+    monkeypatch.setattr(sys, "argv", ["x", "--scenarios", "ordered,sites", "--keep", kept, "--json", *words])
+    return script.main(), carried
+
+
+def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeypatch, tmp_path, capsys):
+    from transport_bed.measured import Measured
+
+    def carry(tool, plan):
+        if tool.name == "mpi" and plan.receivers > 5:
+            return Measured(180.0, 180.0, None, None, "not in time", late=True)
+        return Measured(12.0, 2.0, 1.0, 0.0)
+
+    def ended(tool, plan):
+        if plan.receivers > 10:
+            raise KeyboardInterrupt
+        return carry(tool, plan)
+
+    words = ("--receivers", "1,5,10,25", "--repeats", "2")
+    with pytest.raises(KeyboardInterrupt):
+        scenarios(monkeypatch, tmp_path, ended, *words)
+    content, carried = scenarios(monkeypatch, tmp_path, carry, *words)
+    assert content
+    assert "pipeline 25" in carried and "pipeline 10" not in carried, "what was kept is not measured again"
+    assert "mpi 25" not in carried
+    rows = {
+        (one["scenario"], one["tool"], one["receivers"]): one for one in json.loads(capsys.readouterr().out)["rows"]
+    }
+    assert len(rows) == 6 * (3 + 2)
+    assert "apt-get install" in rows["ordered", "taktuk-chain", 5]["left_out"]
+    assert "router" in rows["sites", "udpcast", 1]["left_out"]
+    assert rows["ordered", "mpi", 25]["left_out"] == "not done in 180 s with 10 receivers already"
+    assert rows["ordered", "mpi", 10]["late"] == 1
+    assert all(bool(one["seconds"]) != bool(one["left_out"] or one["late"]) for one in rows.values())
+    assert scenarios(monkeypatch, tmp_path, carry, *words)[1] == []
+    assert scenarios(monkeypatch, tmp_path, carry, *words, "--limit", "60")[1] != []
+
+
+def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
+    from transport_bed.measured import Measured
+
+    for ours in (True, False):
+
+        def carry(tool, _plan, ours=ours):
+            wrong = (tool.name == "pipeline") == ours
+            return Measured(9.0, 1.0, None, None, "another file than was sent" if wrong else "")
+
+        (tmp_path / "kept.json").unlink(missing_ok=True)
+        assert scenarios(monkeypatch, tmp_path, carry, "--receivers", "5")[0] != ours
+
+
+def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
+    from transport_bed.first_piece import FirstPiece
+
+    begun = threading.Event()
+    with (tmp_path / "copy").open("wb") as copy, FirstPiece([tmp_path], 1 << 20, begun.set) as first:
+        copy.truncate(1 << 20)
+        (tmp_path / "note").write_bytes(bytes(100))
+        assert not begun.wait(0.1)
+        copy.write(b"x" * (64 << 10))
+        copy.flush()
+        assert begun.wait(30)
+    assert first.moment is not None
+    # Of a mebibyte 64 KiB were there; the rest took 15 s, so these one.
+    assert first.seen == 64 << 10
+    assert first.began(first.moment + 15.0, 1 << 20) == pytest.approx(first.moment - 1.0)
+    assert first.began(first.moment + 15.0, 64 << 10) == first.moment, "nothing is known of what was there at once"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_processor_time_is_that_of_whatever_was_started():
+    from transport_bed.processor import Processor
+
+    burn = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n os._exit(0)\nos.wait()"
+    with Processor() as processor:
+        before = processor.seconds
+        if before is None:
+            pytest.skip("the kernel has no control groups of version 2 here")
+        subprocess.run([sys.executable, "-c", burn], check=True)
+        used, others = processor.seconds, processor.others_share
+        group = processor._group
+    assert used is not None and 0.3 <= used - before < 10
+    assert others is not None and 0 <= others <= 1
+    assert group is not None and not group.exists()
+
+
+@needs_compiler
+def test_naive_tcp_waits_for_a_receiver_that_is_still_starting(tmp_path):
+    from transport_bed.programs import compile_into
+
+    program = compile_into(tmp_path, "naive_tcp")
+    (tmp_path / "source").write_bytes(os.urandom(1_000_003))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    with subprocess.Popen([program, "send", tmp_path / "source", port, "127.0.0.1"]) as sender:
+        try:
+            # It sleeps only when it has been refused, and will try again.
+            eventually(lambda: b") S " in Path(f"/proc/{sender.pid}/stat").read_bytes(), "it to wait")
+            subprocess.run([program, "receive", port, tmp_path / "copy"], check=True, capture_output=True, timeout=30)
+            assert sender.wait(30) == 0
+        finally:
+            sender.kill()
+    assert (tmp_path / "copy").read_bytes() == (tmp_path / "source").read_bytes()
