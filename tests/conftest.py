@@ -5,8 +5,9 @@ import functools
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -133,6 +134,48 @@ def _refuse_too_many_unsteady(items: list[pytest.Item]) -> None:
     wrong = faults({test: str(mark.args[0] if mark.args else "") for test, mark in marks.items() if mark is not None})
     if wrong:
         raise pytest.UsageError(*wrong)
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_signals_alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A handler that a test leaves behind may end, without a word, whichever test comes to interrupt itself."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    left = [number.name for number, handler in before.items() if signal.getsignal(number) is not handler]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if left and "own_signals" not in request.fixturenames:
+        pytest.fail(f"left other handlers of {', '.join(left)}; what sets them may be told by the fixture own_signals")
+
+
+@pytest.fixture
+def own_signals() -> None:
+    """For a test of what sets handlers: they are set back."""
+
+
+class SaysAtOnce:
+    """Says in one line what has failed, when it has: who is ended from outside comes to no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self.terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = str(crash.message if crash else report.longrepr).partition("\n")[0]
+            self.terminal.ensure_newline()
+            self.terminal.write_line(f"FAILED so far: {report.nodeid} ({report.when}): {why}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Where results come together, and nowhere else."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SaysAtOnce(terminal))
 
 
 @pytest.hookimpl(wrapper=True)

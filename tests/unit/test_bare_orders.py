@@ -190,6 +190,7 @@ def test_who_has_ordered_it_is_told_as_ssh_says() -> None:
     assert said_by({}) == f"user {os.geteuid()}, from an unknown address"
 
 
+@pytest.mark.usefixtures("own_signals")
 def test_an_agent_says_first_what_it_may_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
