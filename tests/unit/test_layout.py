@@ -7,10 +7,10 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
+import networkx as nx
 import pytest
 import thrift
 
@@ -74,6 +74,27 @@ ONLY_IN: dict[str, str] = {
     "ryu": "blast_controller.openflow.framework",
     "mininet": "mininet_topos",
 }
+
+# What imports each other in a circle today, wherever in the file, for types only too. This may only shrink: what is
+# solved is taken off, and nothing is put on. Files in a package's root are a folder of the package's name.
+FILES_IN_CIRCLES: list[set[str]] = [
+    {"blast_client.aio", "blast_client.client", "blast_client.giving_back"},
+    {"blast_controller.config", "blast_controller.config_contradictions"},
+    {"blast_controller.rpc.served_connection", "blast_controller.rpc.server_state"},
+    {"blast_sim.fair.fluid", "blast_sim.fair.fluid_numba"},
+    {"mininet_topos.sites.command", "mininet_topos.sites.options"},
+]
+FOLDERS_IN_CIRCLES: list[set[str]] = [
+    {"blast_client", "blast_client.objects"},
+    {"blast_controller", "blast_controller.openflow", "blast_controller.rpc"},
+    {
+        "blast_sim",
+        *(f"blast_sim.{folder}" for folder in ("fabric", "fabric.paper", "flow", "methods")),
+        *(f"blast_sim.{folder}" for folder in ("replay", "scenarios", "traces")),
+    },
+    {"mininet_topos", *(f"mininet_topos.{folder}" for folder in ("demo", "replay", "sites", "spark"))},
+    {"tl1_driver", "tl1_driver.dialects"},
+]
 
 # Written in pieces, so that this file does not name them itself.
 OF_A_MACHINE = [b"/" + b"work/", b"/" + b"farm/", b"/" + b"tmp/brief", b"bash" + b"_jobs", b"." + b"library"]
@@ -140,13 +161,14 @@ def folder_graph(modules: Mapping[str, set[str]]) -> dict[str, set[str]]:
     return {one: targets - {one} for one, targets in graph.items()}
 
 
-def circle(graph: Mapping[str, set[str]]) -> list[str]:
-    """One circle of it, empty if there is none."""
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        return list(error.args[1])
-    return []
+def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
+    """Those that reach each other: each such set, the largest first."""
+    directed = nx.DiGraph([(one, other) for one, targets in graph.items() for other in targets])
+    return sorted((found for found in nx.strongly_connected_components(directed) if len(found) > 1), key=_largest_first)
+
+
+def _largest_first(some: set[str]) -> tuple[int, list[str]]:
+    return -len(some), sorted(some)
 
 
 def wrong_direction(module: str, target: str) -> str | None:
@@ -180,17 +202,30 @@ def test_imports_follow_the_directions(top: str) -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("top", ["blast_transport"])
-def test_neither_files_nor_folders_import_in_circles(top: str) -> None:
+@pytest.mark.parametrize("top", sorted(OURS))
+def test_no_circle_of_imports_is_new(top: str) -> None:
     modules = module_graph(top)
-    assert circle(modules) == []
-    assert circle(folder_graph(modules)) == []
+    assert circles(modules) == [some for some in FILES_IN_CIRCLES if _top(some) == top]
+    assert circles(folder_graph(modules)) == [some for some in FOLDERS_IN_CIRCLES if _top(some) == top]
+
+
+def _top(some: set[str]) -> str:
+    return min(some).partition(".")[0]
 
 
 def test_a_circle_is_found_of_files_and_of_folders() -> None:
-    assert circle({"t.a": {"t.b"}, "t.b": {"t.a"}})
+    assert circles({"t.a": {"t.b"}, "t.b": {"t.a"}}) == [{"t.a", "t.b"}]
     apart = {"t.one.a": {"t.two.b"}, "t.two.b": set[str](), "t.two.c": {"t.one.d"}, "t.one.d": set[str]()}
-    assert not circle(apart) and circle(folder_graph(apart))
+    assert not circles(apart) and circles(folder_graph(apart)) == [{"t.one", "t.two"}]
+
+
+def test_files_in_the_root_of_a_package_are_a_folder_too() -> None:
+    assert circles(folder_graph({"t.a": {"t.sub.b"}, "t.sub.b": {"t.c"}, "t.c": set(), "t": set()})) == [{"t", "t.sub"}]
+
+
+def test_a_circle_is_closed_by_an_import_in_a_function_or_for_types_only() -> None:
+    for source in ("def f():\n    from t import a", "if TYPE_CHECKING:\n    from t import a"):
+        assert list(imported(ast.parse(source), "t")) == ["t.a"]
 
 
 @pytest.mark.parametrize(
