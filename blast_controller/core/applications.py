@@ -71,7 +71,6 @@ class Applications:
             request.current, part.receivers = wanted, wanted.receivers
             self._state.refusals.forget((request.current.id, part.slot))
             part.extra_lease += event.extension.add_seconds
-            self._state.book.decision_due = True
             self._state.book.publish(request, part, EventKind.CHANGED)
             return
         reservation = self._lit_reservation(part)
@@ -94,7 +93,7 @@ class Applications:
         tenant = reservation.request[0]
         most = self._state.settings.limits(tenant).max_splitters
         more = sum(element.startswith("splitter:") for element in target.elements - reservation.elements)
-        if more and most is not None and self._state.splitters_of(tenant) + more > most:
+        if more and most is not None and self._state.splitter_limits.held(tenant) + more > most:
             raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")
 
     def _lit_reservation(self, part: Part) -> Reservation:

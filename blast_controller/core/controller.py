@@ -56,6 +56,7 @@ from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import Seen
 from blast_controller.core.settings import CoreSettings
+from blast_controller.core.splitter_limits import NO_LIGHT
 from blast_controller.core.state import State
 from blast_controller.core.warm_trees import WarmTrees
 
@@ -177,7 +178,9 @@ class Core:
     def reason(self, request: Request, part: Part, now: float) -> str | None:
         """Why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
-            waits = self._state.allocator.waits_for(request.current, part.receivers, self._allowance(now))
+            waits = self._state.allocator.waits_for(
+                request.current, part.receivers, self._state.splitter_limits.left(now)
+            )
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 
@@ -227,7 +230,8 @@ class Core:
 
     def _decide(self, now: float) -> None:
         """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
-        subjects, limits = self._places.subjects(), self._limits(now)
+        subjects, limits = self._places.subjects(), self._state.splitter_limits.in_all(now)
+        self._look_again_at_quota(limits, now)
         self._places.serve_aside(subjects, limits, now)
         # Who was served may hold something by now.
         subjects = [self._state.subject(subject.request, subject.part) for subject in subjects]
@@ -236,29 +240,11 @@ class Core:
         self._places.end_again(leases, decision.again)
         self._places.pause(decision.paused, now)
         for start in decision.starts:
-            self._places.start(start, self._allowance(now), now)
+            self._places.start(start, self._state.splitter_limits.left(now), now)
 
-    def _limits(self, now: float) -> dict[str, int]:
-        """How many splitters each limited tenant may hold; -1 where it may have no light at all."""
-        limits: dict[str, int] = {}
-        for tenant, found in self._state.settings.tenants.items():
-            if self._state.quota.exhausted(tenant, now):
-                limits[tenant] = -1
-                if self._book.pending_of(tenant):
-                    self._state.appoint_quota_look(now)
-            elif found.max_splitters is not None:
-                limits[tenant] = max(0, found.max_splitters - self._state.splitters_leaving(tenant))
-        return limits
-
-    def _allowance(self, now: float) -> dict[str, int]:
-        """How many more splitters each limited tenant may hold; -1 where it may have no light at all."""
-        left: dict[str, int] = {}
-        for tenant, limits in self._state.settings.tenants.items():
-            if limits.max_splitters is not None:
-                left[tenant] = max(0, limits.max_splitters - self._state.splitters_of(tenant))
-            if self._state.quota.exhausted(tenant, now):
-                left[tenant] = -1
-        return left
+    def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
+        if any(limit == NO_LIGHT and self._book.pending_of(tenant) for tenant, limit in limits.items()):
+            self._state.appoint_quota_look(now)
 
     # ------------------------------------------------------------------------------------------ operator
 
@@ -291,7 +277,6 @@ class Core:
 
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
         self.ledger.note_back(event.device)
-        self._book.decision_due = True
         self._reservations.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
         self._fibres.on_device_up(event, now)
@@ -304,8 +289,6 @@ class Core:
     def _on_observed(self, event: CircuitsObserved | TableObserved, now: float) -> None:
         seen = self._auditor.observed(event)
         if seen is not None:
-            # What somebody else had made may be gone.
-            self._book.decision_due |= isinstance(event, CircuitsObserved)
             self._take_reading(seen, now)
 
     def _take_reading(self, seen: Seen, now: float) -> None:

@@ -120,7 +120,6 @@ class Deadlines:
 
     def _on_quota_look(self, deadline: QuotaLook, now: float) -> None:
         self._state.quota_look_due = False
-        self._state.book.decision_due = True
 
     def _on_optimiser_late(self, deadline: OptimiserLate, now: float) -> None:
         """The decision that follows every tick looks at the time by itself."""

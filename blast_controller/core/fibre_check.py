@@ -164,8 +164,7 @@ class FibreCheck:
 
     def on_clear_again(self, deadline: ClearAgain, now: float) -> None:
         """A switch that would not be cleared is asked once more."""
-        if self._probes.try_again(deadline.switch):
-            self._freed()
+        self._probes.try_again(deadline.switch)
 
     def on_device_down(self, event: DeviceDown, now: float) -> None:
         """A switch or a ToR is away: what needs it cannot be surveyed now."""
@@ -180,8 +179,8 @@ class FibreCheck:
 
     def on_device_up(self, event: DeviceUp, now: float) -> None:
         """A device is there: what an earlier check left on a switch is removed."""
-        if isinstance(event.device, str) and self._probes.back(event.device, event.circuits):
-            self._freed()
+        if isinstance(event.device, str):
+            self._probes.back(event.device, event.circuits)
         self._go_on(now)
 
     # ------------------------------------------------------------------------------------------ one switch
@@ -233,7 +232,6 @@ class FibreCheck:
 
     def _shine(self, bench: _Bench, now: float) -> None:
         """The circuits are there: name the probes of this round anew and send them. What is done with is free."""
-        self._freed()
         self._serial += 1
         bench.phase, bench.serial, bench.times_sent = _Phase.PROBING, self._serial, 0
         bench.payloads = {self._payload(number): sender for number, sender in enumerate(bench.round.senders)}
@@ -283,13 +281,9 @@ class FibreCheck:
             self._over(bench, now)
 
     def _over(self, bench: _Bench | None, now: float) -> None:
-        self._freed()
         if bench is not None and self._run is not None:
             self._run.bench = None
             self._go_on(now)
-
-    def _freed(self) -> None:
-        self._state.book.decision_due = True
 
     def _needs(self, bench: _Bench, datapath: int) -> bool:
         return any(self._state.ledger.datapath_of(port.rack) == datapath for port in bench.ports)

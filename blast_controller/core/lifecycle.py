@@ -93,7 +93,6 @@ class Lifecycle:
         if self._state.warm.keep(reservation, request.current, now):
             part.reservation = None
             self._state.quota.dark(reservation.id, now)
-            self._state.book.decision_due = True
 
     def check_feasible(self, request: MulticastRequest) -> None:
         """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
@@ -184,17 +183,14 @@ class Lifecycle:
         longer = max(0.0, part.grant.lease - lease_before)
         self._state.book.lease(request, part, (part.lease_end or now) + longer)
         self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
-        self._state.book.decision_due = True
 
     def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
         self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
         self.watch.explain(outcome.reservation, outcome.still_dark)
-        self._state.book.decision_due = True
 
     def _on_gone(self, outcome: Gone, now: float) -> None:
         self._state.quota.dark(outcome.reservation.id, now)
-        self._state.book.decision_due = True
 
     def _on_spoilt(self, outcome: Spoilt, now: float) -> None:
         self._state.warm.note_released(outcome.reservation)

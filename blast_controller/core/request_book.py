@@ -22,8 +22,7 @@ from blast_controller.core.timers import GraceEnd, LeaseEnd, MemoryEnd, Patience
 class RequestBook:
     """All requests that are known. Changes parts only by their table; tells clients through the outbox.
 
-    `touched` names the requests whose record on disk is out of date, with a word for why; `decision_due` is set when
-    a part begins to wait.
+    `touched` names the requests whose record on disk is out of date, with a word for why.
     """
 
     def __init__(self, settings: CoreSettings, outbox: Outbox, timers: Timers) -> None:
@@ -33,7 +32,6 @@ class RequestBook:
         self.requests: dict[RequestKey, Request] = {}
         self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
         self.touched: dict[RequestKey, str] = {}
-        self.decision_due = False
         self.log = EventLog(settings.most_events)
         self.ended = EndedRequests()
         self._arrivals = 0
@@ -121,7 +119,6 @@ class RequestBook:
         if name not in self.pending:
             self._pending_of[request.current.tenant] += 1
         self.pending[name] = (request, part)
-        self.decision_due = True
 
     def _wait_no_longer(self, request: Request, part: Part) -> None:
         if self.pending.pop((request.current.id, part.index), None) is not None:

@@ -19,9 +19,9 @@ from blast_controller.core.records import Record
 from blast_controller.core.request_book import RequestBook
 from blast_controller.core.requests import Part, Request, RequestKey
 from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.reservations import Reservations
 from blast_controller.core.settings import CoreSettings
+from blast_controller.core.splitter_limits import SplitterLimits
 from blast_controller.core.static_tree import is_static
 from blast_controller.core.timers import AuditDue, QuotaLook, Timers
 from blast_controller.core.warm_trees import WarmTrees
@@ -58,6 +58,7 @@ class State:
         self.warm = WarmTrees(self.ledger, self.reservations, self.timers, settings)
         self.allocator = Allocator(fabric, self.ledger, settings, self.budget)
         self.quota = Quota(settings.limits)
+        self.splitter_limits = SplitterLimits(settings, self.quota, self.reservations)
         self.doctor = LightDoctor()
         self.probes = ProbeCircuits(fabric, self.ledger, self.outbox)
         self.auditor = Auditor(fabric, self.ledger, self.reservations, self.outbox, self.probes)
@@ -69,7 +70,7 @@ class State:
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
         every_before = self.settings.reconcile_every
-        self.settings = self.book.settings = self.warm.settings = settings
+        self.settings = self.book.settings = self.warm.settings = self.splitter_limits.settings = settings
         self.allocator = Allocator(self.fabric, self.ledger, settings, self.budget)
         self.refusals.clear()
         self.optimising.budget = settings.optimise
@@ -78,7 +79,6 @@ class State:
         self.ledger.dark.look_anew()
         self.unplaced |= dict.fromkeys(self.book.requests)
         self.quota.limits = settings.limits
-        self.book.decision_due = True
         if settings.reconcile_every != every_before:
             self.appoint_audit(now)
 
@@ -104,15 +104,6 @@ class State:
         request = self.book.requests[reservation.request]
         return request, request.parts[reservation.part]
 
-    def splitters_of(self, tenant: str) -> int:
-        """How many splitters a tenant holds."""
-        return sum(r.splitters for r in self.reservations.live.values() if r.request[0] == tenant)
-
-    def splitters_leaving(self, tenant: str) -> int:
-        """How many of them it is about to give back."""
-        live = self.reservations.live.values()
-        return sum(r.splitters for r in live if r.request[0] == tenant and r.state is ReservationState.RELEASING)
-
     def quarantine(self, element: str, reason: str | None) -> None:
         """Take an element out of use for this reason, or (None) bring it back."""
         if reason is not None:
@@ -122,7 +113,6 @@ class State:
             self.outbox.record(Record("element", element, {"reason": reason}, note="quarantined"))
         elif self.ledger.lift_quarantine(element):
             self.outbox.record(Record("element", element, None, note="released"))
-            self.book.decision_due = True
             if is_static(element):
                 # The policy hears of ports and splitters that come free, but knows of no static tree.
                 self.unplaced |= {key: None for key, _ in self.book.pending}

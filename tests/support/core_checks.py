@@ -32,7 +32,6 @@ def image(core: Core) -> str:
             (ledger.occupied, ledger.without_link, ledger.away),
             core._book.pending.keys(),
             core._timers,
-            core._book.decision_due,
             core.draining,
             (auditor.number, auditor._round),
         )
@@ -89,7 +88,7 @@ def audited(world: World, dry_run: bool) -> AuditReport:
 def check_nobody_waits_needlessly(world: World) -> None:
     """When all is quiet, no part waits although it could have light."""
     core = world.core
-    allowance = core._allowance(world.now)
+    allowance = core._state.splitter_limits.left(world.now)
     addresses = core.settings.group_network.num_addresses - 2
     for request, part in core._book.pending.values():
         if core._state.allocator.absent_datapaths(request.current, part.receivers):

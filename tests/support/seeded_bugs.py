@@ -18,7 +18,6 @@ from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
 from blast_controller.core.commands import Command, SetCircuits, SetForwarding
-from blast_controller.core.controller import Core
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.fabric import Splitter
 from blast_controller.core.layout import NOTHING, Holding, Step, everything
@@ -35,6 +34,7 @@ from blast_controller.core.requests import MulticastRequest, Request
 from blast_controller.core.reservation import ChangePhase, Reservation
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
 from blast_controller.core.reservations import UNTRACKED, Outcome, Reservations, Seen
+from blast_controller.core.splitter_limits import SplitterLimits
 from blast_controller.core.state import State
 from tests.support.fake_devices import FakeDevice
 
@@ -302,7 +302,7 @@ def address_given_back_early(patch: Patch) -> None:
 
 def quota_ignored(patch: Patch) -> None:
     """A tenant gets splitters beyond what it may hold."""
-    patch.setattr(Core, "_allowance", lambda self, now: {})
+    patch.setattr(SplitterLimits, "left", lambda self, now: {})
 
 
 def dark_counts_as_lit(patch: Patch) -> None:
