@@ -115,7 +115,12 @@ def _programme(problem: FairProblem, held: dict[int, float]) -> tuple[Any, list[
     for flow, (cap, weight) in enumerate(zip(problem.caps, problem.weights, strict=True)):
         level = programme.add_variable(f"level{flow}", 0, None if cap == np.inf else cap / weight)
         levels.append(level)
-        programme += (level == held[flow]) if flow in held else (level >= common)
+        if flow in held:
+            programme += level <= held[flow]
+            # What has been held has been rounded, and several such may need more than there is.
+            programme += level >= max(0.0, held[flow] - 1e-6)
+        else:
+            programme += level >= common
     for link, capacity in enumerate(problem.capacities):
         on_link = [
             path.count(link) * multiplicity * weight * level
