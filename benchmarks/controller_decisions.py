@@ -10,7 +10,8 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.job import Job
 from blast_controller.core.controller import Core
-from blast_controller.core.events import Device, DeviceUp, RequestSubmitted
+from blast_controller.core.events import DeviceUp, RequestSubmitted
+from blast_controller.core.identifiers import Device
 from blast_controller.core.requests import MulticastRequest
 from blast_controller.core.settings import CoreSettings
 from blast_sim.flow.network import Network

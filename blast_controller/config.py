@@ -18,6 +18,7 @@ from blast_controller.config_optics import IncompleteOptics, OpticsKeys, Splitte
 from blast_controller.config_schema import SchemaFault, checked, read_toml
 from blast_controller.config_section import Ip, Milliseconds, Name, Section
 from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
+from blast_controller.core.identifiers import DatapathId, SwitchId
 from blast_controller.core.settings import CoreSettings
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.ops.logging import FORMATS, LEVELS
@@ -228,7 +229,7 @@ class Config(Section):
         racks = {
             r.name: Rack(
                 r.name,
-                int(r.datapath, 16),
+                DatapathId(int(r.datapath, 16)),
                 tuple(port for p in r.optical_ports for port in self._sides(r.name, p)),
                 _bits_per_second(r.uplink_rate_gbps),
             )
@@ -239,15 +240,15 @@ class Config(Section):
             for r in self.rack
             for h in r.hosts
         }
-        splitters = {s.name: Splitter(s.name, s.optical_switch, s.input, s.outputs) for s in self.splitter}
-        switches = tuple(s.name for s in self.optical_switch)
+        splitters = {s.name: Splitter(s.name, SwitchId(s.optical_switch), s.input, s.outputs) for s in self.splitter}
+        switches = tuple(SwitchId(s.name) for s in self.optical_switch)
         static = {t.name: _static_tree(t) for t in self.static_tree}
         keys = self._optics_keys(splitters)
         return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static, keys.build())
 
     def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
         """A port, or its two fibres where they may serve different groups."""
-        port = OpticalPort(rack, section.port, section.optical_switch, section.input, section.output)
+        port = OpticalPort(rack, section.port, SwitchId(section.optical_switch), section.input, section.output)
         return port.sides() if self.fabric.directional else (port,)
 
     def _optics_keys(self, splitters: Mapping[str, Splitter]) -> OpticsKeys:
@@ -286,11 +287,11 @@ class Config(Section):
         dscp = None if flow.dscp is False else flow.dscp
         return RuleSettings(flow.table, flow.priority, flow.guard_priority, dscp, flow.queue, epoch)
 
-    def optical_ports(self) -> dict[int, tuple[int, ...]]:
+    def optical_ports(self) -> dict[DatapathId, tuple[int, ...]]:
         """The optical ports of each datapath."""
-        found: dict[int, tuple[int, ...]] = {}
+        found: dict[DatapathId, tuple[int, ...]] = {}
         for rack in self.rack:
-            datapath = int(rack.datapath, 16)
+            datapath = DatapathId(int(rack.datapath, 16))
             fixed = tuple(end.port for end in _static_ends(self) if end.rack == rack.name and end.port is not None)
             ports = tuple(port.port for port in rack.optical_ports)
             found[datapath] = found.get(datapath, ()) + ports + fixed

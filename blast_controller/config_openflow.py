@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from blast_controller.config_section import IpNetwork, Milliseconds, Section, is_loopback
+from blast_controller.core.identifiers import DatapathId
 
 CertificateName = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -33,7 +34,7 @@ class OpenFlowSection(Section):
     echo_misses: Annotated[int, Field(ge=1)] = 5
 
 
-def required_names(section: OpenFlowSection, datapaths: Iterable[int]) -> dict[int, str] | None:
+def required_names(section: OpenFlowSection, datapaths: Iterable[DatapathId]) -> dict[DatapathId, str] | None:
     """The name that the certificate of each ToR must bear; None where ToRs show none."""
     if section.switch_ca is None:
         return None

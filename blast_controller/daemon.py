@@ -21,6 +21,7 @@ from blast_controller.config_openflow import required_names
 from blast_controller.core import events
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import FabricError
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
@@ -283,7 +284,7 @@ def _switch_settings(section: OpticalSwitchSection) -> SwitchSettings:
     timeout = section.step_timeout_ms / 1000
     light = LightCheck(section.light_checked, section.dark_dbm, section.light_wait_ms / 1000)
     dialect = configured(section.dialect, section.dialect_settings)
-    return SwitchSettings(section.name, host, port, dialect, section.user, password, timeout, light)
+    return SwitchSettings(SwitchId(section.name), host, port, dialect, section.user, password, timeout, light)
 
 
 def _address(text: str) -> tuple[str, int]:

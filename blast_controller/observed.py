@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from blast_controller.core.events import CircuitsObserved, DeviceEvent, DeviceUp, TableObserved
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.requests import RequestEvent
 from blast_controller.ops.activity import DriftWatch, Line, device_line, request_line, tell
 from blast_controller.runtime import Runtime, Turn
@@ -44,10 +45,12 @@ class DeviceReports:
         match event:
             case TableObserved(datapath=datapath, foreign=foreign):
                 return lambda turn: tell(self._drift.rules(datapath, foreign))
-            case CircuitsObserved(switch=switch) | DeviceUp(device=str(switch)):
+            case CircuitsObserved(switch=switch):
                 return lambda turn: tell(self._occupied(switch, turn))
+            case DeviceUp(device=str(switch)):
+                return lambda turn: tell(self._occupied(SwitchId(switch), turn))
             case _:
                 return None
 
-    def _occupied(self, switch: str, turn: Turn) -> Line | None:
+    def _occupied(self, switch: SwitchId, turn: Turn) -> Line | None:
         return self._drift.occupied(switch, turn.core.ledger.occupied.get(switch, {}))

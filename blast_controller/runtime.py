@@ -29,6 +29,7 @@ from blast_controller.core.commands import (
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import FabricError, Rejected, RequestError
 from blast_controller.core.events import DecisionTimed, Event, ExtensionAsked, Optimised, RequestSubmitted, Tick
+from blast_controller.core.identifiers import DatapathId, SwitchId
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestKey
 from blast_controller.faults import logged, without_frames
@@ -59,7 +60,7 @@ class OpticalDriver(Protocol):
     def apply(self, command: SetCircuits) -> None:
         """Carry out one decision's changes on one optical switch."""
 
-    def read(self, switch: str) -> None:
+    def read(self, switch: SwitchId) -> None:
         """Read what an optical switch holds, after what was handed in before; answered by CircuitsObserved."""
 
 
@@ -69,13 +70,13 @@ class ForwardingDriver(Protocol):
     def apply(self, command: SetForwarding) -> None:
         """Carry out one decision's changes on one ToR."""
 
-    def read(self, datapath: int) -> None:
+    def read(self, datapath: DatapathId) -> None:
         """Mend what is not a forward and read what a ToR holds, after what was handed in; answered by TableObserved."""
 
-    def look(self, datapath: int) -> None:
+    def look(self, datapath: DatapathId) -> None:
         """The same, but write nothing."""
 
-    def probe(self, datapath: int, port: int, payload: bytes) -> None:
+    def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
         """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
 
 

@@ -24,7 +24,8 @@ from blast_controller.core.commands import (
 )
 from blast_controller.core.controller import Core
 from blast_controller.core.errors import RequestError
-from blast_controller.core.events import DecisionTimed, Device, DeviceUp, Event, Optimised, Tick
+from blast_controller.core.events import DecisionTimed, DeviceUp, Event, Optimised, Tick
+from blast_controller.core.identifiers import Device
 from blast_controller.core.requests import RequestEvent, RequestKey
 from blast_sim.simulated_devices import SimulatedSwitch, SimulatedTor
 from blast_sim.virtual_clock import VirtualClock

@@ -9,13 +9,14 @@ from functools import partial
 from blast_controller.core.commands import Forward, ReadDevice, SetCircuits, SetForwarding
 from blast_controller.core.events import CircuitsObserved, Event, StepConfirmed, TableObserved
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.identifiers import DatapathId, SwitchId
 from blast_sim.virtual_clock import VirtualClock
 
 
 class SimulatedSwitch:
     """An optical switch: one command at a time; what has come meanwhile goes out together, as the daemon does it."""
 
-    def __init__(self, name: str, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
+    def __init__(self, name: SwitchId, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
         self._name, self._clock, self._delay, self._hear = name, clock, delay, hear
         self._queue: deque[SetCircuits | ReadDevice] = deque()
         self._circuits: set[CrossConnect] = set()
@@ -52,7 +53,7 @@ class SimulatedSwitch:
 class SimulatedTor:
     """A ToR: every command takes the same time, so that none overtakes another."""
 
-    def __init__(self, datapath: int, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
+    def __init__(self, datapath: DatapathId, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
         self._datapath, self._clock, self._delay, self._hear = datapath, clock, delay, hear
         self._rules: set[tuple[int, Forward]] = set()
 

@@ -10,6 +10,7 @@ from algorithms.b_matching.residual import Group
 from algorithms.splitter_tree import most_leaves
 from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric, rack_of
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import Extension, MulticastRequest
 from blast_controller.core.static_tree import covers
@@ -127,7 +128,7 @@ def _check_host(host: str, fabric: Fabric) -> None:
 
 
 def _largest_group(fabric: Fabric, ledger: Ledger, loop_leaf: bool, most_splitters: int | None) -> int:
-    def on(switch: str) -> int:
+    def on(switch: SwitchId) -> int:
         racks = {p.rack for p in fabric.ports_on(switch) if ledger.unusable(p.element) is None}
         leaves = most_leaves(ledger.capacity_sizes(switch), most_splitters)
         joined = 1 + (leaves - 1 if loop_leaf and leaves > 1 else leaves)

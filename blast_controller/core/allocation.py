@@ -78,8 +78,7 @@ class Allocator:
         return reservation if most is None or len(tree.splitters) <= most else None
 
     def _has_links(self, tree: LightTree) -> bool:
-        places = ((self._ledger.datapath_of(leaf.port.rack), leaf.port.port) for leaf in tree.leaves)
-        return self._ledger.without_link.keys().isdisjoint(places)
+        return self._ledger.without_link.keys().isdisjoint(self._ledger.link_of(leaf.port) for leaf in tree.leaves)
 
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
         """A tree with the forwards that these receivers need."""

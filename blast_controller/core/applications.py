@@ -12,6 +12,7 @@ from blast_controller.core.events import (
     RequestSubmitted,
     WithdrawAsked,
 )
+from blast_controller.core.identifiers import is_splitter
 from blast_controller.core.layout import Layout
 from blast_controller.core.lease_terms import check_longer, check_terms
 from blast_controller.core.lifecycle import Lifecycle
@@ -92,7 +93,7 @@ class Applications:
     def _check_splitters(self, reservation: Reservation, target: Layout) -> None:
         tenant = reservation.request[0]
         most = self._state.settings.limits(tenant).max_splitters
-        more = sum(element.startswith("splitter:") for element in target.elements - reservation.elements)
+        more = sum(is_splitter(element) for element in target.elements - reservation.elements)
         if more and most is not None and self._state.splitter_limits.held(tenant) + more > most:
             raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from blast_controller.core.commands import Announce, ReadDevice
 from blast_controller.core.errors import Rejected
-from blast_controller.core.events import CircuitsObserved, Device, TableObserved
+from blast_controller.core.events import CircuitsObserved, TableObserved
 from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.identifiers import Device, device_name
 from blast_controller.core.layout import Step
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.outbox import Outbox
 from blast_controller.core.probe_circuits import ProbeCircuits
 from blast_controller.core.reservations import Reservations, Seen
-from blast_controller.core.wording import device_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,9 @@ class Auditor:
             self._ledger.note_foreign(seen.device, self._foreign(seen))
 
     def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
-        switch = str(seen.device)
-        return seen.circuits - self._reservations.circuits(switch) - self._probes.circuits(switch)
+        if not isinstance(seen.device, str):
+            return frozenset()
+        return seen.circuits - self._reservations.circuits(seen.device) - self._probes.circuits(seen.device)
 
     def _conclude(self) -> None:
         if self._round is not None and not self._round.unread:

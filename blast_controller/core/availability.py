@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from blast_controller.core.fabric import OpticalPort, Splitter, StaticTree
+from blast_controller.core.identifiers import ElementId, static_element
 from blast_controller.core.lease_terms import lease_of
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import static_element
 
 NEVER = math.inf
 """The moment of what nobody can foresee: a device has to come back, or an operator to do something."""
@@ -48,7 +48,7 @@ class Availability:
             self._ends[holder] = self._end(holder)
         return self._ends[holder]
 
-    def _element(self, element: str) -> float:
+    def _element(self, element: ElementId) -> float:
         if self._ledger.unusable(element) is not None:
             return NEVER
         holder = self._ledger.holder.get(element)

@@ -40,7 +40,7 @@ def fit(
     Pass the splitters that the matching took, with the catalogue's tree or `shallowest(…)` as `first`; where that is
     refused, pass all that are free: weak racks may need another size. Only for switches that are `budgeted`.
     """
-    by_name = {splitter.element: splitter for splitter in splitters}
+    by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
     sender, *receivers = (optics.ports[port.element] for port in (ends.root, *ends.receivers))
     pieces = [piece_of(optics, splitter) for splitter in splitters]
     fitted = fit_tree(Ends(sender, tuple(receivers), ends.loop_leaf), pieces, optics.passes[ends.root.switch], first)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from algorithms.scheduling.contention import Contention
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.identifiers import DatapathId, Device, SwitchId
 from blast_controller.core.records import Record
 from blast_controller.core.requests import RequestEvent, RequestKey
 
@@ -65,7 +66,7 @@ class ForwardingChange:
 class SetCircuits:
     """Everything one decision changes on one optical switch: at most one delete and one connect command."""
 
-    switch: str
+    switch: SwitchId
     changes: tuple[CircuitChange, ...]
 
 
@@ -73,7 +74,7 @@ class SetCircuits:
 class SetForwarding:
     """Everything one decision changes on one ToR: rules, then one barrier."""
 
-    datapath: int
+    datapath: DatapathId
     changes: tuple[ForwardingChange, ...]
 
 
@@ -90,7 +91,7 @@ class Publish:
 class ReadDevice:
     """Read what a device holds, and answer by CircuitsObserved or TableObserved; a dry run writes nothing at all."""
 
-    device: str | int
+    device: Device
     dry_run: bool = False
 
 
@@ -98,7 +99,7 @@ class ReadDevice:
 class SendProbe:
     """Send a probe frame with this payload out of a ToR's port; ProbeSeen tells wherever it arrives."""
 
-    datapath: int
+    datapath: DatapathId
     port: int
     payload: bytes
 

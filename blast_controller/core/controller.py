@@ -45,6 +45,7 @@ from blast_controller.core.events import (
 from blast_controller.core.explanation import Explanation, explain
 from blast_controller.core.fabric import Fabric
 from blast_controller.core.fibre_check import FibreCheck
+from blast_controller.core.identifiers import ElementId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartState
@@ -258,7 +259,7 @@ class Core:
             raise Rejected("not_quarantined", f"{event.element} is not quarantined.")
         self._state.quarantine(event.element, None)
 
-    def _check_element(self, element: str) -> None:
+    def _check_element(self, element: ElementId) -> None:
         if element not in self.ledger.elements:
             raise Rejected(
                 "unknown_element", f"The fabric has no element {element!r}; `blast element list` lists them."

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from blast_controller.core.fabric import OpticalPort
+from blast_controller.core.identifiers import ElementId, SwitchId
 from blast_controller.core.tally import Piece
 
 
 class Kind(NamedTuple):
     """Pieces of one switch that do for each other: splitters of so many `ways`, or ports for an `end` of trees."""
 
-    switch: str
+    switch: SwitchId
     ways: int
     end: str
 
@@ -30,7 +31,7 @@ def kind_of(piece: Piece) -> Kind:
 class Stock:
     """Idle pieces of a switch: splitters of so many ways, or (0) the ports of all racks; `reserve` are to be dark."""
 
-    switch: str
+    switch: SwitchId
     ways: int
     dark: int
     lit: int
@@ -48,10 +49,10 @@ class DarkPieces:
 
     idle: Counter[Kind] = field(default_factory=Counter)
     dark: Counter[Kind] = field(default_factory=Counter)
-    changed: defaultdict[str, set[Kind]] = field(default_factory=lambda: defaultdict(set))
-    _counted: dict[str, tuple[Kind, bool]] = field(default_factory=dict)
+    changed: defaultdict[SwitchId, set[Kind]] = field(default_factory=lambda: defaultdict(set))
+    _counted: dict[ElementId, tuple[Kind, bool]] = field(default_factory=dict)
 
-    def put(self, element: str, kind: Kind | None, lit: bool) -> None:
+    def put(self, element: ElementId, kind: Kind | None, lit: bool) -> None:
         """From now on count an element as this, in a tree that is kept lit or not; as nothing if `kind` is None."""
         before, after = self._counted.pop(element, None), None if kind is None else (kind, lit)
         if after is not None:
@@ -78,8 +79,8 @@ class DarkPieces:
 
     def stocks(self, share: float) -> list[Stock]:
         """All of it, for people: the ports of one rack are not told from those of another."""
-        sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+        sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
         for kind, idle in (+self.idle).items():
             found, dark = sums[kind.switch, kind.ways], self.dark[kind]
             found[:] = (found[0] + dark, found[1] + idle - dark, found[2] + self.reserve(kind, share))
-        return [Stock(*named, *found) for named, found in sorted(sums.items())]
+        return [Stock(switch, ways, *found) for (switch, ways), found in sorted(sums.items())]

@@ -20,9 +20,11 @@ from algorithms.scheduling.policy import State as PolicyState
 from algorithms.scheduling.selection import Start
 from algorithms.scheduling.tenants import Tenants
 from blast_controller.core.fabric import Fabric, OpticalPort, rack_of
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.lease_terms import service_of
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_refusals import Light
+from blast_controller.core.offered import Count
 from blast_controller.core.optimising import Optimising
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import MulticastRequest, Part, Request
@@ -85,7 +87,7 @@ class Dispatcher:
     def _beginning(self) -> AdvisedScheduler:
         """A policy that knows of no part and no hardware."""
         sizes = range(2, max((s.ways for s in self._fabric.splitters.values()), default=1) + 1)
-        nothing = {
+        nothing: dict[str, Feasibility] = {
             switch: Feasibility(
                 [0] * (2 * len(self._racks)),
                 dict.fromkeys(sizes, 0),
@@ -138,18 +140,18 @@ class Dispatcher:
             return Decision(*self._scheduler.postpone(now))
         return Decision(*self._scheduler.decide(now, chosen))
 
-    def _learn_sizes(self, switches: Iterable[str]) -> None:
+    def _learn_sizes(self, switches: Iterable[SwitchId]) -> None:
         """A splitter that loses a leg is of another size."""
         for switch in switches:
             if not self._light.budget.knows(switch, self._ledger.capacity_sizes(switch)):
                 self._light.budget.learn(switch, self._ledger.all_usable_splitters(switch))
 
-    def _lose(self, changes: Mapping[tuple[str, str | int], int]) -> None:
+    def _lose(self, changes: Mapping[Count, int]) -> None:
         for (switch, what), number in changes.items():
             for _ in range(-number):
                 self._scheduler.lose(switch, *self._hardware(what))
 
-    def _regain(self, changes: Mapping[tuple[str, str | int], int], now: float) -> None:
+    def _regain(self, changes: Mapping[Count, int], now: float) -> None:
         for (switch, what), number in changes.items():
             for _ in range(number):
                 self._scheduler.regain(switch, *self._hardware(what), now)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from blast_controller.core import event_log, probe_circuits
 from blast_controller.core.errors import FabricError
 from blast_controller.core.fabric import Fabric
+from blast_controller.core.identifiers import ElementId, SwitchId
 from blast_controller.core.records import Record
 from blast_controller.core.requests import Request, RequestKey
 from blast_controller.core.reservation_states import ReservationState
@@ -54,7 +55,7 @@ def unwritten(state: State) -> Iterator[Record]:
     state.book.touched.clear()
 
 
-def _givers_first(after: Mapping[int, frozenset[str]], before: Mapping[int, frozenset[str]]) -> list[int]:
+def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
     """The reservations in an order in which each takes only what nobody holds any longer."""
     ordered: list[int] = []
     left = list(after)
@@ -83,9 +84,10 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
             case "reservation":
                 state.reservations.adopt(load_reservation(record.body, state.fabric))
             case "element":
-                state.ledger.quarantine(record.key, record.body["reason"])
+                state.ledger.quarantine(ElementId(record.key), record.body["reason"])
             case probe_circuits.KIND:
-                state.probes.adopt(record.key, record.body, state.reservations.circuits(record.key))
+                switch = SwitchId(record.key)
+                state.probes.adopt(switch, record.body, state.reservations.circuits(switch))
             case "meta" if record.key == LAST_RESERVATION:
                 state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
                 state.ledger.next_group = record.body["next_group"]

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from algorithms.scheduling.contention import Chosen
 from blast_controller.core.commands import Forward
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.identifiers import DatapathId, Device, ElementId, SwitchId
 from blast_controller.core.requests import Extension, MulticastRequest, RequestKey, TransferReport
 from blast_controller.core.settings import CoreSettings
-
-Device = str | int
-"""An optical switch by its name, or a ToR by its datapath id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class DeviceUp:
 class TableObserved:
     """A ToR's rules were read again: ours, and how many are somebody else's."""
 
-    datapath: int
+    datapath: DatapathId
     rules: frozenset[tuple[int, Forward]]
     foreign: int
 
@@ -45,7 +43,7 @@ class TableObserved:
 class CircuitsObserved:
     """An optical switch's cross-connects were read again."""
 
-    switch: str
+    switch: SwitchId
     circuits: frozenset[CrossConnect]
 
     @property
@@ -58,7 +56,7 @@ class CircuitsObserved:
 class PortChanged:
     """A ToR's optical port has, or has lost, its link."""
 
-    datapath: int
+    datapath: DatapathId
     port: int
     up: bool
     reason: str = ""
@@ -68,7 +66,7 @@ class PortChanged:
 class ProbeSeen:
     """A probe frame with this payload arrived by a ToR's optical port."""
 
-    datapath: int
+    datapath: DatapathId
     port: int
     payload: bytes
 
@@ -115,7 +113,7 @@ class StepDark:
 class LightAlarm:
     """An optical switch sees no light at an output that should have some."""
 
-    switch: str
+    switch: SwitchId
     output: int
     reason: str = ""
 
@@ -191,7 +189,7 @@ class ClientsVanished:
 class ElementQuarantined:
     """An operator takes an element out of use; what it serves now goes on."""
 
-    element: str
+    element: ElementId
     reason: str
 
 
@@ -199,7 +197,7 @@ class ElementQuarantined:
 class ElementReleased:
     """An operator brings a quarantined element back."""
 
-    element: str
+    element: ElementId
 
 
 @dataclass(frozen=True, slots=True)

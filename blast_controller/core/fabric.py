@@ -13,6 +13,14 @@ from functools import cached_property
 
 import networkx as nx
 
+from blast_controller.core.identifiers import (
+    DatapathId,
+    ElementId,
+    SwitchId,
+    leg_element,
+    port_element,
+    splitter_element,
+)
 from blast_controller.core.optics import Optics
 
 Node = tuple[str | int, ...]
@@ -42,14 +50,14 @@ class OpticalPort:
 
     rack: str
     port: int
-    switch: str
+    switch: SwitchId
     input: int
     output: int
 
     @property
-    def element(self) -> str:
+    def element(self) -> ElementId:
         """The name of this port as a piece of hardware that can be quarantined."""
-        return f"port:{self.rack}/{self.port}{self._side}"
+        return port_element(self.rack, self.port, self._side)
 
     @property
     def end(self) -> str:
@@ -75,7 +83,7 @@ class Rack:
     """
 
     name: str
-    datapath: int
+    datapath: DatapathId
     optical_ports: tuple[OpticalPort, ...]
     uplink_rate: float | None = None
 
@@ -88,7 +96,7 @@ class Splitter:
     """
 
     name: str
-    switch: str
+    switch: SwitchId
     input: int
     outputs: tuple[int, ...]
 
@@ -98,15 +106,15 @@ class Splitter:
         return len(self.outputs)
 
     @property
-    def element(self) -> str:
+    def element(self) -> ElementId:
         """The name of this splitter as a piece of hardware that can be quarantined."""
-        return f"splitter:{self.name}"
+        return splitter_element(self.name)
 
-    def leg_element(self, output: int) -> str:
+    def leg_element(self, output: int) -> ElementId:
         """The name of the leg that enters the switch at input `output`."""
-        return f"leg:{self.name}/{output}"
+        return leg_element(self.name, output)
 
-    def without(self, bad: Callable[[str], bool]) -> Splitter:
+    def without(self, bad: Callable[[ElementId], bool]) -> Splitter:
         """The splitter as if it had only the legs that are not bad."""
         return replace(self, outputs=tuple(leg for leg in self.outputs if not bad(self.leg_element(leg))))
 
@@ -131,7 +139,7 @@ class StaticTree:
 class CrossConnect:
     """A connection inside an optical switch: light entering at `input` leaves at `output` (numbers from 1)."""
 
-    switch: str
+    switch: SwitchId
     input: int
     output: int
 
@@ -146,7 +154,7 @@ class Fabric:
     racks: Mapping[str, Rack]
     hosts: Mapping[str, Host]
     splitters: Mapping[str, Splitter]
-    switches: tuple[str, ...]
+    switches: tuple[SwitchId, ...]
     light_rate: float
     static_trees: Mapping[str, StaticTree] = field(default_factory=dict)
     optics: Optics = field(default_factory=Optics)
@@ -184,7 +192,7 @@ class Fabric:
         """What a tree needs of a rack that receives."""
         return f"{rack}/rx" if self.directional else rack
 
-    def whole_ports_on(self, switch: str) -> list[OpticalPort]:
+    def whole_ports_on(self, switch: SwitchId) -> list[OpticalPort]:
         """Every ToR optical port attached to `switch`, both fibres together."""
         joined: dict[tuple[str, int], OpticalPort] = {}
         for port in self.ports_on(switch):
@@ -194,7 +202,7 @@ class Fabric:
             )
         return list(joined.values())
 
-    def ports_on(self, switch: str) -> list[OpticalPort]:
+    def ports_on(self, switch: SwitchId) -> list[OpticalPort]:
         """Every ToR optical port attached to `switch`."""
         return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
 

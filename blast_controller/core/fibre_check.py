@@ -25,8 +25,8 @@ from blast_controller.core.events import (
 from blast_controller.core.fabric import OpticalPort, Splitter
 from blast_controller.core.fibre_judge import FibreFault, judge
 from blast_controller.core.fibre_survey import FibreMap, Pair, Round, Survey, survey
+from blast_controller.core.identifiers import DatapathId, ElementId, SwitchId, static_element
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import static_element
 from blast_controller.core.timers import ClearAgain, ProbeDue
 
 TIMES_SENT = 4
@@ -56,7 +56,7 @@ class _Phase(Enum):
 class _Bench:
     """The switch that is being surveyed. `payloads` says who sends which probe of the present round."""
 
-    switch: str
+    switch: SwitchId
     ports: tuple[OpticalPort, ...]
     splitters: tuple[Splitter, ...]
     rounds: Survey
@@ -68,7 +68,7 @@ class _Bench:
     times_sent: int = 0
 
     @property
-    def elements(self) -> list[str]:
+    def elements(self) -> list[ElementId]:
         return [*(port.element for port in self.ports), *(splitter.element for splitter in self.splitters)]
 
 
@@ -77,12 +77,12 @@ class _Run:
     """One check: `switches` are still to come; `begin_by` is how long devices are waited for, None once begun."""
 
     nonce: bytes
-    switches: list[str]
+    switches: list[SwitchId]
     begin_by: float | None
     bench: _Bench | None = None
     faults: list[FibreFault] = field(default_factory=list)
-    probed: set[str] = field(default_factory=set)
-    skipped: dict[str, str] = field(default_factory=dict)
+    probed: set[ElementId] = field(default_factory=set)
+    skipped: dict[ElementId, str] = field(default_factory=dict)
 
     def report(self) -> FibreReport:
         skipped = tuple(f"{element}: {reason}" for element, reason in self.skipped.items())
@@ -125,9 +125,9 @@ class FibreCheck:
 
     def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
         """A switch has answered a change of probe circuits."""
-        if not self._probes.answered(event):
+        switch = event.device
+        if not isinstance(switch, str) or not self._probes.answered(event):
             return
-        switch = str(event.device)
         refused = isinstance(event, StepFailed)
         bench = self._bench_of(switch)
         if bench is not None and bench.phase is _Phase.SETTING:
@@ -200,7 +200,7 @@ class FibreCheck:
             self._state.outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
-    def _begin(self, run: _Run, switch: str, now: float) -> None:
+    def _begin(self, run: _Run, switch: SwitchId, now: float) -> None:
         ledger = self._state.ledger
         free = [] if self._probes.has(switch) else ledger.free_pieces(switch)
         ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
@@ -285,18 +285,18 @@ class FibreCheck:
             self._run.bench = None
             self._go_on(now)
 
-    def _needs(self, bench: _Bench, datapath: int) -> bool:
+    def _needs(self, bench: _Bench, datapath: DatapathId) -> bool:
         return any(self._state.ledger.datapath_of(port.rack) == datapath for port in bench.ports)
 
-    def _bench_of(self, switch: str) -> _Bench | None:
+    def _bench_of(self, switch: SwitchId) -> _Bench | None:
         bench = self._run.bench if self._run else None
         return bench if bench is not None and bench.switch == switch else None
 
-    def _skip(self, elements: Iterable[str], reason: str) -> None:
+    def _skip(self, elements: Iterable[ElementId], reason: str) -> None:
         if self._run is not None:
             self._run.skipped |= dict.fromkeys(elements, reason)
 
-    def _skip_but(self, switch: str, probed: Collection[str]) -> None:
+    def _skip_but(self, switch: SwitchId, probed: Collection[ElementId]) -> None:
         """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
         ledger = self._state.ledger
         splitters = [s for s in self._state.fabric.splitters.values() if s.switch == switch]

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from blast_controller.core.fabric import OpticalPort, Splitter
 from blast_controller.core.fibre_survey import FibreMap
+from blast_controller.core.identifiers import ElementId
 
 
 @dataclass(frozen=True, slots=True)
 class FibreFault:
     """One element that is not wired as configured."""
 
-    element: str
+    element: ElementId
     sentence: str
 
 

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
 from blast_controller.core.fabric import CrossConnect, OpticalPort, Splitter
+from blast_controller.core.identifiers import ElementId, SwitchId
 
 MOST_SHIFTS = 8
 """How many ways of joining the ports are tried before all of them are called dark."""
@@ -41,7 +42,7 @@ class Round:
     circuits: tuple[CrossConnect, ...]
     senders: tuple[OpticalPort, ...]
     expected: frozenset[Pair]
-    done: frozenset[str] = frozenset()
+    done: frozenset[ElementId] = frozenset()
 
     def complete(self, seen: Set[Pair]) -> bool:
         """Whether nothing else can come."""
@@ -57,7 +58,7 @@ class FibreMap:
     light of a port was seen.
     """
 
-    switch: str
+    switch: SwitchId
     ports: tuple[OpticalPort, ...]
     splitters: tuple[Splitter, ...]
     sources: dict[int, OpticalPort] = field(default_factory=dict)
@@ -86,7 +87,7 @@ _Trial = Generator[Round, Set[Pair], bool]
 _Rounds = Generator[Round, Set[Pair], None]
 
 
-def survey(switch: str, ports: Iterable[OpticalPort], splitters: Iterable[Splitter]) -> Survey:
+def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[Splitter]) -> Survey:
     """Survey these ports and splitters of one switch; nothing but their inputs and outputs is connected."""
     surveyor = _Surveyor(FibreMap(switch, tuple(ports), tuple(splitters)))
     if (yield from surveyor.find_light()):
@@ -104,7 +105,7 @@ class _Surveyor:
         self._feed_of_leg = {leg: s.input for s in found.splitters for leg in s.outputs}
         self._probed = frozenset(found.ports)
         self._tried: set[Joint] = set()
-        self._done: frozenset[str] = frozenset()
+        self._done: frozenset[ElementId] = frozenset()
 
     # ------------------------------------------------------------------------------------------- stages
 
@@ -239,7 +240,7 @@ class _Surveyor:
         right = [port for port in self.map.ports if self.map.right(port)]
         self._finish(port.element for port in right[needed:])
 
-    def _finish(self, elements: Iterable[str]) -> None:
+    def _finish(self, elements: Iterable[ElementId]) -> None:
         self._done |= frozenset(elements)
 
     def _chunk(self, legs: Sequence[tuple[Splitter, int]]) -> list[tuple[Splitter, int]]:

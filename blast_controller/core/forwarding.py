@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from blast_controller.core.commands import Forward
 from blast_controller.core.fabric import Fabric, Host
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.core.light_tree import LightTree
 from blast_controller.core.static_tree import StaticLight
 
-Forwards = Mapping[int, tuple[Forward, ...]]
+Forwards = Mapping[DatapathId, tuple[Forward, ...]]
 """Datapath id to what it forwards."""
 
 
@@ -24,7 +25,7 @@ def forwards_for(
     for host in receivers:
         if host.name not in on_light:
             ports[host.rack].append(host.port)
-    result: defaultdict[int, list[Forward]] = defaultdict(list)
+    result: defaultdict[DatapathId, list[Forward]] = defaultdict(list)
     if static is None or static.root_host is None:
         local = ports.pop(sender.rack, [])
         uplink = [tree.root.port] if tree else []

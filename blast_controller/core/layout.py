@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from blast_controller.core.commands import Forward
-from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.forwarding import Forwards
+from blast_controller.core.identifiers import DatapathId, Device, ElementId
 from blast_controller.core.light_tree import LightTree
 
 Circuits = tuple[CrossConnect, ...]
@@ -54,7 +54,7 @@ class Layout:
         return self.tree.circuits if self.tree else ()
 
     @property
-    def elements(self) -> frozenset[str]:
+    def elements(self) -> frozenset[ElementId]:
         """The ports and splitters that the tree holds."""
         return self.tree.elements if self.tree else frozenset()
 
@@ -86,7 +86,7 @@ class Step:
         return Step((), (), _on(device, self.remove), _on(device, self.add))
 
 
-def _on(datapath: int, forwards: Forwards) -> Forwards:
+def _on(datapath: DatapathId, forwards: Forwards) -> Forwards:
     return {datapath: forwards[datapath]} if datapath in forwards else {}
 
 
@@ -115,7 +115,7 @@ def both(old: Holding, new: Holding) -> Holding:
 def everything(holdings: Iterable[Holding]) -> Holding:
     """All that any of `holdings` has."""
     circuits: dict[CrossConnect, None] = {}
-    forwards: dict[int, dict[tuple[int, str, str], Forward]] = {}
+    forwards: dict[DatapathId, dict[tuple[int, str, str], Forward]] = {}
     for holding in holdings:
         circuits |= dict.fromkeys(holding.circuits)
         for datapath, found in holding.forwards.items():

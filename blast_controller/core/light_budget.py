@@ -18,6 +18,7 @@ from algorithms.power_budget import Amplifier, Certificate, Light, Passive, Piec
 from algorithms.splitter_tree import Shape, shallowest
 from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit, piece_of
 from blast_controller.core.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.light_tree import LightTree
 from blast_controller.core.optics import Optics
 from blast_controller.core.requests import LeafMargin
@@ -36,8 +37,8 @@ class LightBudget:
         self._optics = fabric.optics
         self._ports = {s: fabric.ports_on(s) for s in fabric.switches if self._optics.budgeted(s)}
         self._whole = {s: [piece for piece in fabric.splitters.values() if piece.switch == s] for s in self._ports}
-        self._sizes: dict[str, Counter[int]] = {}
-        self._catalogues: dict[str, tuple[Catalogue, ...]] = {}
+        self._sizes: dict[SwitchId, Counter[int]] = {}
+        self._catalogues: dict[SwitchId, tuple[Catalogue, ...]] = {}
         for switch in self._ports:
             self._compute(switch, self._whole[switch])
         self._fit = lru_cache(REMEMBERED)(self._find_fit)
@@ -52,35 +53,35 @@ class LightBudget:
                 self._fit(TreeEnds(ports[0], (others[0],), loop_leaf=False), (), None)
                 return
 
-    def covers(self, switch: str) -> bool:
+    def covers(self, switch: SwitchId) -> bool:
         """Whether trees on this switch have a power budget."""
         return switch in self._ports
 
     # --------------------------------------------------------------------------------------- what matching asks
 
-    def knows(self, switch: str, sizes: Mapping[int, int]) -> bool:
+    def knows(self, switch: SwitchId, sizes: Mapping[int, int]) -> bool:
         """Whether the catalogue reckons with so many splitters of these sizes."""
         return not self.covers(switch) or all(self._sizes[switch][ways] >= count for ways, count in sizes.items())
 
-    def learn(self, switch: str, splitters: Sequence[Splitter]) -> None:
+    def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
         """Reckon with splitters that have lost legs, too: their size may not have been there before."""
         whole = self._whole[switch]
         self._compute(switch, [*whole, *(splitter for splitter in splitters if splitter not in whole)])
 
-    def _compute(self, switch: str, splitters: Sequence[Splitter]) -> None:
+    def _compute(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
         self._sizes[switch] = Counter(splitter.ways for splitter in splitters)
         ports = self._ports[switch]
         best = _at_their_best(self._optics, ports, splitters)
         of_best = (catalogue(best, ports, splitters),) if best != self._optics else ()
         self._catalogues[switch] = (catalogue(self._optics, ports, splitters), *of_best) if ports else ()
 
-    def choose(self, switch: str, most: int | None) -> Choose:
+    def choose(self, switch: SwitchId, most: int | None) -> Choose:
         """How the splitters of a tree on this switch are chosen, at most `most` of them."""
         if not self.covers(switch):
             return by_count(most)
         return lambda leaves, pool: self._chosen(switch, leaves, pool, most)
 
-    def _chosen(self, switch: str, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
+    def _chosen(self, switch: SwitchId, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
         found = (self._out_of(trees, leaves, pool, most) for trees in self._catalogues[switch])
         return next((pieces for pieces in found if pieces is not None), None)
 

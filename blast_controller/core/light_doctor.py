@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from blast_controller.core.fabric import OpticalPort
+from blast_controller.core.identifiers import ElementId, is_leg
 from blast_controller.core.light_tree import Leaf, LightTree
 
 NO_LIGHT = "no light"
@@ -24,16 +25,16 @@ NO_LIGHT = "no light"
 class Diagnosis:
     """Elements to take out of use, each with its reason, and elements that were suspected wrongly."""
 
-    quarantine: dict[str, str] = field(default_factory=dict)
-    clear: set[str] = field(default_factory=set)
+    quarantine: dict[ElementId, str] = field(default_factory=dict)
+    clear: set[ElementId] = field(default_factory=set)
 
 
 class LightDoctor:
     """Remembers what was dark."""
 
     def __init__(self) -> None:
-        self._dark: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._dark_roots: defaultdict[str, set[str]] = defaultdict(set)
+        self._dark: defaultdict[ElementId, Counter[ElementId]] = defaultdict(Counter)
+        self._dark_roots: defaultdict[ElementId, set[ElementId]] = defaultdict(set)
 
     def dark(self, tree: LightTree, outputs: Collection[int]) -> Diagnosis:
         """Leaves of `tree` at these switch outputs see no light."""
@@ -67,7 +68,7 @@ class LightDoctor:
         seen[feed] += 1
         if len(seen) > 1 or (feed == tree.root.element and seen[feed] > 1):
             diagnosis.quarantine[port] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
-            diagnosis.clear |= {leg for leg in seen if leg.startswith("leg:") and leg not in diagnosis.quarantine}
+            diagnosis.clear |= {leg for leg in seen if is_leg(leg) and leg not in diagnosis.quarantine}
         elif feed != tree.root.element:
             diagnosis.quarantine[feed] = f"{NO_LIGHT} towards {port}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_budget import LightBudget
 from blast_controller.core.requests import RequestKey
@@ -20,7 +21,7 @@ Name = tuple[RequestKey, int]
 class LightRefusals:
     """Remembers who was refused, and how often anything had come free on each switch by then."""
 
-    def __init__(self, ledger: Ledger, switches: Iterable[str]) -> None:
+    def __init__(self, ledger: Ledger, switches: Iterable[SwitchId]) -> None:
         self._ledger = ledger
         self._switches = tuple(switches)
         self._refused: dict[Name, tuple[object, ...]] = {}

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from algorithms.splitter_tree import Leg, shallowest
 from blast_controller.core.fabric import CrossConnect, OpticalPort, Splitter
+from blast_controller.core.identifiers import ElementId, SwitchId
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class LightTree:
     leaves: tuple[Leaf, ...]
 
     @property
-    def switch(self) -> str:
+    def switch(self) -> SwitchId:
         """The optical switch that holds the tree."""
         return self.root.switch
 
@@ -50,7 +51,7 @@ class LightTree:
         return (*hung, *(CrossConnect(self.switch, leaf.feed, leaf.port.output) for leaf in self.leaves))
 
     @cached_property
-    def elements(self) -> frozenset[str]:
+    def elements(self) -> frozenset[ElementId]:
         """The ports and splitters that the tree holds."""
         ports = {self.root.element, *(leaf.port.element for leaf in self.leaves)}
         return frozenset(ports | {h.splitter.element for h in self.splitters})
@@ -75,7 +76,7 @@ class LightTree:
         """The switch outputs that lead to the leaves' ToRs."""
         return frozenset(leaf.port.output for leaf in self.leaves)
 
-    def feed_element(self, leaf: Leaf) -> str:
+    def feed_element(self, leaf: Leaf) -> ElementId:
         """The splitter leg that feeds a leaf, as an element; the port whose transmitter does where there is none."""
         for hung in self.splitters:
             if leaf.feed in hung.splitter.outputs:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blast_controller.core.events import LightAlarm, PortChanged
+from blast_controller.core.identifiers import LinkId
 from blast_controller.core.light_doctor import NO_LIGHT
 from blast_controller.core.light_tree import Leaf, LightTree
 from blast_controller.core.outcomes import Outcome
 from blast_controller.core.reservation import Change, Reservation
 from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.reservations import is_link
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import StaticLight
 from blast_controller.core.timers import LeafDown, LinkDue
@@ -24,29 +24,30 @@ class LightWatch:
 
     def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
         """A ToR's port has, or has lost, its link."""
-        self._state.ledger.note_link(event.datapath, event.port, event.up, now)
+        link = LinkId(event.datapath, event.port)
+        self._state.ledger.note_link(link, event.up, now)
         if event.up:
-            self._take_back(event.datapath, event.port)
-            return self._state.reservations.link_up(event.datapath, event.port)
+            self._take_back(link)
+            return self._state.reservations.link_up(link)
         # A receiver that locks flaps: look again before anything is moved.
-        self._state.timers.keep(now + self._state.settings.flap_tolerance, LeafDown(event.datapath, event.port))
-        for reservation in self._state.reservations.link_down(event.datapath, event.port):
+        self._state.timers.keep(now + self._state.settings.flap_tolerance, LeafDown(link))
+        for reservation in self._state.reservations.link_down(link):
             self.await_links(reservation, now)
         return []
 
     def await_links(self, reservation: Reservation, now: float) -> None:
         """Wait for the ports of new leaves, but not for ever."""
-        if any(is_link(device) for device in reservation.waiting):
+        if reservation.links:
             due = LinkDue(reservation.id, reservation.begun)
             self._state.timers.add(now + self._state.settings.link_wait, due)
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
         """A port had lost its link a while ago; if it still has none, its branch is repaired."""
-        since = self._state.ledger.without_link.get((deadline.datapath, deadline.port))
+        since = self._state.ledger.without_link.get(deadline.link)
         if since is None:
             return []
         due = since + self._state.settings.flap_tolerance
-        leaf = self._leaf_at(deadline.datapath, deadline.port)
+        leaf = self._leaf_at(deadline.link)
         if leaf is not None and leaf[0].state is ReservationState.IDLE:
             return self._spoil(*leaf)
         if due > now or (leaf is not None and leaf[0].busy):
@@ -77,16 +78,15 @@ class LightWatch:
             if tree is not None and reservation.state is not ReservationState.RELEASING:
                 yield from ((reservation, leaf) for leaf in tree.leaves)
 
-    def _leaf_at(self, datapath: int, port: int) -> tuple[Reservation, Leaf] | None:
-        place = (datapath, port)
-        datapath_of = self._state.ledger.datapath_of
-        return next((x for x in self._leaves() if (datapath_of(x[1].port.rack), x[1].port.port) == place), None)
+    def _leaf_at(self, link: LinkId) -> tuple[Reservation, Leaf] | None:
+        link_of = self._state.ledger.link_of
+        return next((found for found in self._leaves() if link_of(found[1].port) == link), None)
 
     def look_at_fixed_leaves(self, reservation: Reservation, now: float) -> None:
         """Say of a static tree that has just been granted which of its leaves are known to be dark."""
         tree = reservation.layout.tree
         for leaf in tree.leaves if isinstance(tree, StaticLight) else ():
-            if (self._state.ledger.datapath_of(leaf.port.rack), leaf.port.port) in self._state.ledger.without_link:
+            if self._state.ledger.link_of(leaf.port) in self._state.ledger.without_link:
                 self._branch_lost(reservation, leaf, now)
 
     def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
@@ -97,9 +97,9 @@ class LightWatch:
         self._state.book.explain(*self._state.part_of(reservation), reason)
         return []
 
-    def _take_back(self, datapath: int, port: int) -> None:
+    def _take_back(self, link: LinkId) -> None:
         """A leaf has its link again: nothing is missing any longer."""
-        leaf = self._leaf_at(datapath, port)
+        leaf = self._leaf_at(link)
         if leaf is not None and leaf[0].state is ReservationState.LIT:
             self._state.reservations.note_dark(leaf[0], False)
             self._state.book.explain(*self._state.part_of(leaf[0]), None)

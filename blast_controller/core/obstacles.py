@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from blast_controller.core.availability import NEVER
+from blast_controller.core.identifiers import Device, ElementId, SwitchId, device_name, static_element
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.prospect import Offer, Prospect
 from blast_controller.core.requests import RequestKey
 from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import static_element
-from blast_controller.core.wording import are, device_name, listed, moment
+from blast_controller.core.wording import are, listed, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Obstacles:
             enough = prospect.would_fit(offer.switch, pool)
             yield self._limit(prospect) if enough else self._splitters(prospect, offer)
 
-    def _ports(self, racks: list[str], switch: str) -> Obstacle:
+    def _ports(self, racks: list[str], switch: SwitchId) -> Obstacle:
         ports = [p for rack in racks for p in self._state.fabric.racks[rack].optical_ports if p.switch == switch]
         wired = {port.rack for port in ports}
         lines = [*self._lines((port.element, port.element) for port in ports)]
@@ -103,14 +103,14 @@ class Obstacles:
 
     # --------------------------------------------------------------------------------------------- holders
 
-    def _lines(self, elements: Iterable[tuple[str, str]]) -> list[str]:
+    def _lines(self, elements: Iterable[tuple[ElementId, str]]) -> list[str]:
         """Who or what is in the way at each (element, its name) that is not to be had; like ones in one line."""
         found = [(trouble, name) for element, name in elements if (trouble := self._trouble(element)) is not None]
         alike = groupby(sorted(found, key=_trouble_of), key=_trouble_of)
         grouped = [(trouble, [name for _, name in pairs]) for trouble, pairs in alike]
         return [f"{listed(names)} {are(names)} {trouble}" for trouble, names in grouped]
 
-    def _trouble(self, element: str) -> str | None:
+    def _trouble(self, element: ElementId) -> str | None:
         if reason := self._ledger.unusable(element):
             return f"not usable: {reason}"
         holder = self._ledger.holder.get(element)
@@ -142,7 +142,7 @@ class Obstacles:
                 lease = "" if part.lease_end is None else f", whose lease ends {moment(part.lease_end - self._now)}"
                 return f"held by {who}{lease}{until}"
 
-    def _device(self, device: str | int) -> str | None:
+    def _device(self, device: Device) -> str | None:
         """The name of a device that is away."""
         if device not in self._ledger.away:
             return None

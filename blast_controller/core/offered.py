@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from blast_controller.core.fabric import OpticalPort
+from blast_controller.core.identifiers import ElementId, SwitchId
 from blast_controller.core.tally import Piece
 
-Count = tuple[str, str | int]
+Count = tuple[SwitchId, str | int]
 """(switch, end of which ports are meant, or ways of the splitters that are meant)"""
 
 
@@ -19,10 +20,10 @@ class Offered:
     `changes` are net counts per kind of hardware since the last `take_changes`.
     """
 
-    _pieces: dict[str, Piece] = field(default_factory=dict)
+    _pieces: dict[ElementId, Piece] = field(default_factory=dict)
     _changes: Counter[Count] = field(default_factory=Counter)
 
-    def put(self, element: str, piece: Piece | None) -> None:
+    def put(self, element: ElementId, piece: Piece | None) -> None:
         """From now on an element is offered as this, or not at all."""
         before = self._pieces.get(element)
         if before == piece:
@@ -34,7 +35,7 @@ class Offered:
             self._changes[_count(piece)] += 1
             self._pieces[element] = piece
 
-    def find(self, element: str) -> Piece | None:
+    def find(self, element: ElementId) -> Piece | None:
         """What an element is offered as."""
         return self._pieces.get(element)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from algorithms.power_budget import Passive, Piece, Transceiver
+from blast_controller.core.identifiers import SwitchId
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,6 @@ class Optics:
     splitters: Mapping[str, Piece] = field(default_factory=dict)
     passes: Mapping[str, Passive] = field(default_factory=dict)
 
-    def budgeted(self, switch: str) -> bool:
+    def budgeted(self, switch: SwitchId) -> bool:
         """Whether trees on this switch have a power budget."""
         return switch in self.passes

@@ -21,7 +21,7 @@ from blast_controller.core.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.events import Device
+from blast_controller.core.identifiers import DatapathId, Device, SwitchId
 from blast_controller.core.layout import Step
 from blast_controller.core.records import Record
 
@@ -48,8 +48,8 @@ class Outbox:
     """Commands of one decision, merged per device."""
 
     def __init__(self) -> None:
-        self._circuits: defaultdict[str, _Rounds[CircuitChange]] = defaultdict(_Rounds)
-        self._forwarding: defaultdict[int, _Rounds[ForwardingChange]] = defaultdict(_Rounds)
+        self._circuits: defaultdict[SwitchId, _Rounds[CircuitChange]] = defaultdict(_Rounds)
+        self._forwarding: defaultdict[DatapathId, _Rounds[ForwardingChange]] = defaultdict(_Rounds)
         self._publish: list[Publish] = []
         self._records: list[Record] = []
         self._others: list[ReadDevice | SendProbe | Announce | Optimise] = []

@@ -13,6 +13,7 @@ from typing import Any
 
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.fabric import CrossConnect, Fabric
+from blast_controller.core.identifiers import ElementId, SwitchId
 from blast_controller.core.layout import Step
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.outbox import Outbox
@@ -30,12 +31,12 @@ class _Bench:
     """One switch: `present` is what may be on it, `wanted` what shall be; `step` is None while it has nothing to do.
     The elements `done` are not needed for what is wanted, and are given back when nothing else is there."""
 
-    elements: set[str]
+    elements: set[ElementId]
     present: frozenset[CrossConnect] = frozenset()
     wanted: frozenset[CrossConnect] = frozenset()
     step: int | None = None
     clearing: bool = False
-    done: set[str] = field(default_factory=set)
+    done: set[ElementId] = field(default_factory=set)
 
 
 class ProbeCircuits:
@@ -48,22 +49,22 @@ class ProbeCircuits:
         self._benches: dict[str, _Bench] = {}
         self._steps = 0
 
-    def circuits(self, switch: str) -> frozenset[CrossConnect]:
+    def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
         """What may be on a switch and is ours."""
         return self._benches[switch].present if switch in self._benches else frozenset()
 
-    def has(self, switch: str) -> bool:
+    def has(self, switch: SwitchId) -> bool:
         """Whether a switch is being probed, or has still to be cleared."""
         return switch in self._benches
 
     # ------------------------------------------------------------------------------------------- probing
 
-    def take(self, switch: str, elements: Collection[str]) -> None:
+    def take(self, switch: SwitchId, elements: Collection[ElementId]) -> None:
         """Hold free elements of a switch that has no bench. Raises DoubleBooked."""
         self._ledger.take(elements, PROBER)
         self._benches[switch] = _Bench(set(elements))
 
-    def lay(self, switch: str, circuits: Collection[CrossConnect], done: Iterable[str]) -> bool:
+    def lay(self, switch: SwitchId, circuits: Collection[CrossConnect], done: Iterable[ElementId]) -> bool:
         """Have these circuits on the switch, alone, and let others use what is `done` then; whether that is so now."""
         bench = self._benches[switch]
         bench.done = bench.elements.intersection(done)
@@ -73,7 +74,7 @@ class ProbeCircuits:
         self._order(switch, bench, circuits)
         return False
 
-    def clear(self, switch: str) -> bool:
+    def clear(self, switch: SwitchId) -> bool:
         """Take everything away; whether that is done already."""
         bench = self._benches[switch]
         bench.clearing = True
@@ -83,7 +84,7 @@ class ProbeCircuits:
         self._order(switch, bench, ())
         return False
 
-    def _order(self, switch: str, bench: _Bench, circuits: Collection[CrossConnect]) -> None:
+    def _order(self, switch: SwitchId, bench: _Bench, circuits: Collection[CrossConnect]) -> None:
         old, bench.wanted = bench.present, frozenset(circuits)
         bench.present |= bench.wanted
         self._steps += 1
@@ -98,7 +99,7 @@ class ProbeCircuits:
         bench.elements -= bench.done
         bench.done = set()
 
-    def _forget(self, switch: str) -> None:
+    def _forget(self, switch: SwitchId) -> None:
         self._ledger.free(self._benches.pop(switch).elements)
         self._outbox.record(Record(KIND, switch, None, note="cleared"))
 
@@ -106,18 +107,19 @@ class ProbeCircuits:
 
     def answered(self, event: StepConfirmed | StepFailed | StepDark) -> bool:
         """Take a switch's answer; whether it is the one that was waited for."""
-        bench = self._benches.get(str(event.device))
-        if bench is None or bench.step != event.step:
+        switch = event.device
+        bench = self._benches.get(switch) if isinstance(switch, str) else None
+        if not isinstance(switch, str) or bench is None or bench.step != event.step:
             return False
         bench.step = None
         if not isinstance(event, StepFailed):
             bench.present = bench.wanted
             self._give_back(bench)
             if bench.clearing:
-                self._forget(str(event.device))
+                self._forget(switch)
         return True
 
-    def back(self, switch: str, circuits: frozenset[CrossConnect]) -> bool:
+    def back(self, switch: SwitchId, circuits: frozenset[CrossConnect]) -> bool:
         """The switch is there again and holds these circuits; whether nothing of ours is left on it."""
         bench = self._benches.get(switch)
         if bench is None:
@@ -127,7 +129,7 @@ class ProbeCircuits:
             bench.present &= circuits
         return self.clear(switch)
 
-    def try_again(self, switch: str) -> bool:
+    def try_again(self, switch: SwitchId) -> bool:
         """Clear a switch that has refused to be cleared; whether that is done."""
         bench = self._benches.get(switch)
         if bench is None or bench.step is not None or not bench.clearing:
@@ -137,14 +139,14 @@ class ProbeCircuits:
 
     # -------------------------------------------------------------------------------------------- restart
 
-    def adopt(self, switch: str, body: Mapping[str, Any], reserved: Collection[CrossConnect]) -> None:
+    def adopt(self, switch: SwitchId, body: Mapping[str, Any], reserved: Collection[CrossConnect]) -> None:
         """Take over what an earlier run may have left on a switch; what is `reserved` is no longer a probe's."""
         circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"]).difference(reserved)
         elements = self._touched_by(switch, circuits) - self._ledger.holder.keys()
         self._ledger.take(elements, PROBER)
         self._benches[switch] = _Bench(elements, circuits, clearing=True)
 
-    def _touched_by(self, switch: str, circuits: Iterable[CrossConnect]) -> set[str]:
+    def _touched_by(self, switch: SwitchId, circuits: Iterable[CrossConnect]) -> set[ElementId]:
         inputs, outputs = {c.input for c in circuits}, {c.output for c in circuits}
         touched = {p.element for p in self._fabric.ports_on(switch) if p.input in inputs or p.output in outputs}
         for splitter in self._fabric.splitters.values():

@@ -11,6 +11,7 @@ from functools import cached_property
 from algorithms.b_matching.feasibility import Feasibility
 from blast_controller.core.availability import NEVER, Availability
 from blast_controller.core.fabric import Splitter, StaticTree, rack_of
+from blast_controller.core.identifiers import ElementId, SwitchId, is_splitter
 from blast_controller.core.requests import MulticastRequest
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import covers
@@ -24,7 +25,7 @@ class Offer:
     has and from when on.
     """
 
-    switch: str
+    switch: SwitchId
     ports: Mapping[str, float]
     splitters: tuple[tuple[float, int], ...]
 
@@ -80,7 +81,7 @@ class Prospect:
         """How many ends a tree to so many racks has, the sender's not counted."""
         return racks + (1 if self._state.settings.loop_leaf and racks > 1 else 0)
 
-    def fits(self, racks: int, switch: str, pool: Mapping[int, int], at: float) -> bool:
+    def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
         """Whether these splitters of a switch, and what the tenant may hold then, join so many racks to the sender's.
 
         Under a power budget that is so for ordinary racks; weak ones may need others.
@@ -88,11 +89,11 @@ class Prospect:
         most = [n for n in (self._state.settings.most_splitters, self.splitters_left(at)) if n is not None]
         return self._feasible(racks, switch, pool, min(most, default=None))
 
-    def would_fit(self, switch: str, pool: Mapping[int, int]) -> bool:
+    def would_fit(self, switch: SwitchId, pool: Mapping[int, int]) -> bool:
         """Whether these splitters join all racks, if the tenant might hold as many as it wants."""
         return self._feasible(len(self.others), switch, pool, self._state.settings.most_splitters)
 
-    def _feasible(self, racks: int, switch: str, pool: Mapping[int, int], most: int | None) -> bool:
+    def _feasible(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
         choose = self._state.budget.choose(switch, most)
         return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
 
@@ -107,11 +108,11 @@ class Prospect:
     def _own_splitters(self) -> list[tuple[float, int]]:
         return [(self.availability.end(number), len(names)) for number, names in self.held_by_tenant().items()]
 
-    def held_by_tenant(self) -> dict[int, list[str]]:
+    def held_by_tenant(self) -> dict[int, list[ElementId]]:
         """The splitters of the tenant's reservations that count against what it may hold."""
         live = self._state.reservations.live.values()
         mine = [r for r in live if r.request[0] == self.request.tenant and r.splitters]
-        held = {r.id: sorted(element for element in r.elements if element.startswith("splitter:")) for r in mine}
+        held = {r.id: sorted(element for element in r.elements if is_splitter(element)) for r in mine}
         return {number: elements for number, elements in held.items() if elements}
 
     # ----------------------------------------------------------------------------------------------- offers
@@ -122,13 +123,13 @@ class Prospect:
         offers = [self._offer(switch) for switch in self._fabric.switches]
         return sorted(offers, key=lambda offer: (self.start_on(offer), len(self.without_port(offer))))
 
-    def _offer(self, switch: str) -> Offer:
+    def _offer(self, switch: SwitchId) -> Offer:
         ends = {self.root: self._fabric.root_end(self.root)} | {r: self._fabric.leaf_end(r) for r in self.others}
         moments = {rack: self._port_moment(end, switch) for rack, end in ends.items()}
         found = [self._usable(s) for s in self._fabric.splitters.values() if s.switch == switch]
         return Offer(switch, moments, tuple((self.availability.splitter(s), s.ways) for s in found if s.ways > 1))
 
-    def _port_moment(self, end: str, switch: str) -> float:
+    def _port_moment(self, end: str, switch: SwitchId) -> float:
         ports = self._fabric.racks[rack_of(end)].optical_ports
         ports = tuple(port for port in ports if (port.end, port.switch) == (end, switch))
         return min(map(self.availability.port, ports), default=NEVER)

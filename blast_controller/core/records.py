@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blast_controller.core.identifiers import ElementId
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -19,5 +21,5 @@ class Record:
     kind: str
     key: str
     body: Mapping[str, Any] | None
-    elements: frozenset[str] = frozenset()
+    elements: frozenset[ElementId] = frozenset()
     note: str = ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from blast_controller.core import reservation_states
-from blast_controller.core.events import Device
+from blast_controller.core.identifiers import Device, ElementId, LinkId, is_splitter
 from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both
 from blast_controller.core.requests import MulticastRequest, RequestKey
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
@@ -37,7 +37,8 @@ class Reservation:
 
     `step` numbers the steps given to devices, `begun` is the number of the one that all of them were given last, and
     `asked` that of the one each has to answer; `share` is what each was last asked to do, `waiting` are those that have
-    not answered yet, and `failed` those that could not do it; `dark` are switch outputs at which no light was seen,
+    not answered yet, and `failed` those that could not do it; `links` are those of its leaves that are still to come
+    up; `dark` are switch outputs at which no light was seen,
     and `alarms` those of leaves that went dark while something else was being changed; `handed_over` are elements that
     another reservation holds already, while devices are still told to take this one's circuits off them. It was
     `left_behind` if it served nobody when it was released, and is `unlit` while a leaf of it is known to be dark.
@@ -55,12 +56,13 @@ class Reservation:
     asked: dict[Device, int] = field(default_factory=dict)
     share: dict[Device, Step] = field(default_factory=dict)
     waiting: set[Device] = field(default_factory=set)
+    links: set[LinkId] = field(default_factory=set)
     failed: dict[Device, str] = field(default_factory=dict)
     dark: set[int] = field(default_factory=set)
     alarms: set[int] = field(default_factory=set)
     elapsed: dict[Device, float] = field(default_factory=dict)
     compute: float | None = None
-    handed_over: set[str] = field(default_factory=set)
+    handed_over: set[ElementId] = field(default_factory=set)
     left_behind: bool = False
     unlit: bool = False
 
@@ -121,7 +123,7 @@ class Reservation:
     @property
     def at_work(self) -> bool:
         """Whether a device still has to do something for it."""
-        return bool(self.waiting or self.failed)
+        return bool(self.waiting or self.links or self.failed)
 
     @property
     def busy(self) -> bool:
@@ -129,7 +131,7 @@ class Reservation:
         return self.state is not ReservationState.LIT or self.at_work
 
     @property
-    def elements(self) -> set[str]:
+    def elements(self) -> set[ElementId]:
         """Every element that the reservation holds."""
         return {element for layout in self.layouts for element in layout.elements} - self.handed_over
 
@@ -138,7 +140,7 @@ class Reservation:
         """How many splitters it holds for its tenant; what serves nobody any longer is anybody's."""
         if self.left_behind or self.state is ReservationState.IDLE:
             return 0
-        return sum(element.startswith("splitter:") for element in self.elements)
+        return sum(is_splitter(element) for element in self.elements)
 
     @property
     def failure(self) -> str | None:

@@ -11,9 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from blast_controller.core.commands import Forward
-from blast_controller.core.events import Device, StepConfirmed, StepDark, StepFailed
+from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.forwarding import Forwards
+from blast_controller.core.identifiers import Device, ElementId, LinkId, SwitchId
 from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_tree import Leaf
@@ -50,10 +51,12 @@ class Seen:
 
     def by_reservation(self) -> dict[int, Forwards]:
         """The rules that each reservation has on this ToR."""
+        if isinstance(self.device, str):
+            return {}
         found: dict[int, tuple[Forward, ...]] = {}
         for number, forward in sorted(self.rules):
             found[number] = (*found.get(number, ()), forward)
-        return {number: {int(self.device): forwards} for number, forwards in found.items()}
+        return {number: {self.device: forwards} for number, forwards in found.items()}
 
 
 class Reservations:
@@ -64,7 +67,7 @@ class Reservations:
         self._outbox = outbox
         self.last_id = 0
         self.live: dict[int, Reservation] = {}
-        self._lighting: defaultdict[str, set[int]] = defaultdict(set)
+        self._lighting: defaultdict[SwitchId, set[int]] = defaultdict(set)
         self.touched: dict[int, str] = {}
 
     # --------------------------------------------------------------------------------------------- begin
@@ -115,7 +118,7 @@ class Reservations:
             reservation.unlit = unlit
             self.touched[reservation.id] = "dark" if unlit else "lit"
 
-    def hand_over(self, reservation: Reservation, elements: Collection[str]) -> None:
+    def hand_over(self, reservation: Reservation, elements: Collection[ElementId]) -> None:
         """Release an idle reservation in favour of one that is opened in the same decision and takes `elements`.
 
         Devices undo before they do, so one round does for both. What cannot be undone comes back to this one.
@@ -164,7 +167,7 @@ class Reservations:
         reservation.share = dict.fromkeys(step.devices, step)
         leaves = _leaves(reservation)
         reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, leaves, lenders)
-        reservation.waiting |= self._links_awaited(reservation, step)
+        reservation.links = self._links_awaited(reservation, step)
         self._note_lighting(reservation)
         self.touched[reservation.id] = note
 
@@ -181,10 +184,10 @@ class Reservations:
     def _note_lighting(self, reservation: Reservation) -> None:
         if reservation.adding:
             for device in reservation.waiting:
-                if isinstance(device, str) and not is_link(device):
+                if isinstance(device, str):
                     self._lighting[device].add(reservation.id)
 
-    def is_lighting(self, switch: str) -> bool:
+    def is_lighting(self, switch: SwitchId) -> bool:
         """Whether an optical switch is connecting light for somebody: he would wait for what else it is told to do."""
         numbers = self._lighting[switch]
         while numbers:
@@ -239,20 +242,19 @@ class Reservations:
                 reservation.dark |= event.outputs
         return self.completed(reservation)
 
-    def link_up(self, datapath: int, port: int) -> list[Outcome]:
+    def link_up(self, link: LinkId) -> list[Outcome]:
         """A ToR's port has its link: whoever waited for that goes on."""
         outcomes: list[Outcome] = []
-        link = link_name(datapath, port)
-        for reservation in [r for r in self.live.values() if link in r.waiting]:
-            reservation.waiting.remove(link)
+        for reservation in [r for r in self.live.values() if link in r.links]:
+            reservation.links.remove(link)
             outcomes += self.completed(reservation)
         return outcomes
 
-    def link_down(self, datapath: int, port: int) -> list[Reservation]:
+    def link_down(self, link: LinkId) -> list[Reservation]:
         """A ToR's port has lost its link: those that are about to light it wait for it (again)."""
-        found = [r for r in self.live.values() if (datapath, port) in map(self._place, _coming(r))]
+        found = [r for r in self.live.values() if link in map(self._link_of, _coming(r))]
         for reservation in found:
-            reservation.waiting.add(link_name(datapath, port))
+            reservation.links.add(link)
         return found
 
     def links_overdue(self, number: int, step: int) -> list[Outcome]:
@@ -260,25 +262,22 @@ class Reservations:
         reservation = self.live.get(number)
         if reservation is None or reservation.begun != step:
             return []
-        overdue = {device for device in reservation.waiting if is_link(device)}
-        reservation.waiting -= overdue
+        overdue, reservation.links = reservation.links, set()
         for leaf in _all_leaves(reservation):
-            if link_name(*self._place(leaf)) in overdue:
+            if self._link_of(leaf) in overdue:
                 reservation.dark.add(leaf.port.output)
         return self.completed(reservation) if overdue else []
 
-    def _links_awaited(self, reservation: Reservation, step: Step) -> set[Device]:
+    def _links_awaited(self, reservation: Reservation, step: Step) -> set[LinkId]:
         """Leaves that are being lit, and whose ports have no link yet; what is only put back as it was may be dark."""
         if not reservation.adding:
             return set()
         coming = {c.output for c in step.connect}
         leaves = [leaf for leaf in _all_leaves(reservation) if leaf.port.output in coming]
-        places = [self._place(leaf) for leaf in leaves]
-        return {link_name(*place) for place in places if place in self._ledger.without_link}
+        return {link for link in map(self._link_of, leaves) if link in self._ledger.without_link}
 
-    def _place(self, leaf: Leaf) -> tuple[int, int]:
-        """Datapath and port of a leaf."""
-        return self._ledger.datapath_of(leaf.port.rack), leaf.port.port
+    def _link_of(self, leaf: Leaf) -> LinkId:
+        return self._ledger.link_of(leaf.port)
 
     def completed(self, reservation: Reservation) -> list[Outcome]:
         """What comes of a step that nobody has to answer for any longer; nothing while somebody has.
@@ -286,7 +285,7 @@ class Reservations:
         A step without devices completes at once, and the next one may too.
         """
         outcomes: list[Outcome] = []
-        while not reservation.waiting:
+        while not (reservation.waiting or reservation.links):
             outcome = self._next(reservation)
             if outcome is not None:
                 outcomes.append(outcome)
@@ -392,7 +391,7 @@ class Reservations:
         self._give_back(surplus)
         self.touched[reservation.id] = "lit"
 
-    def _give_back(self, elements: set[str]) -> None:
+    def _give_back(self, elements: set[ElementId]) -> None:
         """Free elements, or return them to who has handed them over and is not yet rid of its circuits on them."""
         self._ledger.free(elements)
         for lender in self.live.values():
@@ -475,7 +474,7 @@ class Reservations:
         taken = self._taken_from(reservation)
         return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
 
-    def circuits(self, switch: str) -> set[CrossConnect]:
+    def circuits(self, switch: SwitchId) -> set[CrossConnect]:
         """Every cross-connect on `switch` that is ours, wanted or on its way out."""
         layouts = [layout for reservation in self.live.values() for layout in reservation.layouts]
         return {c for layout in layouts for c in layout.circuits if c.switch == switch}
@@ -484,16 +483,6 @@ class Reservations:
 def _is_stranger_to(reservation: Reservation, device: Device) -> bool:
     """Whether it has nothing on this ToR: so it is with most of them, when a machine room comes up."""
     return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)
-
-
-def link_name(datapath: int, port: int) -> str:
-    """What stands among the devices that a step waits for while a port has no link."""
-    return f"link:{datapath:016x}/{port}"
-
-
-def is_link(device: Device) -> bool:
-    """Whether this is a port that is waited for, not a device."""
-    return isinstance(device, str) and device.startswith("link:")
 
 
 def _all_leaves(reservation: Reservation) -> list[Leaf]:

@@ -12,6 +12,7 @@ from typing import Any
 from blast_controller.core.commands import Forward
 from blast_controller.core.errors import FabricError
 from blast_controller.core.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.core.layout import Layout
 from blast_controller.core.light_tree import HungSplitter, Leaf, LightTree
 from blast_controller.core.part_states import PartState
@@ -229,7 +230,7 @@ def _layout_body(layout: Layout) -> Body:
 
 def _load_layout(body: Body, fabric: Fabric) -> Layout:
     forwards = {
-        int(datapath): tuple(Forward(**{**f, "outputs": tuple(f["outputs"])}) for f in found)
+        DatapathId(int(datapath)): tuple(Forward(**{**f, "outputs": tuple(f["outputs"])}) for f in found)
         for datapath, found in body["forwards"].items()
     }
     if strange := forwards.keys() - {rack.datapath for rack in fabric.racks.values()}:

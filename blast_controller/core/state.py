@@ -7,6 +7,7 @@ from blast_controller.core.allocation import Allocator
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.dispatcher import Dispatcher, Subject
 from blast_controller.core.fabric import Fabric
+from blast_controller.core.identifiers import ElementId, is_static
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_budget import LightBudget
 from blast_controller.core.light_doctor import LightDoctor
@@ -22,7 +23,6 @@ from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservations import Reservations
 from blast_controller.core.settings import CoreSettings
 from blast_controller.core.splitter_limits import SplitterLimits
-from blast_controller.core.static_tree import is_static
 from blast_controller.core.timers import AuditDue, QuotaLook, Timers
 from blast_controller.core.warm_trees import WarmTrees
 
@@ -43,7 +43,7 @@ class State:
         self.next_audit: float | None = None
         self.quota_look_due = False
         self.written_id = 0
-        self.written_holdings: dict[int, frozenset[str]] = {}
+        self.written_holdings: dict[int, frozenset[ElementId]] = {}
         self.timers = Timers()
         self.outbox = Outbox()
         self.ledger = Ledger(fabric, settings.group_network, settings.most_splitters)
@@ -104,7 +104,7 @@ class State:
         request = self.book.requests[reservation.request]
         return request, request.parts[reservation.part]
 
-    def quarantine(self, element: str, reason: str | None) -> None:
+    def quarantine(self, element: ElementId, reason: str | None) -> None:
         """Take an element out of use for this reason, or (None) bring it back."""
         if reason is not None:
             for number in self.ledger.lenders_of([element]):

@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from blast_controller.core.fabric import CrossConnect, Host, OpticalPort, StaticTree
+from blast_controller.core.identifiers import ElementId, SwitchId, static_element
 from blast_controller.core.light_tree import Leaf, LightTree
+
+NO_SWITCH = SwitchId("")
+"""What its ports are attached to."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class StaticLight(LightTree):
         return ()
 
     @property
-    def elements(self) -> frozenset[str]:
+    def elements(self) -> frozenset[ElementId]:
         """The tree as a whole."""
         return frozenset({static_element(self.name)})
 
@@ -33,16 +37,6 @@ class StaticLight(LightTree):
     def open_legs(self) -> tuple[int, ...]:
         """None: the fibres are fixed."""
         return ()
-
-
-def static_element(name: str) -> str:
-    """The name of a static tree as a piece of hardware that can be quarantined."""
-    return f"static:{name}"
-
-
-def is_static(element: str) -> bool:
-    """Whether this names a static tree."""
-    return element.startswith(static_element(""))
 
 
 def covers(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> bool:
@@ -71,4 +65,4 @@ def goes_through(tree: StaticTree, light: StaticLight) -> bool:
 
 
 def _port(rack: str, port: int) -> OpticalPort:
-    return OpticalPort(rack, port, "", 0, 0)
+    return OpticalPort(rack, port, NO_SWITCH, 0, 0)

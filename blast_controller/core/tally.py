@@ -9,6 +9,7 @@ from heapq import nsmallest
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.fabric import OpticalPort, Splitter
+from blast_controller.core.identifiers import ElementId, SwitchId
 
 Piece = OpticalPort | Splitter
 
@@ -21,13 +22,13 @@ class Tally:
     """
 
     order: Mapping[str, int] = field(repr=False)
-    _counted: dict[str, Piece] = field(default_factory=dict)
-    _ports: dict[str, dict[str, int]] = field(default_factory=dict)
-    _splitters: dict[str, dict[int, dict[int, Splitter]]] = field(default_factory=dict)
+    _counted: dict[ElementId, Piece] = field(default_factory=dict)
+    _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
+    _splitters: dict[SwitchId, dict[int, dict[int, Splitter]]] = field(default_factory=dict)
     _last: set[int] = field(default_factory=set)
-    gained: Counter[str] = field(default_factory=Counter)
+    gained: Counter[SwitchId] = field(default_factory=Counter)
 
-    def put(self, element: str, piece: Piece | None, last: bool = False) -> None:
+    def put(self, element: ElementId, piece: Piece | None, last: bool = False) -> None:
         """From now on count `element` as `piece`, which may have lost legs; as nothing if that is None.
 
         Splitters that are to be `last` are taken when there are no others.
@@ -70,28 +71,29 @@ class Tally:
                 del sizes[piece.ways]
 
     def residual(
-        self, switches: Iterable[str], most_splitters: int | None, allowance: Mapping[str, int] | None = None
+        self, switches: Iterable[SwitchId], most_splitters: int | None, allowance: Mapping[str, int] | None = None
     ) -> Residual:
         """What is counted, as the matching sees it."""
         names = tuple(switches)
-        ports = {switch: self._ports.get(switch, {}) for switch in names}
-        return Residual(ports, {switch: self.sizes(switch) for switch in names}, most_splitters, allowance)
+        ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
+        sizes: dict[str, Mapping[int, int]] = {switch: self.sizes(switch) for switch in names}
+        return Residual(ports, sizes, most_splitters, allowance)
 
-    def sizes(self, switch: str) -> dict[int, int]:
+    def sizes(self, switch: SwitchId) -> dict[int, int]:
         """How many splitters of each size there are on `switch`."""
         return {ways: len(found) for ways, found in self._splitters.get(switch, {}).items()}
 
-    def all_splitters(self, switch: str) -> list[Splitter]:
+    def all_splitters(self, switch: SwitchId) -> list[Splitter]:
         """The splitters on `switch`, first ones first."""
         found = [pair for sizes in self._splitters.get(switch, {}).values() for pair in sizes.items()]
         return [splitter for _, splitter in sorted(found, key=lambda pair: (pair[0] in self._last, pair[0]))]
 
-    def splitters(self, switch: str, ways: Sequence[int]) -> list[Splitter]:
+    def splitters(self, switch: SwitchId, ways: Sequence[int]) -> list[Splitter]:
         """The first splitters of these sizes on `switch`. Raises LookupError when there are not as many."""
         first = {size: iter(self._first(switch, size, ways.count(size))) for size in set(ways)}
         return [next(first[size]) for size in ways]
 
-    def _first(self, switch: str, size: int, count: int) -> list[Splitter]:
+    def _first(self, switch: SwitchId, size: int, count: int) -> list[Splitter]:
         found = self._splitters.get(switch, {}).get(size, {})
         if len(found) < count:
             raise LookupError(f"{len(found)} splitters 1:{size} on {switch}, wanted {count}")

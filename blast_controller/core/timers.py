@@ -6,6 +6,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
+from blast_controller.core.identifiers import LinkId, SwitchId
 from blast_controller.core.requests import RequestKey
 
 
@@ -69,8 +70,7 @@ class LinkDue:
 class LeafDown:
     """A port had lost its link a while ago: has it come back?"""
 
-    datapath: int
-    port: int
+    link: LinkId
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ProbeDue:
 class ClearAgain:
     """A switch would not take away the circuits of a fibre check."""
 
-    switch: str
+    switch: SwitchId
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from algorithms.splitter_tree import choose_splitters
 from blast_controller.core.budgeted_tree import TreeEnds
 from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric, OpticalPort, Splitter, rack_of
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_budget import LightBudget, told
 from blast_controller.core.light_tree import LightTree, build, good_legs, grow, rehang
@@ -28,8 +29,8 @@ from blast_controller.core.settings import CoreSettings
 class _Stock:
     """What trees may be made of: ports for an end on a switch, and the splitters of a switch."""
 
-    ports: Callable[[str, str], list[OpticalPort]]
-    splitters: Callable[[str], list[Splitter]]
+    ports: Callable[[str, SwitchId], list[OpticalPort]]
+    splitters: Callable[[SwitchId], list[Splitter]]
 
 
 class TreePlanner:
@@ -50,12 +51,11 @@ class TreePlanner:
 
         Raises Rejected or LookupError where these, or ports, are not to be had after all.
         """
-        if choice.switch in self._ledger.away:
-            raise Rejected(
-                "device_away", f"The optical switch {choice.switch} is away ({self._ledger.away[choice.switch]})."
-            )
-        ends = self._ends(self._free, choice.switch, root, racks)
-        taken = self._ledger.free_splitters(choice.switch, choice.ways)
+        switch = SwitchId(choice.switch)
+        if switch in self._ledger.away:
+            raise Rejected("device_away", f"The optical switch {switch} is away ({self._ledger.away[switch]}).")
+        ends = self._ends(self._free, switch, root, racks)
+        taken = self._ledger.free_splitters(switch, choice.ways)
         return self._tree(ends, taken, taken, None)
 
     def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
@@ -82,7 +82,7 @@ class TreePlanner:
         return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
 
     def _on(
-        self, stock: _Stock, switch: str, root: str, racks: Sequence[str], most: int | None
+        self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
     ) -> LightTree | Refusal | None:
         try:
             ends = self._ends(stock, switch, root, racks)
@@ -111,17 +111,17 @@ class TreePlanner:
 
     # ------------------------------------------------------------------------------------------------- ports
 
-    def _ends(self, stock: _Stock, switch: str, root: str, racks: Sequence[str]) -> TreeEnds:
+    def _ends(self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
         ports = self._ports(stock, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
         receivers = (self._receiver(stock, rack, switch) for rack in racks)
         return TreeEnds(sender, tuple(receivers), self._settings.loop_leaf)
 
-    def _receiver(self, stock: _Stock, rack: str, switch: str) -> OpticalPort:
+    def _receiver(self, stock: _Stock, rack: str, switch: SwitchId) -> OpticalPort:
         ports = self._ports(stock, self._fabric.leaf_end(rack), switch)
         return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
 
-    def _ports(self, stock: _Stock, end: str, switch: str) -> list[OpticalPort]:
+    def _ports(self, stock: _Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = stock.ports(end, switch)
         if not ports:
             raise Rejected("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")

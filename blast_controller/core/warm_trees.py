@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from blast_controller.core.dark_pieces import Kind
 from blast_controller.core.giving_way import GivingWay
+from blast_controller.core.identifiers import ElementId, SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import MulticastRequest, Part
 from blast_controller.core.reservation import Reservation
@@ -125,7 +126,7 @@ class WarmTrees:
 
     # ----------------------------------------------------------------------------------------- letting go
 
-    def hand_over(self, elements: Collection[str]) -> frozenset[int]:
+    def hand_over(self, elements: Collection[ElementId]) -> frozenset[int]:
         """Release the trees that hold any of these elements, for somebody who takes them now; returns which."""
         self._groups.needed.update(self._ledger.kinds_used_up(elements))
         lenders = frozenset(self._ledger.lenders_of(elements))
@@ -141,7 +142,7 @@ class WarmTrees:
             if switch not in self._ledger.away and not self._reservations.is_lighting(switch):
                 self._give_way_on(switch, now)
 
-    def _give_way_on(self, switch: str, now: float) -> None:
+    def _give_way_on(self, switch: SwitchId, now: float) -> None:
         dark, within = self._ledger.dark, self.settings.keep_warm
         alone = within > 0 and self._groups.is_alone(within, now)
         for kind in sorted(dark.changed.pop(switch)):

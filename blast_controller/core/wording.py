@@ -15,11 +15,6 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(every[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def device_name(device: str | int) -> str:
-    """A switch or a ToR (by its datapath id) as an element."""
-    return f"switch:{device}" if isinstance(device, str) else f"tor:{device:016x}"
-
-
 def are(things: Sized) -> str:
     """The verb that goes with so many things."""
     return "is" if len(things) == 1 else "are"

@@ -18,6 +18,8 @@ exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
 # ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
 from __future__ import annotations
 
+from blast_controller.core.identifiers import DatapathId
+
 from blast_controller.openflow import framework as _patched_first  # noqa: F401
 
 import argparse
@@ -48,7 +50,7 @@ STDIN = 0
 class Configuration:
     """`optical_ports` by datapath id in decimal; times in seconds."""
 
-    optical_ports: dict[int, list[int]]
+    optical_ports: dict[DatapathId, list[int]]
     group_network: str
     settings: RuleSettings = field(default_factory=RuleSettings)
     step_timeout: float = 2.0
@@ -56,28 +58,28 @@ class Configuration:
     echo_unanswered: int = 5
     generation: int = 0
     tls: TlsSettings | None = None
-    certificates: dict[int, str] | None = None
+    certificates: dict[DatapathId, str] | None = None
 
 
 @dataclass(frozen=True)
 class ReadCommand:
     """Read this datapath's rules and mend what is the driver's own."""
 
-    read: int
+    read: DatapathId
 
 
 @dataclass(frozen=True)
 class LookCommand:
     """Read this datapath's rules."""
 
-    look: int
+    look: DatapathId
 
 
 @dataclass(frozen=True)
 class ProbeCommand:
     """Send a probe frame out of a port of this datapath; the payload in hexadecimal, as in ProbeSeen."""
 
-    probe: int
+    probe: DatapathId
     port: int
     payload: str
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from blast_controller.core.events import StepConfirmed, StepFailed
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.openflow.audit import Audit
 from blast_controller.openflow.rules import Operation, Rule, Stray
 from blast_controller.openflow.vocabulary import (
@@ -203,7 +204,12 @@ class Changing(Dialogue):
     """Carry out some steps; each is confirmed or failed once."""
 
     def __init__(
-        self, numbers: Iterator[int], deadline: float, datapath: int, steps: Mapping[StepKey, StepRules], asked: float
+        self,
+        numbers: Iterator[int],
+        deadline: float,
+        datapath: DatapathId,
+        steps: Mapping[StepKey, StepRules],
+        asked: float,
     ) -> None:
         super().__init__(numbers, deadline)
         self._datapath = datapath

@@ -11,6 +11,7 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from blast_controller.core.commands import SetForwarding
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.openflow.app import ForwardingApplication
 from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
@@ -69,7 +70,7 @@ class OpenFlowDriver:
         self,
         listen: tuple[str, int],
         settings: RuleSettings,
-        optical_ports: Mapping[int, Sequence[int]],
+        optical_ports: Mapping[DatapathId, Sequence[int]],
         group_network: str,
         on_event: Callable[[Event], None],
         fatal: Fatal,
@@ -77,7 +78,7 @@ class OpenFlowDriver:
         probe: EchoProbe | None = None,
         generation: int = 0,
         tls: TlsSettings | None = None,
-        certificates: Mapping[int, str] | None = None,
+        certificates: Mapping[DatapathId, str] | None = None,
     ) -> None:
         if not 0 <= generation <= LAST_GENERATION:
             raise ValueError(f"generation is {generation}, but must fit in 64 bits")
@@ -110,7 +111,7 @@ class OpenFlowDriver:
         """
         self._put(Command(command, time.monotonic()))
 
-    def read(self, datapath: int) -> None:
+    def read(self, datapath: DatapathId) -> None:
         """Read a ToR's rules after all that was applied before, and mend what is the driver's own; return at once.
 
         The driver's own are the guards, and rules with our magic that are no forwards; what is right is not touched.
@@ -118,11 +119,11 @@ class OpenFlowDriver:
         """
         self._put(Read(datapath, mend=True))
 
-    def look(self, datapath: int) -> None:
+    def look(self, datapath: DatapathId) -> None:
         """Like `read`, but write nothing at all."""
         self._put(Read(datapath, mend=False))
 
-    def probe(self, datapath: int, port: int, payload: bytes) -> None:
+    def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
         """Send a probe frame out of a port and return at once.
 
         Wherever it enters an optical port of one of our ToRs, `on_event` gets a ProbeSeen with its payload. Nothing is

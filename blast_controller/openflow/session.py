@@ -24,6 +24,7 @@ from functools import partial
 
 from blast_controller.core.commands import ForwardingChange, SetForwarding
 from blast_controller.core.events import DeviceDown, DeviceUp, PortChanged, ProbeSeen, StepFailed, TableObserved
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.openflow.audit import audit
 from blast_controller.openflow.dialogues import (
     FENCED,
@@ -74,7 +75,7 @@ class Terms:
 class Tor:
     """What holds for one ToR."""
 
-    datapath: int
+    datapath: DatapathId
     optical_ports: Sequence[int]
     guards: Sequence[Rule]
     certificate: str | None = None
@@ -264,6 +265,6 @@ def _step_rules(settings: RuleSettings, change: ForwardingChange) -> StepRules:
     return StepRules(added, removed) if added else StepRules(removed)
 
 
-def _port_events(datapath: int, states: Iterable[PortState]) -> Iterator[Event]:
+def _port_events(datapath: DatapathId, states: Iterable[PortState]) -> Iterator[Event]:
     for state in states:
         yield PortChanged(datapath, state.port, state.up, state.reason)

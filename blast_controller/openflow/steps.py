@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from blast_controller.core.events import DeviceDown, DeviceUp, StepFailed
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
 from blast_controller.openflow.rules import guards, merged
 from blast_controller.openflow.session import Session, Terms, Tor
@@ -67,9 +68,9 @@ class Steps:
     def __init__(
         self,
         terms: Terms,
-        optical_ports: Mapping[int, Sequence[int]],
+        optical_ports: Mapping[DatapathId, Sequence[int]],
         group_network: IPv4Network,
-        certificates: Mapping[int, str] | None = None,
+        certificates: Mapping[DatapathId, str] | None = None,
     ) -> None:
         self._terms = terms
         names = certificates or {}
@@ -79,12 +80,12 @@ class Steps:
         }
         self._numbers = transaction_ids()
         self._sessions: dict[object, Session] = {}
-        self._current: dict[int, Session] = {}
-        self._waiting: dict[int, _Waiting] = {}
+        self._current: dict[DatapathId, Session] = {}
+        self._waiting: dict[DatapathId, _Waiting] = {}
         self._told: dict[int, str] = {}
         self._earliest: float | None = None
 
-    def knows(self, datapath: int) -> bool:
+    def knows(self, datapath: DatapathId) -> bool:
         """Whether `datapath` is one of ours."""
         return datapath in self._tors
 
@@ -147,7 +148,7 @@ class Steps:
         self._sessions[session.handle] = self._current[session.datapath] = session
         return self._kept(session, session.begin(now))
 
-    def _admit(self, datapath: int, now: float) -> list[Effect]:
+    def _admit(self, datapath: DatapathId, now: float) -> list[Effect]:
         """Let the second connection of a ToR, if there is one, be its connection."""
         waiting = self._waiting.pop(datapath, None)
         return [] if waiting is None else self._begin(waiting.session, now)

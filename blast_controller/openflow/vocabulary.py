@@ -18,6 +18,7 @@ from blast_controller.core.events import (
     StepFailed,
     TableObserved,
 )
+from blast_controller.core.identifiers import DatapathId
 from blast_controller.openflow.rules import Operation, Rule, Stray
 from blast_controller.tls import CertificateNames
 
@@ -38,7 +39,7 @@ class Connected:
     """A ToR finished its handshake on `session`, says that it is `datapath`, and has these ports."""
 
     session: object
-    datapath: int
+    datapath: DatapathId
     ports: tuple[PortState, ...] = ()
     names: CertificateNames = frozenset()
     """What its certificate says of it; nothing without one."""
@@ -148,7 +149,7 @@ class Command:
 class Read:
     """The core wants to know the rules of a ToR, and unless only looking, what is the driver's own made right."""
 
-    datapath: int
+    datapath: DatapathId
     mend: bool
 
 
@@ -156,7 +157,7 @@ class Read:
 class Probe:
     """The core wants a probe frame sent out of a port."""
 
-    datapath: int
+    datapath: DatapathId
     port: int
     payload: bytes
 

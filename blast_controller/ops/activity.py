@@ -16,9 +16,9 @@ from blast_controller.core.events import (
     PortChanged,
     StepFailed,
 )
+from blast_controller.core.identifiers import DatapathId, SwitchId, device_name
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind, Grant, RequestEvent, RequestKey
-from blast_controller.core.wording import device_name
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")
@@ -158,11 +158,11 @@ class DriftWatch:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def rules(self, datapath: int, foreign: int) -> Line | None:
+    def rules(self, datapath: DatapathId, foreign: int) -> Line | None:
         """A ToR holds so many rules without our cookie. The packet network's own are among them: no fault."""
         return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not make")
 
-    def occupied(self, switch: str, elements: Collection[str]) -> Line | None:
+    def occupied(self, switch: SwitchId, elements: Collection[str]) -> Line | None:
         """Cross-connects of somebody else's occupy these elements on an optical switch."""
         what = f"cross-connects that Blast did not make on {', '.join(sorted(elements)) or 'no element'}"
         return self._line(logging.WARNING, device_name(switch), len(elements), what)

@@ -28,6 +28,7 @@ from blast_controller.core.events import (
     StepFailed,
 )
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.identifiers import SwitchId
 from blast_controller.optical.light_check import LightCheck
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
@@ -50,7 +51,7 @@ LONGEST_RETRY = 10.0
 class SwitchSettings:
     """How to reach an optical switch; `timeout` in seconds for each command."""
 
-    name: str
+    name: SwitchId
     host: str
     port: int
     dialect: Dialect
@@ -94,7 +95,7 @@ class OpticalExecutor:
         work = _Work(command.changes, {_key(change): now for change in command.changes})
         self._loop.call_soon_threadsafe(self._sessions[command.switch].take, work)
 
-    def read(self, switch: str) -> None:
+    def read(self, switch: SwitchId) -> None:
         """Read what a switch holds, after what was handed in before; answered by CircuitsObserved unless it is away."""
         self._loop.call_soon_threadsafe(self._sessions[switch].take_reading)
 

@@ -12,6 +12,7 @@ from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.identifiers import device_name, static_element
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.requests import (
@@ -27,8 +28,6 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
-from blast_controller.core.static_tree import static_element
-from blast_controller.core.wording import device_name
 from blast_controller.parked_future import ParkedFuture
 
 T = TypeVar("T")

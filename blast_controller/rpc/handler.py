@@ -24,6 +24,7 @@ from blast_controller.core.events import (
     VerifyAsked,
     WithdrawAsked,
 )
+from blast_controller.core.identifiers import ElementId
 from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.core.wording import listed
 from blast_controller.rpc import convert, pages
@@ -269,11 +270,11 @@ class BlastHandler:
 
     def quarantine(self, connection: Connection, element: str, reason: str) -> Future[None]:
         """Take an element out of use."""
-        return self._do(connection, lambda turn: turn.handle(ElementQuarantined(element, reason)))
+        return self._do(connection, lambda turn: turn.handle(ElementQuarantined(ElementId(element), reason)))
 
     def releaseElement(self, connection: Connection, element: str) -> Future[None]:  # noqa: N802  Thrift's name
         """Bring an element back."""
-        return self._do(connection, lambda turn: turn.handle(ElementReleased(element)))
+        return self._do(connection, lambda turn: turn.handle(ElementReleased(ElementId(element))))
 
     def version(self, connection: Connection) -> ttypes.Version:
         """What this server is and serves."""

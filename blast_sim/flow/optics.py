@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter
+from blast_controller.core.identifiers import DatapathId, SwitchId
 from blast_sim.flow.network import Network
 
-SWITCH = "ocs"
+SWITCH = SwitchId("ocs")
 FIRST_OPTICAL_PORT = 1000
 """OpenFlow number of a ToR's first optical port; those of its servers are below."""
 
@@ -62,7 +63,7 @@ class Optics:
         ]
         if self.directional:
             ports = [side for port in ports for side in port.sides()]
-        return Rack(rack_name(rack), rack + 1, tuple(ports))
+        return Rack(rack_name(rack), DatapathId(rack + 1), tuple(ports))
 
 
 def rack_name(rack: int) -> str:

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from blast_api.ttypes import MulticastRequest
+from blast_controller.core.identifiers import ElementId
 from blast_controller.core.records import Record
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.errors import StoreFault
@@ -34,12 +35,12 @@ def commits_of(stage: Stage, request: MulticastRequest) -> list[Commit]:
     with _told(), closing(JournalReader(stage.lab.journal)) as reader:
         before = max((entry.sequence for entry in reader.read(0, LARGEST)), default=0)
         with stage.granted(request) as grant:
-            held = (one.name for one in stage.client.elements() if one.reservation == grant.reservation)
+            held = (ElementId(one.name) for one in stage.client.elements() if one.reservation == grant.reservation)
             elements = frozenset(held)
         return until_granted(reader.read(before, LARGEST), elements)
 
 
-def until_granted(entries: Sequence[Entry], held: frozenset[str]) -> list[Commit]:
+def until_granted(entries: Sequence[Entry], held: frozenset[ElementId]) -> list[Commit]:
     """The commits up to the one that grants; `held` are the elements of its reservation."""
     # Entries of one commit share its time.
     commits = []
@@ -54,13 +55,15 @@ def until_granted(entries: Sequence[Entry], held: frozenset[str]) -> list[Commit
 def renamed(commit: Commit, number: int) -> Commit:
     """The same commit for other things: writing it changes nothing that is there, as a new request does not."""
     return tuple(
-        replace(one, key=f"{one.key}/{number}", elements=frozenset(f"{name}/{number}" for name in one.elements))
+        replace(
+            one, key=f"{one.key}/{number}", elements=frozenset(ElementId(f"{name}/{number}") for name in one.elements)
+        )
         for one in commit
     )
 
 
-def _record(entry: Entry, held: frozenset[str]) -> Record:
-    elements = held if entry.kind == RESERVATION else frozenset[str]()
+def _record(entry: Entry, held: frozenset[ElementId]) -> Record:
+    elements = held if entry.kind == RESERVATION else frozenset[ElementId]()
     return Record(entry.kind, entry.key, entry.body, elements, entry.note)
 
 

@@ -7,9 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blast_controller.core.errors import RequestError
-from blast_controller.core.events import AuditAsked, Device, FinishAsked, RequestSubmitted, VerifyAsked
+from blast_controller.core.events import AuditAsked, FinishAsked, RequestSubmitted, VerifyAsked
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.identifiers import Device
 from blast_controller.core.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.fibre_world import NONCE, FibreWorld

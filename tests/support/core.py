@@ -28,7 +28,6 @@ from blast_controller.core.commands import (
 from blast_controller.core.controller import Core
 from blast_controller.core.events import (
     CircuitsObserved,
-    Device,
     DeviceDown,
     DeviceEvent,
     DeviceUp,
@@ -41,6 +40,7 @@ from blast_controller.core.events import (
     Tick,
 )
 from blast_controller.core.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
+from blast_controller.core.identifiers import Device
 from blast_controller.core.records import Record
 from blast_controller.core.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.settings import CoreSettings

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from blast_controller.core.commands import ReadDevice
-from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.identifiers import Device
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.reservation import ChangePhase, Reservation

@@ -13,8 +13,8 @@ from typing import Any
 
 from blast_controller.core.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
-from blast_controller.core.events import Device
 from blast_controller.core.fabric import CrossConnect, Host, OpticalPort
+from blast_controller.core.identifiers import Device
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
 from blast_controller.core.records import Record

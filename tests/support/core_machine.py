@@ -17,7 +17,6 @@ from blast_controller.core.errors import KeyReused, RequestError
 from blast_controller.core.events import (
     AuditAsked,
     ClientsVanished,
-    Device,
     DeviceEvent,
     DeviceUp,
     DrainAsked,
@@ -34,6 +33,7 @@ from blast_controller.core.events import (
     WithdrawAsked,
 )
 from blast_controller.core.fabric import Fabric, StaticTree
+from blast_controller.core.identifiers import Device
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import EventKind, Extension, MulticastRequest, RequestKey
 from blast_controller.core.reservation import Reservation
