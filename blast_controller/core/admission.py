@@ -10,6 +10,7 @@ from algorithms.b_matching.residual import Group
 from algorithms.splitter_tree import most_leaves
 from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric, rack_of
+from blast_controller.core.hyper_edge import hyper_edge
 from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.requests import Extension, MulticastRequest
@@ -73,15 +74,11 @@ def check_extension(request: MulticastRequest, extension: Extension, fabric: Fab
 
 def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> Group | None:
     """The hyper-edge that these receivers of a request are; None when all are in the sender's rack."""
-    sender = fabric.hosts[request.sender].rack
-    others = {fabric.hosts[host].rack for host in receivers} - {sender}
-    if not others:
+    edge = hyper_edge(request, receivers, fabric, loop_leaf)
+    if not edge.others:
         return None
-    # A single receiver is lit both ways by one more cross-connect, without a splitter.
-    leaves = len(others) + (1 if loop_leaf and len(others) > 1 else 0)
-    volume = float(request.bytes) * len(receivers)
-    ends = frozenset({fabric.root_end(sender), *map(fabric.leaf_end, others)})
-    return Group(request.id, ends, leaves, volume, request.tenant)
+    ends = frozenset({fabric.root_end(edge.sender), *map(fabric.leaf_end, edge.others)})
+    return Group(request.id, ends, edge.leaves, edge.volume, request.tenant)
 
 
 def served_statically(request: MulticastRequest, fabric: Fabric, ledger: Ledger) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from algorithms.b_matching.residual import Choice
 from algorithms.leaf_assignment import Refusal
@@ -10,6 +10,7 @@ from blast_controller.core.admission import group_of
 from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric, Host, rack_of
 from blast_controller.core.forwarding import forwards_for
+from blast_controller.core.hyper_edge import other_racks
 from blast_controller.core.layout import Layout
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_budget import LightBudget, told
@@ -100,13 +101,10 @@ class Allocator:
     def _hosts(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[Host, list[Host]]:
         return self._fabric.hosts[request.sender], [self._fabric.hosts[name] for name in receivers]
 
-    def _racks_of(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[str, list[str]]:
+    def _racks_of(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """The rack that sends, and the others that receive."""
-        return self._fabric.hosts[request.sender].rack, self._other_racks(request, receivers)
-
-    def _other_racks(self, request: MulticastRequest, receivers: Iterable[str]) -> list[str]:
         root = self._fabric.hosts[request.sender].rack
-        return [rack for rack in dict.fromkeys(self._fabric.hosts[host].rack for host in receivers) if rack != root]
+        return root, other_racks(root, receivers, self._fabric)
 
     # ------------------------------------------------------------------------------------------ extension
 
@@ -117,7 +115,7 @@ class Allocator:
         """
         if self.absent_datapaths(request, request.receivers):
             raise Rejected("device_away", f"{self.absent_datapaths(request, request.receivers)[0]}.")
-        racks = self._other_racks(request, request.receivers)
+        _, racks = self._racks_of(request, request.receivers)
         old = layout.tree
         if isinstance(old, StaticLight):
             return self.layout(request, request.receivers, self._extended_static(old, request), group)

@@ -20,6 +20,7 @@ from algorithms.scheduling.policy import State as PolicyState
 from algorithms.scheduling.selection import Start
 from algorithms.scheduling.tenants import Tenants
 from blast_controller.core.fabric import Fabric, OpticalPort, rack_of
+from blast_controller.core.hyper_edge import hyper_edge, other_racks
 from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.lease_terms import service_of
 from blast_controller.core.ledger import Ledger
@@ -231,16 +232,12 @@ class Dispatcher:
 
     def competes(self, request: MulticastRequest, part: Part) -> bool:
         """Whether a part needs light of a switch at all."""
-        return bool(self._others(request, part))
+        return bool(other_racks(self._fabric.hosts[request.sender].rack, part.receivers, self._fabric))
 
     def receivers_of(self, start: Start, request: MulticastRequest, part: Part) -> tuple[str, ...]:
         """The receivers of a part that a start serves: those in its racks, and those in the sender's own."""
         racks = {self._racks[number] for number in racks_of(start.job.group.ports, len(self._racks))}
         return tuple(host for host in part.receivers if self._fabric.hosts[host].rack in racks)
-
-    def _others(self, request: MulticastRequest, part: Part) -> set[str]:
-        hosts = self._fabric.hosts
-        return {hosts[name].rack for name in part.receivers} - {hosts[request.sender].rack}
 
     def _remaining(self, subject: Subject) -> float:
         """Seconds of data at line rate that are still to be sent."""
@@ -248,13 +245,10 @@ class Dispatcher:
         return service_of(request, subject.part, self._fabric)
 
     def _group(self, subject: Subject) -> Group:
-        request, part = subject.request.current, subject.part
-        others = sorted(self._numbers[rack] for rack in self._others(request, part))
-        sender = self._numbers[self._fabric.hosts[request.sender].rack]
-        # A single receiver is lit both ways by one more cross-connect, without a splitter.
-        leaves = len(others) + (1 if self._settings.loop_leaf and len(others) > 1 else 0)
-        volume = float(request.bytes) * len(part.receivers)
-        return Group(request.id, self._vertices(sender, others), 1 + len(others), leaves, volume, request.tenant)
+        request = subject.request.current
+        edge = hyper_edge(request, subject.part.receivers, self._fabric, self._settings.loop_leaf)
+        ports = self._vertices(self._numbers[edge.sender], [self._numbers[rack] for rack in edge.others])
+        return Group(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
 
     def _job(self, subject: Subject) -> Job:
         request, part = subject.request.current, subject.part

@@ -11,6 +11,7 @@ from functools import cached_property
 from algorithms.b_matching.feasibility import Feasibility
 from blast_controller.core.availability import NEVER, Availability
 from blast_controller.core.fabric import Splitter, StaticTree, rack_of
+from blast_controller.core.hyper_edge import leaves_of
 from blast_controller.core.identifiers import ElementId, SwitchId, is_splitter
 from blast_controller.core.requests import MulticastRequest
 from blast_controller.core.state import State
@@ -79,7 +80,7 @@ class Prospect:
 
     def leaves(self, racks: int) -> int:
         """How many ends a tree to so many racks has, the sender's not counted."""
-        return racks + (1 if self._state.settings.loop_leaf and racks > 1 else 0)
+        return leaves_of(racks, self._state.settings.loop_leaf)
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
         """Whether these splitters of a switch, and what the tenant may hold then, join so many racks to the sender's.

@@ -18,6 +18,7 @@ from algorithms.splitter_tree import choose_splitters
 from blast_controller.core.budgeted_tree import TreeEnds
 from blast_controller.core.errors import Rejected
 from blast_controller.core.fabric import Fabric, OpticalPort, Splitter, rack_of
+from blast_controller.core.hyper_edge import leaves_of
 from blast_controller.core.identifiers import SwitchId
 from blast_controller.core.ledger import Ledger
 from blast_controller.core.light_budget import LightBudget, told
@@ -97,7 +98,7 @@ class TreePlanner:
         return self._tree(ends, _taken(splitters, pieces or ()), splitters, limit)
 
     def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], most: int | None) -> Pieces | None:
-        leaves = len(ends.receivers) + (1 if ends.loop_leaf and len(ends.receivers) > 1 else 0)
+        leaves = leaves_of(len(ends.receivers), ends.loop_leaf)
         pool = Counter(splitter.ways for splitter in splitters)
         return () if leaves <= 1 else self._budget.choose(ends.root.switch, most)(leaves, pool)
 
