@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from blast_controller.core.admission import check_extension, check_request
+from blast_controller.core.change import Change
 from blast_controller.core.errors import KeyReused, Rejected, RequestEnded
 from blast_controller.core.events import (
     ClientsVanished,
@@ -19,7 +20,7 @@ from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.part_states import PartEvent, PartState
 from blast_controller.core.request_book import is_ungranted
 from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
-from blast_controller.core.reservation import Change, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.state import State
 
 

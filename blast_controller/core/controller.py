@@ -311,8 +311,8 @@ class Core:
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
         for reservation in self._reservations.live.values():
-            if reservation.state is ReservationState.CONFIGURING and reservation.compute is None:
-                reservation.compute = event.elapsed
+            if reservation.state is ReservationState.CONFIGURING and reservation.rollout.compute is None:
+                reservation.rollout.compute = event.elapsed
 
     def _on_tick(self, event: Tick, now: float) -> None:
         self._deadlines.handle_due(now)

@@ -28,7 +28,8 @@ def make_grant(state: State, request: Request, part: Part, reservation: Reservat
 
 
 def _timings(request: Request, reservation: Reservation, now: float) -> Timings:
-    tors = [seconds for device, seconds in reservation.elapsed.items() if isinstance(device, int)]
-    switches = [seconds for device, seconds in reservation.elapsed.items() if isinstance(device, str)]
+    timed = [(target.device, target.elapsed) for target in reservation.rollout.targets.values()]
+    tors = [seconds for device, seconds in timed if seconds is not None and isinstance(device, int)]
+    switches = [seconds for device, seconds in timed if seconds is not None and isinstance(device, str)]
     total = now - request.received_at
-    return Timings(reservation.compute, max(tors, default=None), max(switches, default=None), total)
+    return Timings(reservation.rollout.compute, max(tors, default=None), max(switches, default=None), total)

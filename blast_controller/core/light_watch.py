@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from blast_controller.core.change import Change
 from blast_controller.core.events import LightAlarm, PortChanged
 from blast_controller.core.identifiers import LinkId
 from blast_controller.core.light_doctor import NO_LIGHT
 from blast_controller.core.light_tree import Leaf, LightTree
 from blast_controller.core.outcomes import Outcome
-from blast_controller.core.reservation import Change, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.state import State
 from blast_controller.core.static_tree import StaticLight
@@ -37,8 +38,8 @@ class LightWatch:
 
     def await_links(self, reservation: Reservation, now: float) -> None:
         """Wait for the ports of new leaves, but not for ever."""
-        if reservation.links:
-            due = LinkDue(reservation.id, reservation.begun)
+        if reservation.rollout.links:
+            due = LinkDue(reservation.id, reservation.rollout.begun)
             self._state.timers.add(now + self._state.settings.link_wait, due)
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
@@ -64,11 +65,11 @@ class LightWatch:
                 if not reservation.busy:
                     return self.repair(reservation, frozenset({event.output}), now)
                 if all(x.tree is not None and leaf in x.tree.leaves for x in reservation.layouts):
-                    reservation.alarms.add(event.output)
+                    reservation.rollout.dark.alarmed.add(event.output)
         return []
 
     def _spoil(self, reservation: Reservation, leaf: Leaf) -> list[Outcome]:
-        reservation.alarms.add(leaf.port.output)
+        reservation.rollout.dark.alarmed.add(leaf.port.output)
         return self._state.reservations.completed(reservation)
 
     def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blast_controller.core.change import Change
 from blast_controller.core.light_tree import Leaf, LightTree
-from blast_controller.core.reservation import Change, Reservation
+from blast_controller.core.reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
 
 from blast_controller.core import reservation_states
-from blast_controller.core.identifiers import Device, ElementId, LinkId, is_splitter
-from blast_controller.core.layout import NOTHING, Holding, Layout, Step, both
-from blast_controller.core.requests import MulticastRequest, RequestKey
+from blast_controller.core.change import Change, ChangePhase
+from blast_controller.core.identifiers import ElementId, is_splitter
+from blast_controller.core.layout import NOTHING, Holding, Layout, both
+from blast_controller.core.requests import RequestKey
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
-
-
-class ChangePhase(Enum):
-    """Where a change stands: everything new is added before anything old is taken away."""
-
-    ADDING = "adding"
-    REMOVING = "removing"
-    UNDOING = "undoing"
-
-
-@dataclass(slots=True)
-class Change:
-    """A change under way from the reservation's layout to `target`; `request` is what the client will then have."""
-
-    target: Layout
-    request: MulticastRequest
-    extra_lease: float
-    phase: ChangePhase = ChangePhase.ADDING
-    refusal: str | None = None
+from blast_controller.core.rollout import Rollout
 
 
 @dataclass(slots=True)
 class Reservation:
     """Ports, splitters, cross-connects, forwards and a group address, held together.
 
-    `step` numbers the steps given to devices, `begun` is the number of the one that all of them were given last, and
-    `asked` that of the one each has to answer; `share` is what each was last asked to do, `waiting` are those that have
-    not answered yet, and `failed` those that could not do it; `links` are those of its leaves that are still to come
-    up; `dark` are switch outputs at which no light was seen,
-    and `alarms` those of leaves that went dark while something else was being changed; `handed_over` are elements that
-    another reservation holds already, while devices are still told to take this one's circuits off them. It was
-    `left_behind` if it served nobody when it was released, and is `unlit` while a leaf of it is known to be dark.
+    How devices are brought to that is its `rollout`. `handed_over` are elements that another reservation holds already,
+    while devices are still told to take this one's circuits off them. It was `left_behind` if it served nobody when it
+    was released, and is `unlit` while a leaf of it is known to be dark.
     """
 
     id: int
@@ -51,17 +29,7 @@ class Reservation:
     layout: Layout
     state: ReservationState = ReservationState.CONFIGURING
     change: Change | None = None
-    step: int = 0
-    begun: int = 0
-    asked: dict[Device, int] = field(default_factory=dict)
-    share: dict[Device, Step] = field(default_factory=dict)
-    waiting: set[Device] = field(default_factory=set)
-    links: set[LinkId] = field(default_factory=set)
-    failed: dict[Device, str] = field(default_factory=dict)
-    dark: set[int] = field(default_factory=set)
-    alarms: set[int] = field(default_factory=set)
-    elapsed: dict[Device, float] = field(default_factory=dict)
-    compute: float | None = None
+    rollout: Rollout = field(default_factory=Rollout)
     handed_over: set[ElementId] = field(default_factory=set)
     left_behind: bool = False
     unlit: bool = False
@@ -105,7 +73,7 @@ class Reservation:
     @property
     def present(self) -> Holding:
         """What devices hold after the current step; what one has failed to give back of the layout is missing."""
-        shares = [self.share[device].only(device) for device in self.failed]
+        shares = [target.share for target in self.rollout.failures]
         lost = {c for share in shares for c in share.connect} & set(self.layout.circuits)
         unwritten = {datapath: set(found) for share in shares for datapath, found in share.add.items()}
         old = {(datapath, f.key) for datapath, found in self.layout.forwards.items() for f in found}
@@ -123,7 +91,7 @@ class Reservation:
     @property
     def at_work(self) -> bool:
         """Whether a device still has to do something for it."""
-        return bool(self.waiting or self.links or self.failed)
+        return self.rollout.at_work
 
     @property
     def busy(self) -> bool:
@@ -141,8 +109,3 @@ class Reservation:
         if self.left_behind or self.state is ReservationState.IDLE:
             return 0
         return sum(is_splitter(element) for element in self.elements)
-
-    @property
-    def failure(self) -> str | None:
-        """Why the latest step failed, as one sentence, or None."""
-        return "; ".join(self.failed.values()) or None

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from blast_controller.core.change import Change, ChangePhase
 from blast_controller.core.commands import Forward
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.fabric import CrossConnect
@@ -32,8 +33,9 @@ from blast_controller.core.outcomes import (
     Stuck,
 )
 from blast_controller.core.requests import RequestKey
-from blast_controller.core.reservation import Change, ChangePhase, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
+from blast_controller.core.rollout import TargetState
 
 _S, _E = ReservationState, ReservationEvent
 
@@ -108,8 +110,7 @@ class Reservations:
         reservation.take(_E.ASKED_AGAIN)
         self._ledger.call_back(reservation.elements)
         reservation.request, reservation.part = request, part
-        reservation.compute = None
-        reservation.elapsed.clear()
+        reservation.rollout.serve_anew()
         self.touched[reservation.id] = "lit"
 
     def note_dark(self, reservation: Reservation, unlit: bool) -> None:
@@ -140,10 +141,10 @@ class Reservations:
     def retry(self, reservation: Reservation) -> list[Outcome]:
         """Give the failed shares of an undoing step to their devices again, as far as they are there."""
         taken = self._taken_from(reservation)
-        for device in [device for device in reservation.failed if device not in self._ledger.away]:
-            share = reservation.share[device]
+        for target in [target for target in reservation.rollout.failures if target.device not in self._ledger.away]:
+            share = target.share
             left = tuple(c for c in share.disconnect if c not in taken)
-            self._give(reservation, device, replace(share, disconnect=left))
+            self._give(reservation, target.device, replace(share, disconnect=left))
         return self.completed(reservation)
 
     def _taken_from(self, reservation: Reservation) -> set[CrossConnect]:
@@ -158,34 +159,23 @@ class Reservations:
     ) -> None:
         """Let devices that hold `present` go to what is wanted now."""
         step = step_between(present, reservation.wanted)
-        reservation.step += 1
-        reservation.begun = reservation.step
-        reservation.asked = dict.fromkeys(step.devices, reservation.step)
-        reservation.failed.clear()
-        reservation.dark.clear()
-        reservation.elapsed.clear()
-        reservation.share = dict.fromkeys(step.devices, step)
-        leaves = _leaves(reservation)
-        reservation.waiting = self._outbox.step(reservation.id, reservation.step, step, leaves, lenders)
-        reservation.links = self._links_awaited(reservation, step)
+        number = reservation.rollout.begin(step)
+        self._outbox.step(reservation.id, number, step, _leaves(reservation), lenders)
+        reservation.rollout.links = self._links_awaited(reservation, step)
         self._note_lighting(reservation)
         self.touched[reservation.id] = note
 
     def _give(self, reservation: Reservation, device: Device, step: Step) -> None:
         mine = step.only(device)
-        # A number of its own: a late or second answer to what was asked before must not stand for this.
-        reservation.step += 1
-        reservation.asked[device] = reservation.step
-        reservation.failed.pop(device, None)
-        reservation.share[device] = mine
-        reservation.waiting |= self._outbox.step(reservation.id, reservation.step, mine, _leaves(reservation))
+        number = reservation.rollout.give(device, mine)
+        self._outbox.step(reservation.id, number, mine, _leaves(reservation))
         self._note_lighting(reservation)
 
     def _note_lighting(self, reservation: Reservation) -> None:
         if reservation.adding:
-            for device in reservation.waiting:
-                if isinstance(device, str):
-                    self._lighting[device].add(reservation.id)
+            for target in reservation.rollout.waiting:
+                if isinstance(target.device, str):
+                    self._lighting[target.device].add(reservation.id)
 
     def is_lighting(self, switch: SwitchId) -> bool:
         """Whether an optical switch is connecting light for somebody: he would wait for what else it is told to do."""
@@ -193,7 +183,7 @@ class Reservations:
         while numbers:
             number = next(iter(numbers))
             reservation = self.live.get(number)
-            if reservation is not None and reservation.adding and switch in reservation.waiting:
+            if reservation is not None and reservation.adding and reservation.rollout.waits_for(switch):
                 return True
             numbers.discard(number)
         return False
@@ -216,8 +206,7 @@ class Reservations:
                 self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
             case _S.CHANGING if reservation.change is not None:
                 if reservation.change.phase is ChangePhase.ADDING:
-                    reservation.change.phase = ChangePhase.UNDOING
-                    reservation.change.refusal = "the controller restarted during the change"
+                    reservation.change.missed("the controller restarted during the change")
                 present = both(reservation.layout.holding, reservation.change.target.holding)
                 self._begin(reservation, present, "changing")
 
@@ -226,27 +215,23 @@ class Reservations:
     def answered(self, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
         """Take a device's answer; answers to steps that are no longer wanted are ignored."""
         reservation = self.live.get(event.reservation)
-        if reservation is None or event.device not in reservation.waiting:
+        target = reservation.rollout.asked(event.device, event.step) if reservation is not None else None
+        if reservation is None or target is None:
             return []
-        if event.step != reservation.asked[event.device]:
-            return []
-        reservation.waiting.remove(event.device)
         match event:
             case StepConfirmed():
-                reservation.elapsed[event.device] = event.elapsed
-                # Where it can tell, it has seen light there since.
-                reservation.alarms -= {c.output for c in reservation.share[event.device].only(event.device).connect}
+                reservation.rollout.confirmed(target, event.elapsed)
             case StepFailed():
-                reservation.failed[event.device] = event.reason
+                reservation.rollout.failed(target, event.reason)
             case StepDark():
-                reservation.dark |= event.outputs
+                reservation.rollout.confirmed_dark(target, event.outputs)
         return self.completed(reservation)
 
     def link_up(self, link: LinkId) -> list[Outcome]:
         """A ToR's port has its link: whoever waited for that goes on."""
         outcomes: list[Outcome] = []
-        for reservation in [r for r in self.live.values() if link in r.links]:
-            reservation.links.remove(link)
+        for reservation in [r for r in self.live.values() if link in r.rollout.links]:
+            reservation.rollout.links.remove(link)
             outcomes += self.completed(reservation)
         return outcomes
 
@@ -254,18 +239,18 @@ class Reservations:
         """A ToR's port has lost its link: those that are about to light it wait for it (again)."""
         found = [r for r in self.live.values() if link in map(self._link_of, _coming(r))]
         for reservation in found:
-            reservation.links.add(link)
+            reservation.rollout.links.add(link)
         return found
 
     def links_overdue(self, number: int, step: int) -> list[Outcome]:
         """Enough of waiting: leaves whose port still has no link count as dark."""
         reservation = self.live.get(number)
-        if reservation is None or reservation.begun != step:
+        if reservation is None or reservation.rollout.begun != step:
             return []
-        overdue, reservation.links = reservation.links, set()
+        overdue, reservation.rollout.links = reservation.rollout.links, set()
         for leaf in _all_leaves(reservation):
             if self._link_of(leaf) in overdue:
-                reservation.dark.add(leaf.port.output)
+                reservation.rollout.dark.seen.add(leaf.port.output)
         return self.completed(reservation) if overdue else []
 
     def _links_awaited(self, reservation: Reservation, step: Step) -> set[LinkId]:
@@ -285,11 +270,11 @@ class Reservations:
         A step without devices completes at once, and the next one may too.
         """
         outcomes: list[Outcome] = []
-        while not (reservation.waiting or reservation.links):
+        while reservation.rollout.over:
             outcome = self._next(reservation)
             if outcome is not None:
                 outcomes.append(outcome)
-            at_rest = reservation.state in (_S.LIT, _S.IDLE) and not (reservation.dark or reservation.alarms)
+            at_rest = reservation.state in (_S.LIT, _S.IDLE) and not reservation.rollout.dark
             if at_rest or reservation.state is _S.GONE or isinstance(outcome, Stuck | LightLost):
                 break
         return outcomes
@@ -311,32 +296,28 @@ class Reservations:
 
     def _still_lit(self, reservation: Reservation) -> Outcome | None:
         """A device that is away keeps what it holds, and is looked at when it returns; one that refuses is a loss."""
-        tree, dark = reservation.layout.tree, reservation.dark | reservation.alarms
-        reservation.dark.clear()
-        reservation.alarms.clear()
+        tree, dark = reservation.layout.tree, reservation.rollout.dark.take()
         # What a device refuses says nothing about light, but explains why there is none.
-        refused = [reason for device, reason in reservation.failed.items() if device not in self._ledger.away]
-        if refused:
-            return LightLost(reservation, "; ".join(refused))
+        if refusals := reservation.rollout.refusals(self._ledger.away):
+            return LightLost(reservation, "; ".join(refusals))
         if tree is not None and dark & tree.leaf_outputs:
-            return Dark(reservation, tree, frozenset(dark & tree.leaf_outputs))
+            return Dark(reservation, tree, dark & tree.leaf_outputs)
         return None
 
     def _still_idle(self, reservation: Reservation) -> Outcome | None:
         """Nobody relies on it: what has gone bad is not worth a repair."""
-        refused = any(device not in self._ledger.away for device in reservation.failed)
-        if not (refused or reservation.dark or reservation.alarms):
+        if not (reservation.rollout.refusals(self._ledger.away) or reservation.rollout.dark):
             return None
-        reservation.alarms.clear()
+        reservation.rollout.dark.take()
         self.release(reservation, _E.FAILURE)
         return Spoilt(reservation)
 
     def _configured(self, reservation: Reservation) -> Outcome:
-        if reason := reservation.failure:
+        if reason := reservation.rollout.failure:
             self.release(reservation, _E.FAILURE)
             return NotLit(reservation, reason)
-        if reservation.layout.tree is not None and (outputs := frozenset(reservation.dark | reservation.alarms)):
-            reservation.alarms.clear()
+        if reservation.layout.tree is not None and reservation.rollout.dark:
+            outputs = reservation.rollout.dark.take()
             self.release(reservation, _E.FAILURE)
             return Dark(reservation, reservation.layout.tree, outputs)
         reservation.take(_E.CONFIRMED)
@@ -344,7 +325,7 @@ class Reservations:
         return Lit(reservation)
 
     def _released(self, reservation: Reservation) -> Outcome:
-        if reservation.failed:
+        if reservation.rollout.failures:
             return Stuck(reservation)
         reservation.take(_E.CONFIRMED)
         del self.live[reservation.id]
@@ -360,19 +341,21 @@ class Reservations:
             raise AssertionError("a reservation that is changing has no change")
         if change.phase is ChangePhase.ADDING:
             present = reservation.present
-            dark = frozenset(reservation.dark)
-            change.refusal = reservation.failure or ("no light arrived at the new leaves" if dark else None)
-            change.phase = ChangePhase.UNDOING if change.refusal else ChangePhase.REMOVING
+            dark = frozenset(reservation.rollout.dark.seen)
+            if refusal := reservation.rollout.failure or ("no light arrived at the new leaves" if dark else ""):
+                change.missed(refusal)
+            else:
+                change.added()
             self._begin(reservation, present, change.phase.value)
             return Dark(reservation, change.target.tree, dark) if dark and change.target.tree else None
         if reason := self._unrelit(reservation):
             return LightLost(reservation, reason)
-        if reservation.failed:
+        if reservation.rollout.failures:
             return Stuck(reservation)
         if change.phase is ChangePhase.UNDOING:
             # A dark leaf that could not be led elsewhere is dark again: to try the same at once would never end.
-            still_dark = frozenset(reservation.dark & _moved(reservation.layout, change.target))
-            reservation.dark -= still_dark
+            still_dark = frozenset(reservation.rollout.dark.seen & _moved(reservation.layout, change.target))
+            reservation.rollout.dark.seen -= still_dark
             self._settle(reservation, reservation.layout, _E.FAILURE)
             return ChangeRefused(reservation, change.refusal or "", still_dark)
         fresh = _fresh(reservation.layout, change.target)
@@ -381,8 +364,8 @@ class Reservations:
 
     def _unrelit(self, reservation: Reservation) -> str:
         """Why circuits that a switch lost during a change cannot be had again: trying for ever would tell nobody."""
-        refused = {d: reason for d, reason in reservation.failed.items() if d not in self._ledger.away}
-        return "; ".join(reason for d, reason in refused.items() if reservation.share[d].only(d).connect)
+        refused = (target for target in reservation.rollout.failures if target.device not in self._ledger.away)
+        return "; ".join(target.reason for target in refused if target.share.connect)
 
     def _settle(self, reservation: Reservation, layout: Layout, event: ReservationEvent) -> None:
         surplus = reservation.elements - layout.elements
@@ -414,7 +397,7 @@ class Reservations:
         return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
 
     def _in_movement(self, number: int, device: Device) -> bool:
-        return number in self.live and device in self.live[number].waiting
+        return number in self.live and self.live[number].rollout.waits_for(device)
 
     def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
         rules = seen.by_reservation()
@@ -437,9 +420,10 @@ class Reservations:
         A session that ends answers for everything outstanding, so this is about what was handed in when the new
         session was there already but the core had not heard of it, and was based on what the device held before.
         """
-        for reservation in [r for r in self.live.values() if device in r.waiting]:
-            reservation.waiting.remove(device)
-            reservation.failed[device] = "it was asked before it was known what it holds"
+        for reservation in self.live.values():
+            target = reservation.rollout.targets.get(device)
+            if target is not None and target.state is TargetState.ASKED:
+                reservation.rollout.failed(target, "it was asked before it was known what it holds")
 
     def reconcile(self, seen: Seen) -> list[Outcome]:
         """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
@@ -451,14 +435,14 @@ class Reservations:
             else:
                 self._outbox.step(number, UNTRACKED, step)
         numbers = {number for number, _ in different}
-        for reservation in [r for r in self.live.values() if seen.device in r.failed and r.id not in numbers]:
+        for reservation in [r for r in self.live.values() if r.rollout.has_failed(seen.device) and r.id not in numbers]:
             if reservation.adding and isinstance(seen.device, str):
                 # Nobody has looked whether light arrives by what is connected: so the step has failed.
                 continue
             if (removal := self._removal(reservation, seen.device)).devices:
                 self._give(reservation, seen.device, removal)
                 continue
-            del reservation.failed[seen.device]
+            reservation.rollout.found_done(seen.device)
             outcomes += self.completed(reservation)
         return outcomes
 

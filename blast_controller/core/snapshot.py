@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from blast_controller.core.change import Change, ChangePhase
 from blast_controller.core.commands import Forward
 from blast_controller.core.errors import FabricError
 from blast_controller.core.fabric import Fabric, OpticalPort, Splitter
@@ -28,7 +29,7 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
-from blast_controller.core.reservation import Change, ChangePhase, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.static_tree import StaticLight, goes_through
 
@@ -173,7 +174,7 @@ def reservation_body(reservation: Reservation) -> Body:
         "part": reservation.part,
         "group_address": reservation.group_address,
         "state": reservation.state.value,
-        "step": reservation.step,
+        "step": reservation.rollout.number,
         "layout": _layout_body(reservation.layout),
         "handed_over": sorted(reservation.handed_over),
         "left_behind": reservation.left_behind,
@@ -197,7 +198,7 @@ def load_reservation(body: Body, fabric: Fabric) -> Reservation:
         body["id"], (tenant, key), body["part"], body["group_address"], _load_layout(body["layout"], fabric)
     )
     reservation.state = ReservationState(body["state"])
-    reservation.step = body["step"]
+    reservation.rollout.number = body["step"]
     reservation.handed_over = set(body.get("handed_over", ()))
     reservation.left_behind = body.get("left_behind", False)
     reservation.unlit = body.get("unlit", False)

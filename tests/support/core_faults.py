@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from blast_controller.core.change import ChangePhase
 from blast_controller.core.commands import ReadDevice
 from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.identifiers import Device
 from blast_controller.core.part_states import PartState
 from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.reservation import ChangePhase, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
 from blast_controller.core.snapshot import request_key
 from tests.support.core_invariants import Invariants

@@ -405,7 +405,7 @@ class CoreMachine(FibreFaults):
             return
         for name in reservation.layout.holding.devices:
             # It may have confirmed, lost everything, come back and been asked again before anything was let out.
-            asked_again = self.world.together and name in reservation.waiting
+            asked_again = self.world.together and reservation.rollout.waits_for(name)
             assert asked_again or self.holds_all(reservation, name), (
                 f"{name} has not done its share of {reservation.id}"
             )
@@ -415,7 +415,8 @@ class CoreMachine(FibreFaults):
     def check_lit(self, reservation: Reservation) -> None:
         """No leaf is known to be dark when a grant leaves."""
         tree = reservation.layout.tree
-        dark = self.world.dark_answers.get((reservation.id, reservation.asked.get(tree.switch, 0))) if tree else None
+        target = reservation.rollout.targets.get(tree.switch) if tree else None
+        dark = self.world.dark_answers.get((reservation.id, target.number)) if target else None
         assert not dark, f"granted, and no light at {dark}"
         for leaf in tree.leaves if tree else ():
             place = (self.world.fabric.racks[leaf.port.rack].datapath, leaf.port.port)

@@ -58,7 +58,7 @@ def kept_lit(core: Core, kind: Kind, trusted: bool) -> list[Reservation]:
 
 def is_left_alone(core: Core, switch: str) -> bool:
     """Whether nothing may give way on a switch now: it is away, or connects light for somebody."""
-    lighting = (r for r in core.reservations if r.adding and switch in r.waiting)
+    lighting = (r for r in core.reservations if r.adding and r.rollout.waits_for(switch))
     return switch in core.ledger.away or any(lighting)
 
 

@@ -17,6 +17,7 @@ from blast_controller.core import controller, durable, probe_circuits
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
+from blast_controller.core.change import ChangePhase
 from blast_controller.core.commands import Command, SetCircuits, SetForwarding
 from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.fabric import Splitter
@@ -31,7 +32,7 @@ from blast_controller.core.probe_circuits import ProbeCircuits
 from blast_controller.core.records import Record
 from blast_controller.core.request_book import RequestBook
 from blast_controller.core.requests import MulticastRequest, Request
-from blast_controller.core.reservation import ChangePhase, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationEvent, ReservationState
 from blast_controller.core.reservations import UNTRACKED, Outcome, Reservations, Seen
 from blast_controller.core.splitter_limits import SplitterLimits
@@ -87,7 +88,10 @@ def grant_before_barrier(patch: Patch) -> None:
     def hasty(self: Reservations, event: StepConfirmed | StepFailed) -> list[Outcome]:
         reservation = self.live.get(event.reservation)
         if reservation and reservation.state is ReservationState.CONFIGURING and isinstance(event, StepConfirmed):
-            reservation.waiting.intersection_update({event.device})
+            for target in reservation.rollout.waiting:
+                if target.device != event.device:
+                    reservation.rollout.confirmed(target, 0.0)
+            reservation.rollout.links.clear()
         return answered(self, event)
 
     patch.setattr(Reservations, "answered", hasty)
@@ -176,7 +180,7 @@ def undo_lost_after_partial(patch: Patch) -> None:
     def release_confirmed(
         self: Reservations, reservation: Reservation, event: ReservationEvent = ReservationEvent.PART_ENDED
     ) -> None:
-        failed = set(reservation.failed)
+        failed = {target.device for target in reservation.rollout.failures}
         if event is not ReservationEvent.FAILURE or not failed:
             release(self, reservation, event)
             return
@@ -197,7 +201,8 @@ def free_before_confirmed(patch: Patch) -> None:
     released = Reservations._released
 
     def careless(self: Reservations, reservation: Reservation) -> Outcome:
-        reservation.failed.clear()
+        for target in reservation.rollout.failures:
+            reservation.rollout.found_done(target.device)
         return released(self, reservation)
 
     patch.setattr(Reservations, "_released", careless)
@@ -209,8 +214,8 @@ def old_answer_accepted(patch: Patch) -> None:
 
     def any_step(self: Reservations, event: StepConfirmed | StepFailed) -> list[Outcome]:
         reservation = self.live.get(event.reservation)
-        step = reservation.asked.get(event.device) if reservation else None
-        return answered(self, event if step is None else replace(event, step=step))
+        target = reservation.rollout.targets.get(event.device) if reservation else None
+        return answered(self, event if target is None else replace(event, step=target.number))
 
     patch.setattr(Reservations, "answered", any_step)
 

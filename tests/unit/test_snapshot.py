@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_controller.core.change import Change, ChangePhase
 from blast_controller.core.commands import Forward
 from blast_controller.core.errors import FabricError
 from blast_controller.core.fabric import StaticTree
-from blast_controller.core.layout import Layout
+from blast_controller.core.identifiers import LinkId
+from blast_controller.core.layout import Layout, Step
 from blast_controller.core.light_tree import build
 from blast_controller.core.part_states import PartState
 from blast_controller.core.requests import (
@@ -25,8 +27,9 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
-from blast_controller.core.reservation import Change, ChangePhase, Reservation
+from blast_controller.core.reservation import Reservation
 from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.rollout import DarkLeaves, Rollout, Target, TargetState
 from blast_controller.core.snapshot import (
     event_body,
     load_event,
@@ -130,7 +133,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
         "239.77.0.9",
         before,
         draw(st.sampled_from([s for s in ReservationState if s is not ReservationState.GONE])),
-        step=draw(st.integers(0, 99)),
+        rollout=Rollout(draw(st.integers(0, 99))),
     )
     if reservation.state is ReservationState.CHANGING:
         phase = draw(st.sampled_from(ChangePhase))
@@ -185,10 +188,9 @@ def test_any_reservation_survives(reservation):
 def test_what_devices_have_answered_is_not_kept(reservation, devices):
     """They are asked again."""
     before = through_json(reservation_body(reservation))
-    reservation.waiting = set(devices)
-    reservation.failed = dict.fromkeys(devices, "denied")
-    reservation.elapsed = dict.fromkeys(devices, 1.0)
-    reservation.dark = {3}
+    step = Step((), (), {}, {})
+    targets = {device: Target(device, 7, step, TargetState.FAILED, "denied", 1.0) for device in devices}
+    reservation.rollout = Rollout(reservation.rollout.number, 7, targets, {LinkId(1, 50)}, DarkLeaves({3}, {4}), 0.1)
     assert through_json(reservation_body(reservation)) == before
 
 
