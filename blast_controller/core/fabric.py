@@ -60,6 +60,11 @@ class OpticalPort:
         return port_element(self.rack, self.port, self._side)
 
     @property
+    def whole_element(self) -> ElementId:
+        """The name of the whole port, where this may be a side of it."""
+        return port_element(self.rack, self.port)
+
+    @property
     def end(self) -> str:
         """What a tree needs one of: any port of the rack, or one that transmits (rack/tx), or one that receives."""
         return f"{self.rack}{self._side}"
@@ -183,6 +188,10 @@ class Fabric:
     def directional(self) -> bool:
         """Whether a rack can send to one group and receive from another by the two fibres of one port."""
         return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)
+
+    def datapath_of(self, rack: str) -> DatapathId:
+        """The datapath of a rack."""
+        return self.racks[rack].datapath
 
     def root_end(self, rack: str) -> str:
         """What a tree needs of the rack that sends."""

@@ -1,0 +1,91 @@
+"""Which elements cannot be used by anyone, and why: quarantined, or occupied by what somebody else has connected; and
+which devices are away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+
+from blast_controller.core.fabric import CrossConnect, Fabric, Splitter
+from blast_controller.core.identifiers import Device, ElementId, SwitchId
+
+
+class Conditions:
+    """Changes nothing but itself."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._quarantined: dict[ElementId, str] = {}
+        self._occupied: dict[SwitchId, dict[ElementId, str]] = {}
+        self._away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
+        self._away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
+
+    @property
+    def quarantined(self) -> Mapping[ElementId, str]:
+        """The elements that nobody may use, and why."""
+        return MappingProxyType(self._quarantined)
+
+    @property
+    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
+        """The elements of each switch that circuits touch which are not ours, and which those are."""
+        return MappingProxyType(self._occupied)
+
+    @property
+    def away(self) -> Mapping[Device, str]:
+        """The devices that are away, and why."""
+        return MappingProxyType(self._away)
+
+    def unusable(self, element: ElementId) -> str | None:
+        """Why an element cannot be used by anyone, or None."""
+        return self._quarantined.get(element) or next(
+            (found[element] for found in self._occupied.values() if element in found), None
+        )
+
+    def usable_legs(self, splitter: Splitter) -> Splitter:
+        """A splitter without the legs that are quarantined."""
+        return splitter.without(self._quarantined.__contains__) if self._quarantined else splitter
+
+    def bad_legs(self, splitters: Iterable[Splitter]) -> set[int]:
+        """The legs of these splitters that should lead nobody any light."""
+        return {
+            leg for s in splitters for leg in s.outputs if self.unusable(s.element) or self.unusable(s.leg_element(leg))
+        }
+
+    def quarantine(self, element: ElementId, reason: str) -> None:
+        """Let nobody use an element from now on."""
+        self._quarantined[element] = reason
+
+    def lift_quarantine(self, element: ElementId) -> bool:
+        """Let an element be used again; whether it could not be."""
+        return self._quarantined.pop(element, None) is not None
+
+    def note_away(self, device: Device, reason: str) -> None:
+        """A device is away."""
+        self._away[device] = reason
+
+    def note_back(self, device: Device) -> None:
+        """A device is there."""
+        self._away.pop(device, None)
+
+    def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> set[ElementId]:
+        """Remember the cross-connects on `switch` that are not ours; the elements for which that is a difference."""
+        before = self._occupied.get(switch, {})
+        found = self._occupied[switch] = self._touched(switch, circuits)
+        return {*before, *found}
+
+    def _touched(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> dict[ElementId, str]:
+        inputs = {c.input: c for c in circuits}
+        outputs = {c.output: c for c in circuits}
+        found: dict[ElementId, CrossConnect | None] = {}
+        for port in self._fabric.ports_on(switch):
+            found[port.element] = inputs.get(port.input) or outputs.get(port.output)
+        for splitter in self._fabric.splitters.values():
+            if splitter.switch == switch:
+                legs = next((inputs[leg] for leg in splitter.outputs if leg in inputs), None)
+                found[splitter.element] = outputs.get(splitter.input) or legs
+        return {
+            element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, "
+            "which Blast did not make"
+            for element, circuit in found.items()
+            if circuit is not None
+        }

@@ -1,0 +1,342 @@
+"""What there is of the fabric, and for whom: one account of every port and splitter, kept up to date as things change.
+
+For each of these pieces it is known how somebody has it (`custody`), whether it can be used and which devices it needs
+(`conditions`). From that follows where it counts, piece by piece and never all of them anew:
+
+capacity   it can be used, whoever has it and whatever is away
+available  anyone can have it now: it can be used, its devices are there, and nobody has it, or only keeps it lit
+idle       it can be used and no transfer has it; `dark` of these are not kept lit
+offered    the scheduling policy may count on it: it is available, or held by a part that the policy gave it to, as it
+           was then, whatever has become of it since
+
+A splitter counts with the legs that can be used, and not at all with fewer than two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from heapq import nsmallest
+from typing import NamedTuple
+
+from algorithms.b_matching.residual import Residual
+from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
+from blast_controller.core.identifiers import Device, ElementId, SwitchId, device_name, static_element
+from blast_controller.core.inventory.conditions import Conditions
+from blast_controller.core.inventory.custody import PROBER, Custody, Standing
+from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.inventory.stock import Stock
+
+_TO_BE_HAD = (Standing.FREE, Standing.KEPT_LIT)
+
+
+class _Account(NamedTuple):
+    """How one piece counts in each stock; None where it does not."""
+
+    capacity: Piece | None
+    available: Piece | None
+    idle: Piece | None
+    dark: Piece | None
+    offered: Piece | None
+
+
+_NOWHERE = _Account(None, None, None, None, None)
+
+
+class Inventory:
+    """`capacity`, `available`, `idle`, `dark` and `offered` are stocks; `unsettled` are, by switch, the kinds of which
+    what is idle or dark has changed since somebody has taken that off."""
+
+    def __init__(self, fabric: Fabric, most_splitters: int | None) -> None:
+        self._fabric = fabric
+        self._most_splitters = most_splitters
+        self._custody = Custody()
+        self._conditions = Conditions(fabric)
+        self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
+        self._pieces: dict[ElementId, Piece] = {port.element: port for port in self._ports}
+        self._pieces |= {splitter.element: splitter for splitter in fabric.splitters.values()}
+        self._order = {name: place for place, name in enumerate(fabric.splitters)}
+        self._sides: dict[ElementId, list[ElementId]] = {}
+        for port in self._ports:
+            self._sides.setdefault(port.whole_element, []).append(port.element)
+        self._splitter_of = {s.leg_element(leg): s.element for s in fabric.splitters.values() for leg in s.outputs}
+        self._needing: defaultdict[Device, list[ElementId]] = defaultdict(list)
+        for element, piece in self._pieces.items():
+            for device in self._devices_of(piece):
+                self._needing[device].append(element)
+        self.capacity, self.available, self.idle, self.dark, self.offered = (Stock() for _ in _Account._fields)
+        self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _NOWHERE)
+        self._offers_changed: Counter[Kind] = Counter()
+        self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
+        self._recount(self._pieces)
+
+    # ------------------------------------------------------------------------------------------- holding
+
+    @property
+    def holders(self) -> Mapping[ElementId, int]:
+        """The reservation that holds each element, or PROBER."""
+        return self._custody.holders
+
+    def take(self, elements: Iterable[ElementId], holder: int) -> None:
+        """Let `holder` have elements; a whole port stands for both of its sides.
+
+        Raises DoubleBooked, with nothing changed, if another one has one of them.
+        """
+        self._change(self._custody.take, elements, holder)
+
+    def free(self, elements: Iterable[ElementId]) -> None:
+        """Elements are given back."""
+        self._change(self._custody.free, elements)
+
+    def keep_lit(self, elements: Iterable[ElementId]) -> None:
+        """Their holder keeps elements lit, and gives them up when somebody needs them."""
+        self._change(self._custody.keep, elements)
+
+    def reclaim(self, elements: Iterable[ElementId]) -> None:
+        """Their holder has a use for elements again, or is about to give them up."""
+        self._change(self._custody.reclaim, elements)
+
+    def release(self, holder: int, elements: Iterable[ElementId]) -> None:
+        """A reservation is on its way out: what it holds is neither its part's any longer nor free yet."""
+        self._custody.release(holder)
+        self._recount(elements)
+
+    def forget(self, holder: int) -> None:
+        """A reservation is gone."""
+        self._custody.forget(holder)
+
+    def _change(self, change: Callable[..., None], elements: Iterable[ElementId], *more: int) -> None:
+        each = [side for element in elements for side in self._sides.get(element, (element,))]
+        change(each, *more)
+        self._recount(each)
+
+    def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
+        """The reservations that keep some of these lit (or splitters of these legs)."""
+        pieces = (self._splitter_of.get(element, element) for element in elements)
+        return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is Standing.KEPT_LIT}
+
+    # ---------------------------------------------------------------------------------------- conditions
+
+    @property
+    def quarantined(self) -> Mapping[ElementId, str]:
+        """The elements that nobody may use, and why."""
+        return self._conditions.quarantined
+
+    @property
+    def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
+        """The elements of each switch that circuits touch which are not ours, and which those are."""
+        return self._conditions.occupied
+
+    @property
+    def away(self) -> Mapping[Device, str]:
+        """The devices that are away, and why."""
+        return self._conditions.away
+
+    def unusable(self, element: ElementId) -> str | None:
+        """Why an element cannot be used by anyone, or None."""
+        return self._conditions.unusable(element)
+
+    def bad_legs(self, splitters: Iterable[Splitter]) -> set[int]:
+        """The legs of these splitters that should lead nobody any light."""
+        return self._conditions.bad_legs(splitters)
+
+    def quarantine(self, element: ElementId, reason: str) -> None:
+        """Let nobody use an element from now on."""
+        self._conditions.quarantine(element, reason)
+        self._recount([element])
+
+    def lift_quarantine(self, element: ElementId) -> bool:
+        """Let an element be used again; whether it could not be."""
+        lifted = self._conditions.lift_quarantine(element)
+        self._recount([element])
+        return lifted
+
+    def note_away(self, device: Device, reason: str) -> None:
+        """What needs this device cannot be had while it is away."""
+        self._conditions.note_away(device, reason)
+        self._recount(self._needing[device])
+
+    def note_back(self, device: Device) -> None:
+        """A device is there."""
+        self._conditions.note_back(device)
+        self._recount(self._needing[device])
+
+    def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> None:
+        """Remember the cross-connects on `switch` that are not ours: what they touch cannot be used."""
+        self._recount(self._conditions.note_foreign(switch, circuits))
+
+    def hindrance(self, element: ElementId) -> str | None:
+        """Why nobody could have an element now, or None: it cannot be used, is held, or needs a device that is away."""
+        if len(sides := self._sides.get(element, [])) > 1:
+            return next((reason for side in sides if (reason := self.hindrance(side))), None)
+        if reason := self.unusable(element):
+            return reason
+        if (holder := self.holders.get(element)) is not None:
+            return "being probed" if holder == PROBER else f"held by reservation {holder}"
+        needed = self._devices_of(self._pieces[element]) if element in self._pieces else ()
+        away = next((device for device in needed if device in self.away), None)
+        return None if away is None else f"{away if isinstance(away, str) else device_name(away)} is away"
+
+    # ------------------------------------------------------------------------------------------ counting
+
+    def _recount(self, elements: Iterable[ElementId]) -> None:
+        for name in elements:
+            element = self._splitter_of.get(name, name)
+            if element in self._pieces:
+                before = self._accounts[element]
+                after = self._accounts[element] = self._account(element, before)
+                if after != before:
+                    self._book(before, after)
+
+    def _account(self, element: ElementId, before: _Account) -> _Account:
+        usable, standing = self._usable(element), self._custody.standing(element)
+        is_available = usable is not None and standing in _TO_BE_HAD and self._present(usable)
+        available = usable if is_available else None
+        held = before.offered or usable or self._pieces[element]
+        offered = held if standing is Standing.HELD else available
+        idle = None if standing is Standing.HELD else usable
+        dark = None if standing is Standing.KEPT_LIT else idle
+        return _Account(usable, available, idle, dark, offered)
+
+    def _book(self, before: _Account, after: _Account) -> None:
+        for stock, old, new in zip(self._stocks, before, after, strict=True):
+            if old != new:
+                if old is not None:
+                    stock.remove(old)
+                if new is not None:
+                    stock.add(new)
+        for offer, number in ((before.offered, -1), (after.offered, 1)):
+            if offer is not None:
+                self._offers_changed[kind_of(offer)] += number
+        if (before.idle, before.dark) != (after.idle, after.dark):
+            for idle in (before.idle, after.idle):
+                if idle is not None:
+                    self.unsettled[idle.switch].add(kind_of(idle))
+
+    @property
+    def _stocks(self) -> tuple[Stock, ...]:
+        return self.capacity, self.available, self.idle, self.dark, self.offered
+
+    def _usable(self, element: ElementId) -> Piece | None:
+        """A port, or a splitter with the legs that can be used; None if it cannot be used."""
+        piece = self._pieces[element]
+        if self.unusable(element) is not None:
+            return None
+        if isinstance(piece, OpticalPort):
+            return piece
+        left = self._conditions.usable_legs(piece)
+        return left if left.ways > 1 else None
+
+    def _present(self, piece: Piece) -> bool:
+        return self.away.keys().isdisjoint(self._devices_of(piece))
+
+    def _devices_of(self, piece: Piece) -> tuple[Device, ...]:
+        if isinstance(piece, OpticalPort):
+            return piece.switch, self._fabric.racks[piece.rack].datapath
+        return (piece.switch,)
+
+    # ------------------------------------------------------------------------------------ what may be had
+
+    @property
+    def elements(self) -> list[ElementId]:
+        """Every port, splitter, splitter leg and static tree of the fabric."""
+        splitters = self._fabric.splitters.values()
+        legs = (s.leg_element(leg) for s in splitters for leg in s.outputs)
+        static = map(static_element, self._fabric.static_trees)
+        return [*(p.element for p in self._ports), *(s.element for s in splitters), *legs, *static]
+
+    def available_now(self, allowance: Mapping[str, int] | None = None) -> Residual:
+        """What can be had now; `allowance` limits the splitters of some tenants."""
+        return self.available.residual(self._fabric.switches, self._most_splitters, allowance)
+
+    def available_to_one(self, allowance: Mapping[str, int] | None = None) -> Residual:
+        """What could be had if nobody held anything and no device were away; `allowance` as in `available_now`."""
+        return self.capacity.residual(self._fabric.switches, self._most_splitters, allowance)
+
+    def available_splitters(self, switch: SwitchId) -> list[Splitter]:
+        """Those on `switch` that can be had now, in the fabric's order; those that somebody keeps lit come last."""
+        return sorted(self.available.splitters(switch), key=self._last_if_lit)
+
+    def usable_splitters(self, switch: SwitchId) -> list[Splitter]:
+        """Those on `switch` that can be used, whoever has them, in the fabric's order."""
+        return sorted(self.capacity.splitters(switch), key=lambda splitter: self._order[splitter.name])
+
+    def choose_splitters(self, switch: SwitchId, ways: Sequence[int]) -> list[Splitter]:
+        """The first of these sizes on `switch` that can be had now. Raises LookupError when there are not as many."""
+        first = {size: iter(self._first(switch, size, ways.count(size))) for size in set(ways)}
+        return [next(first[size]) for size in ways]
+
+    def _first(self, switch: SwitchId, size: int, count: int) -> list[Splitter]:
+        found = nsmallest(count, self.available.splitters_of(switch, size), key=self._last_if_lit)
+        if len(found) < count:
+            raise LookupError(f"{len(found)} splitters 1:{size} on {switch}, wanted {count}")
+        return found
+
+    def _last_if_lit(self, splitter: Splitter) -> tuple[bool, int]:
+        return self._custody.standing(splitter.element) is Standing.KEPT_LIT, self._order[splitter.name]
+
+    def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        """The ports for an end of a tree that can be had now; those that somebody keeps lit only if all are."""
+        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].available is not None]
+        dark = [port for port in found if self._custody.standing(port.element) is not Standing.KEPT_LIT]
+        return dark or found
+
+    def usable_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        """The ports for an end of a tree that can be used, whoever has them."""
+        return [port for port in self._ports_for(end, switch) if self._accounts[port.element].capacity is not None]
+
+    def _ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        ports = self._fabric.racks[rack_of(end)].optical_ports
+        return [port for port in ports if (port.end, port.switch) == (end, switch)]
+
+    def untouched(self, switch: SwitchId) -> list[Piece]:
+        """The ports (with both fibres) and splitters on `switch` that nobody has, kept lit or not, and can be used."""
+        accounts = ((element, self._accounts[element].available) for element in self._needing[switch])
+        free = {element: piece for element, piece in accounts if piece is not None and element not in self.holders}
+        whole = (p for p in self._fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
+        return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
+
+    def available_static(self) -> list[StaticTree]:
+        """The static trees that nobody uses."""
+        return [tree for tree in self.usable_static() if static_element(tree.name) not in self.holders]
+
+    def usable_static(self) -> list[StaticTree]:
+        """The static trees that can be used, in use or not."""
+        trees = self._fabric.static_trees.values()
+        return [tree for tree in trees if self.unusable(static_element(tree.name)) is None]
+
+    # --------------------------------------------------------------------------------- dark, and kept lit
+
+    def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[Kind]:
+        """The kinds of these ports and splitters."""
+        return frozenset(kind_of(self._accounts[element].capacity or self._pieces[element]) for element in elements)
+
+    def kinds_used_up(self, elements: Iterable[ElementId]) -> set[Kind]:
+        """The kinds of which there is nothing dark besides if these pieces are taken now; who has some keeps those."""
+        standings = {element: self._custody.standing(element) for element in elements if element in self._pieces}
+        taken = [element for element, standing in standings.items() if standing is not Standing.HELD]
+        left = Counter(kind for element in taken for kind in self.kinds_of([element]))
+        lit = self.kinds_of(element for element in taken if standings[element] is Standing.KEPT_LIT)
+        return {kind for kind, number in left.items() if kind in lit or self.dark.counts[kind] <= number}
+
+    def unsettle(self) -> None:
+        """Count every kind as changed."""
+        for kind in self.idle.counts:
+            self.unsettled[kind.switch].add(kind)
+
+    # ------------------------------------------------------------------------------------------- offered
+
+    def offered_as(self, element: ElementId) -> Piece | None:
+        """What the policy may take an element for."""
+        account = self._accounts.get(element)
+        return account.offered if account is not None else None
+
+    def offer_anew(self) -> None:
+        """Somebody new wants to know what is offered: everything is a change."""
+        self._offers_changed = Counter(self.offered.counts)
+
+    def take_offer_changes(self) -> dict[Kind, int]:
+        """How much more (or, negative, less) there is on offer of what; told once."""
+        changes = {kind: number for kind, number in self._offers_changed.items() if number}
+        self._offers_changed.clear()
+        return changes

@@ -1,0 +1,25 @@
+"""Pieces of hardware that do for each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from blast_controller.core.fabric import OpticalPort, Splitter
+from blast_controller.core.identifiers import SwitchId
+
+Piece = OpticalPort | Splitter
+
+
+class Kind(NamedTuple):
+    """Pieces of one switch that do for each other: splitters of so many `ways`, or ports for an `end` of trees."""
+
+    switch: SwitchId
+    ways: int
+    end: str
+
+
+def kind_of(piece: Piece) -> Kind:
+    """The kind of a piece."""
+    if isinstance(piece, OpticalPort):
+        return Kind(piece.switch, 0, piece.end)
+    return Kind(piece.switch, piece.ways, "")

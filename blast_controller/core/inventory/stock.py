@@ -1,0 +1,67 @@
+"""Pieces that are there for one purpose, counted as they come and go, so that nobody counts all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from algorithms.b_matching.residual import Residual
+from blast_controller.core.fabric import OpticalPort, Splitter
+from blast_controller.core.identifiers import SwitchId
+from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+
+
+@dataclass(slots=True)
+class Stock:
+    """`counts` by kind; `gained` is how often a piece of each switch has come."""
+
+    counts: Counter[Kind] = field(default_factory=Counter)
+    gained: Counter[SwitchId] = field(default_factory=Counter)
+    _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
+    _splitters: dict[SwitchId, dict[int, dict[str, Splitter]]] = field(default_factory=dict)
+
+    def add(self, piece: Piece) -> None:
+        """A piece has come."""
+        self.counts[kind_of(piece)] += 1
+        self.gained[piece.switch] += 1
+        if isinstance(piece, OpticalPort):
+            ends = self._ports.setdefault(piece.switch, {})
+            ends[piece.end] = ends.get(piece.end, 0) + 1
+        else:
+            self._splitters.setdefault(piece.switch, {}).setdefault(piece.ways, {})[piece.name] = piece
+
+    def remove(self, piece: Piece) -> None:
+        """A piece that had come is gone."""
+        self.counts[kind_of(piece)] -= 1
+        if isinstance(piece, OpticalPort):
+            ends = self._ports[piece.switch]
+            ends[piece.end] -= 1
+            if not ends[piece.end]:
+                del ends[piece.end]
+        else:
+            sizes = self._splitters[piece.switch]
+            del sizes[piece.ways][piece.name]
+            if not sizes[piece.ways]:
+                del sizes[piece.ways]
+
+    def sizes(self, switch: SwitchId) -> dict[int, int]:
+        """How many splitters of each size there are on `switch`."""
+        return {ways: len(found) for ways, found in self._splitters.get(switch, {}).items()}
+
+    def splitters(self, switch: SwitchId) -> list[Splitter]:
+        """The splitters on `switch`."""
+        return [splitter for found in self._splitters.get(switch, {}).values() for splitter in found.values()]
+
+    def splitters_of(self, switch: SwitchId, ways: int) -> Iterable[Splitter]:
+        """Those of one size."""
+        return self._splitters.get(switch, {}).get(ways, {}).values()
+
+    def residual(
+        self, switches: Iterable[SwitchId], most_splitters: int | None, allowance: Mapping[str, int] | None = None
+    ) -> Residual:
+        """What is there as the matching sees it; `allowance` limits the splitters of some tenants."""
+        names = tuple(switches)
+        ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
+        sizes: dict[str, Mapping[int, int]] = {switch: self.sizes(switch) for switch in names}
+        return Residual(ports, sizes, most_splitters, allowance)

@@ -1,0 +1,280 @@
+"""What the inventory counts as things change is what a count of everything would give, out of what has happened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from blast_controller.core.errors import ImpossibleTransition
+from blast_controller.core.fabric import CrossConnect, OpticalPort, Splitter
+from blast_controller.core.identifiers import is_leg
+from blast_controller.core.inventory.custody import PROBER, Custody, DoubleBooked, Standing
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from tests.support.core import by_sides, make_fabric
+
+FABRIC = make_fabric(racks=4, splitters=(4, 2, 4, 3), ports=2, switches=2, shared=2)
+FABRICS = [FABRIC, by_sides(FABRIC)]
+RESERVATIONS = (1, 2, 3)
+DEVICES = [*FABRIC.switches, *{rack.datapath for rack in FABRIC.racks.values()}]
+PAIRS = st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25)), max_size=3)
+
+
+@dataclass
+class Truth:
+    """What happened, by element and by holder; `given` is as what the policy has given an element away."""
+
+    holder: dict = field(default_factory=dict)
+    lit: set = field(default_factory=set)
+    leaving: set = field(default_factory=set)
+    quarantined: set = field(default_factory=set)
+    away: set = field(default_factory=lambda: set(DEVICES))
+    foreign: dict = field(default_factory=dict)
+    given: dict = field(default_factory=dict)
+
+    def standing(self, element) -> Standing:
+        holder = self.holder.get(element)
+        if holder is None:
+            return Standing.FREE
+        if holder == PROBER:
+            return Standing.PROBED
+        if element in self.lit:
+            return Standing.KEPT_LIT
+        return Standing.LEAVING if holder in self.leaving else Standing.HELD
+
+    def usable(self, piece: Piece) -> Piece | None:
+        touched = {(c.switch, side, n) for found in self.foreign.values() for c in found for side, n in sides_of(c)}
+        if isinstance(piece, OpticalPort):
+            ends = {(piece.switch, "in", piece.input), (piece.switch, "out", piece.output)}
+            return None if piece.element in self.quarantined or ends & touched else piece
+        ends = {(piece.switch, "out", piece.input), *((piece.switch, "in", leg) for leg in piece.outputs)}
+        left = piece.without(self.quarantined.__contains__)
+        return None if piece.element in self.quarantined or ends & touched or left.ways < 2 else left
+
+    def present(self, fabric, piece: Piece) -> bool:
+        needed = {piece.switch}
+        if isinstance(piece, OpticalPort):
+            needed.add(fabric.racks[piece.rack].datapath)
+        return not needed & self.away
+
+    def is_available(self, fabric, piece: Piece) -> bool:
+        to_be_had = self.standing(piece.element) in (Standing.FREE, Standing.KEPT_LIT)
+        return to_be_had and self.usable(piece) is not None and self.present(fabric, piece)
+
+
+def sides_of(circuit: CrossConnect):
+    return (("in", circuit.input), ("out", circuit.output))
+
+
+def pieces_of(fabric) -> list[Piece]:
+    return [*(port for rack in fabric.racks.values() for port in rack.optical_ports), *fabric.splitters.values()]
+
+
+def held_by(truth: Truth, number: int, *standings: Standing):
+    return [e for e, holder in truth.holder.items() if holder == number and truth.standing(e) in standings]
+
+
+def act(data: st.DataObject, fabric, inventory: Inventory, truth: Truth) -> None:
+    """Something happens to both."""
+    data.draw(st.sampled_from([take, take, probe, give_back, keep, reclaim, release, forget, *CONDITIONS]))(
+        data, inventory, truth
+    )
+    note_what_is_given(fabric, truth)
+
+
+def take(data: st.DataObject, inventory: Inventory, truth: Truth, number: int | None = None) -> None:
+    number = data.draw(st.sampled_from(RESERVATIONS)) if number is None else number
+    elements = [e for e in inventory.elements if not e.startswith(("static:", "leg:"))]
+    some = [e for e in data.draw(st.lists(st.sampled_from(elements), max_size=4)) if e not in truth.holder]
+    inventory.take(some, number)
+    truth.holder |= dict.fromkeys(some, number)
+
+
+def probe(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    take(data, inventory, truth, PROBER)
+
+
+def give_back(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    holder = data.draw(st.sampled_from([*RESERVATIONS, PROBER]))
+    some = held_by(truth, holder, Standing.HELD, Standing.LEAVING, Standing.PROBED)
+    inventory.free(some)
+    for element in some:
+        del truth.holder[element]
+
+
+def keep(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), Standing.HELD)
+    inventory.keep_lit(some)
+    truth.lit |= set(some)
+
+
+def reclaim(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), Standing.KEPT_LIT)
+    inventory.reclaim(some)
+    truth.lit -= set(some)
+
+
+def release(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    number = data.draw(st.sampled_from(RESERVATIONS))
+    if not held_by(truth, number, Standing.KEPT_LIT):
+        truth.leaving.add(number)
+        inventory.release(number, held_by(truth, number, Standing.LEAVING))
+
+
+def forget(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    number = data.draw(st.sampled_from(RESERVATIONS))
+    if number not in truth.holder.values():
+        truth.leaving.discard(number)
+        inventory.forget(number)
+
+
+def quarantine(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    element = data.draw(st.sampled_from(inventory.elements))
+    inventory.quarantine(element, "dirty")
+    truth.quarantined.add(element)
+
+
+def lift(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    element = data.draw(st.sampled_from(inventory.elements))
+    assert inventory.lift_quarantine(element) == (element in truth.quarantined)
+    truth.quarantined.discard(element)
+
+
+def lose(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    device = data.draw(st.sampled_from(DEVICES))
+    inventory.note_away(device, "gone")
+    truth.away.add(device)
+
+
+def regain(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    device = data.draw(st.sampled_from(DEVICES))
+    inventory.note_back(device)
+    truth.away.discard(device)
+
+
+def connect(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+    switch = data.draw(st.sampled_from(FABRIC.switches))
+    by_output = {c.output: c for c in (CrossConnect(switch, *pair) for pair in data.draw(PAIRS))}
+    circuits = list({c.input: c for c in by_output.values()}.values())
+    inventory.note_foreign(switch, circuits)
+    truth.foreign[switch] = circuits
+
+
+CONDITIONS = [quarantine, lift, lose, regain, regain, regain, connect]
+
+
+def note_what_is_given(fabric, truth: Truth) -> None:
+    """What is held stays on offer as it was when it was given away."""
+    for piece in pieces_of(fabric):
+        if truth.is_available(fabric, piece):
+            truth.given[piece.element] = truth.usable(piece)
+        elif truth.standing(piece.element) is Standing.HELD:
+            truth.given.setdefault(piece.element, truth.usable(piece) or piece)
+        else:
+            truth.given.pop(piece.element, None)
+
+
+@given(st.data(), st.sampled_from(FABRICS), st.integers(0, 30))
+def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
+    inventory, truth = Inventory(fabric, None), Truth()
+    told: Counter[Kind] = Counter()
+    for _ in range(steps):
+        act(data, fabric, inventory, truth)
+        for kind, number in inventory.take_offer_changes().items():
+            told[kind] += number
+    pieces = pieces_of(fabric)
+    usable = {piece.element: truth.usable(piece) for piece in pieces}
+    available = [usable[p.element] for p in pieces if truth.is_available(fabric, p)]
+    idle = [usable[p.element] for p in pieces if usable[p.element] and truth.standing(p.element) is not Standing.HELD]
+    dark = [piece for piece in idle if truth.standing(piece.element) is not Standing.KEPT_LIT]
+    assert +inventory.capacity.counts == Counter(kind_of(piece) for piece in usable.values() if piece)
+    assert +inventory.available.counts == Counter(map(kind_of, available))
+    assert +inventory.idle.counts == Counter(map(kind_of, idle))
+    assert +inventory.dark.counts == Counter(map(kind_of, dark))
+    assert +inventory.offered.counts == +told == Counter(map(kind_of, truth.given.values()))
+    assert {e: inventory.offered_as(e) for e in usable if inventory.offered_as(e)} == truth.given
+    check_choices(fabric, inventory, truth, available)
+
+
+def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Piece]) -> None:
+    """Who chooses gets what is available, in the fabric's order and what somebody keeps lit last."""
+    for switch in fabric.switches:
+        splitters = [p for p in available if isinstance(p, Splitter) and p.switch == switch]
+        splitters.sort(key=lambda splitter: truth.standing(splitter.element) is Standing.KEPT_LIT)
+        assert inventory.available_splitters(switch) == splitters
+        assert inventory.available.sizes(switch) == Counter(splitter.ways for splitter in splitters)
+        for ways in {splitter.ways for splitter in splitters}:
+            same = [splitter for splitter in splitters if splitter.ways == ways]
+            for count in range(1, len(same) + 1):
+                assert inventory.choose_splitters(switch, [ways] * count) == same[:count]
+            with pytest.raises(LookupError):
+                inventory.choose_splitters(switch, [ways] * (len(same) + 1))
+        ports = [p for p in available if isinstance(p, OpticalPort) and p.switch == switch]
+        for end in {port.end for port in fabric.ports_on(switch)}:
+            found = [port for port in ports if port.end == end]
+            unlit = [port for port in found if truth.standing(port.element) is Standing.FREE]
+            assert inventory.available_ports(end, switch) == (unlit or found)
+        nobodys = [p for p in available if truth.standing(p.element) is Standing.FREE and p.switch == switch]
+        untouched = inventory.untouched(switch)
+        assert {p for p in untouched if isinstance(p, Splitter)} == {p for p in nobodys if isinstance(p, Splitter)}
+        whole = Counter(p.whole_element for p in nobodys if isinstance(p, OpticalPort))
+        sides = Counter(p.whole_element for p in fabric.ports_on(switch))
+        both = {element for element, number in sides.items() if whole[element] == number}
+        assert {p.element for p in untouched if isinstance(p, OpticalPort)} == both
+
+
+@given(st.data(), st.sampled_from(FABRICS))
+def test_what_is_unsettled_is_told_until_it_is_taken_off(data, fabric) -> None:
+    inventory, truth = Inventory(fabric, None), Truth()
+    for _ in range(10):
+        inventory.unsettled.clear()
+        before = [Counter(+stock.counts) for stock in (inventory.idle, inventory.dark)]
+        act(data, fabric, inventory, truth)
+        after = [Counter(+stock.counts) for stock in (inventory.idle, inventory.dark)]
+        changed = {k for one, two in zip(before, after, strict=True) for k in {*one, *two} if one[k] != two[k]}
+        assert changed <= {kind for kinds in inventory.unsettled.values() for kind in kinds}
+
+
+def test_no_element_has_two_holders_and_none_is_given_back_twice() -> None:
+    inventory = Inventory(FABRIC, None)
+    inventory.take(["port:r1/50"], 1)
+    with pytest.raises(DoubleBooked, match="port:r1/50 is held by reservation 1, wanted by 2"):
+        inventory.take(["port:r2/50", "port:r1/50"], 2)
+    assert inventory.holders == {"port:r1/50": 1}
+    inventory.free(["port:r1/50"])
+    with pytest.raises(ImpossibleTransition):
+        inventory.free(["port:r1/50"])
+
+
+def test_a_whole_port_stands_for_both_of_its_sides() -> None:
+    inventory = Inventory(by_sides(FABRIC), None)
+    inventory.take(["port:r1/50"], PROBER)
+    assert inventory.holders == {"port:r1/50/tx": PROBER, "port:r1/50/rx": PROBER}
+    assert inventory.hindrance("port:r1/50") == "being probed"
+    inventory.free(["port:r1/50"])
+    assert inventory.holders == {}
+
+
+def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
+    custody = Custody()
+    custody.take(["splitter:s1"], 1)
+    custody.release(1)
+    custody.free(["splitter:s1"])
+    custody.take(["splitter:s1"], 1)
+    assert custody.standing("splitter:s1") is Standing.LEAVING
+
+
+@pytest.mark.parametrize("view", ["away", "quarantined", "holders", "occupied"])
+def test_what_is_looked_at_cannot_be_changed_behind_the_counts(view: str) -> None:
+    with pytest.raises(TypeError):
+        getattr(Inventory(FABRIC, None), view)["port:r1/50"] = "dirty"
+
+
+def test_legs_are_elements_that_nobody_holds() -> None:
+    inventory = Inventory(FABRIC, None)
+    legs = [element for element in inventory.elements if is_leg(element)]
+    assert len(legs) == 13 and not any(inventory.offered_as(leg) for leg in legs)
