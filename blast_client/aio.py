@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
@@ -20,6 +20,7 @@ from thrift.Thrift import TException
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_api import BlastOperator
+from blast_api.BlastOperator import Iface
 from blast_api.ttypes import (
     DrainStatus,
     ElementStatus,
@@ -55,6 +56,9 @@ from blast_client.errors import NotYet, as_answer, refuse_ended
 from blast_client.giving_back import AsyncGranted, abandon_async
 from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 _LENGTH = struct.Struct("!i")
 _FRAME_BYTES = 1 << 20
@@ -106,7 +110,7 @@ class AsyncClient:
 
     async def submit(self, request: MulticastRequest) -> RequestStatus:
         """Ask for a multicast and return at once."""
-        return await self._call("submit", request)
+        return await self._call(Iface.submit, request)
 
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
@@ -114,7 +118,7 @@ class AsyncClient:
         Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
         """
         try:
-            return await self._wait("awaitEvent", (key, after_sequence), timeout)
+            return await self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
         except NotYet:
             # A controller of before has no other word for the end.
             refuse_ended(await self.status(key), after_sequence)
@@ -127,7 +131,7 @@ class AsyncClient:
         withdrawn, within three seconds; where that fails, the exception has a note that says so, and the log a warning.
         """
         try:
-            return await self._wait("request", (request,), timeout)
+            return await self._wait(Iface.request, (request,), timeout)
         except Exception:
             raise
         except BaseException as error:
@@ -144,117 +148,119 @@ class AsyncClient:
 
     async def extend(self, key: str, extension: Extension) -> RequestStatus:
         """Change a request's members, time or size; refused whole or done whole."""
-        return await self._call("extend", key, extension)
+        return await self._call(Iface.extend, key, extension)
 
     async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
         """Say that a part's transfer is over; its resources go back."""
-        return await self._call("finish", key, part, report or TransferReport())
+        return await self._call(Iface.finish, key, part, report or TransferReport())
 
     async def withdraw(self, key: str) -> RequestStatus:
         """Give up a request, pending or active."""
-        return await self._call("withdraw", key)
+        return await self._call(Iface.withdraw, key)
 
     async def status(self, key: str) -> RequestStatus:
         """Return one request's state."""
-        return await self._call("status", key)
+        return await self._call(Iface.status, key)
 
     async def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> AsyncIterator[RequestStatus]:
         """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
         cursor: str | None = ""
         while cursor is not None:
-            answer = await self._call("listRequests", filter_of(states), page, cursor)
+            answer = await self._call(Iface.listRequests, filter_of(states), page, cursor)
             for request in answer.requests:
                 yield request
             cursor = answer.nextCursor
 
     async def explain(self, key: str) -> Explanation:
         """Say what blocks a request."""
-        return await self._call("explain", key)
+        return await self._call(Iface.explain, key)
 
     async def fabric(self) -> FabricStatus:
         """Return racks, splitters, switches and light trees as the controller sees them."""
-        return await self._call("fabric")
+        return await self._call(Iface.fabric)
 
     async def version(self) -> Version:
         """Return the controller's version and the optional features it serves."""
-        return await self._call("version")
+        return await self._call(Iface.version)
 
     async def ping(self) -> None:
         """Ask for a sign of life."""
-        await self._call("ping")
+        await self._call(Iface.ping)
 
     async def login(self, token: str) -> None:
         """Say who this client is, on this connection and on those that replace it."""
         self._guard_token(token)
         self._token = None
-        await self._call("login", token)
+        await self._call(Iface.login, token)
         self._token = token
 
     # ------------------------------------------------------------------ operators
 
     async def drain(self, on: bool | None) -> DrainStatus:
         """Take no new requests, or take them again; None only asks."""
-        return await self._call("drain", on)
+        return await self._call(Iface.drain, on)
 
     async def reconcile(self, dry_run: bool = True) -> ReconcileReport:
         """Compare what devices hold with what they should, and repair it unless `dry_run`."""
-        return await self._call("reconcile", dry_run)
+        return await self._call(Iface.reconcile, dry_run)
 
     async def verify_fabric(self) -> FibreReport:
         """Check the fibres against the config with probe frames."""
-        return await self._call("verifyFabric")
+        return await self._call(Iface.verifyFabric)
 
     async def elements(self) -> list[ElementStatus]:
         """List every piece of hardware and its state."""
-        elements: list[ElementStatus] = await self._call("elements")
-        return elements
+        return await self._call(Iface.elements)
 
     async def quarantine(self, element: str, reason: str) -> None:
         """Take an element out of use; what it serves now goes on."""
-        await self._call("quarantine", element, reason)
+        await self._call(Iface.quarantine, element, reason)
 
     async def release_element(self, element: str) -> None:
         """Put an element back into use."""
-        await self._call("releaseElement", element)
+        await self._call(Iface.releaseElement, element)
 
     async def resume(self) -> None:
         """Let a controller that is holding decide again."""
-        await self._call("resume")
+        await self._call(Iface.resume)
 
     async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
-        entries: list[JournalEntry] = await self._call("journal", after_sequence, limit)
-        return entries
+        return await self._call(Iface.journal, after_sequence, limit)
 
     # ------------------------------------------------------------------ the connection
 
-    async def _call(self, name: str, *arguments: Any) -> Any:
-        check_call(name, arguments)
-        return await self._attempts(name, arguments, None)
+    async def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
+        check_call(method.__name__, arguments)
+        return await self._attempts(method, arguments, None)
 
-    async def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+    async def _wait(
+        self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float
+    ) -> T:
         check_seconds(seconds)
-        check_call(name, arguments)
-        return await self._attempts(name, arguments, asyncio.get_running_loop().time() + seconds)
+        check_call(method.__name__, arguments)
+        return await self._attempts(method, arguments, asyncio.get_running_loop().time() + seconds)
 
-    async def _attempts(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
+    async def _attempts(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
         if self._over:
             raise ClientClosed(self.address, "at the end of its `with`")
         was_open = self._connection is not None and self._connection.open
         try:
-            return await self._once(name, arguments, end)
+            return await self._once(method, arguments, end)
         except ConnectionBroken as error:
             # A connection that was just made and broke is no accident of an old one.
             if not was_open:
                 raise BrokenAtOnce(self.address, self._tls is not None) from error
-            if name not in SAFE_TO_REPEAT:
+            if method.__name__ not in SAFE_TO_REPEAT:
                 raise
-        return await self._once(name, arguments, end)
+        return await self._once(method, arguments, end)
 
-    async def _once(self, name: str, arguments: Sequence[Any], end: float | None) -> Any:
-        return await self._carry_out(await self._connected(), name, arguments, end)
+    async def _once(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+        return await self._carry_out(await self._connected(), method, arguments, end)
 
-    async def _carry_out(self, connection: _Pipelined, name: str, arguments: Sequence[Any], end: float | None) -> Any:
+    async def _carry_out(
+        self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], end: float | None
+    ) -> T:
         seconds = self._timeout
         if end is not None:
             left = max(end - asyncio.get_running_loop().time(), 0.0)
@@ -262,7 +268,7 @@ class AsyncClient:
         try:
             # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
             async with asyncio.timeout(seconds):
-                return with_states(await connection.call(name, arguments))
+                return with_states(await connection.call(method, arguments))
         except TimeoutError as error:
             raise NoAnswerInTime(self.address, seconds) from error
         except _ClosedHere as error:
@@ -301,7 +307,7 @@ class AsyncClient:
 
     async def _log_in(self, connection: _Pipelined, token: str) -> None:
         try:
-            await self._carry_out(connection, "login", (token,), None)
+            await self._carry_out(connection, Iface.login, (token,), None)
         except BaseException:
             # Nothing else may be asked on a connection that is not who it should be.
             await connection.close()
@@ -331,7 +337,7 @@ class _Pipelined:
         """Whether replies can still come."""
         return not self._receiving.done()
 
-    async def call(self, name: str, arguments: Sequence[Any]) -> Any:
+    async def call(self, method: Callable[..., T], arguments: Sequence[object]) -> T:
         """Make a call and return what it returns, or raise what it raises."""
         if self._writer.is_closing():
             # A TLS transport that is closed fails to be written to with an AttributeError.
@@ -341,9 +347,9 @@ class _Pipelined:
         sequence = self._sequence
         reply = self._outstanding[sequence] = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(_encoded(name, sequence, arguments))
+            self._writer.write(_encoded(method.__name__, sequence, arguments))
             await self._writer.drain()
-            return _decoded(name, await reply)
+            return _decoded(method, await reply)
         finally:
             self._outstanding.pop(sequence, None)
 
@@ -379,7 +385,7 @@ class _Pipelined:
             reply.set_result(body)
 
 
-def _encoded(name: str, sequence: int, arguments: Sequence[Any]) -> bytes:
+def _encoded(name: str, sequence: int, arguments: Sequence[object]) -> bytes:
     buffer = TMemoryBuffer()
     thrift = BlastOperator.Client(TBinaryProtocolAccelerated(buffer))
     thrift._seqid = sequence
@@ -388,5 +394,7 @@ def _encoded(name: str, sequence: int, arguments: Sequence[Any]) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def _decoded(name: str, body: bytes) -> Any:
-    return getattr(BlastOperator.Client(TBinaryProtocolAccelerated(TMemoryBuffer(body))), f"recv_{name}")()
+def _decoded(method: Callable[..., T], body: bytes) -> T:
+    client = BlastOperator.Client(TBinaryProtocolAccelerated(TMemoryBuffer(body)))
+    answer: T = getattr(client, f"recv_{method.__name__}")()
+    return answer

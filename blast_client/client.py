@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
@@ -21,6 +21,7 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TFramedTransport, TTransportException
 
 from blast_api import BlastOperator
+from blast_api.BlastOperator import Iface
 from blast_api.ttypes import (
     DrainStatus,
     ElementStatus,
@@ -56,6 +57,9 @@ from blast_client.errors import Denied, NotYet, Unsupported, as_answer, refuse_e
 from blast_client.giving_back import Granted, abandon
 from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class Client:
@@ -107,7 +111,7 @@ class Client:
 
     def submit(self, request: MulticastRequest) -> RequestStatus:
         """Ask for a multicast and return at once."""
-        return self._call("submit", request)
+        return self._call(Iface.submit, request)
 
     def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
@@ -115,7 +119,7 @@ class Client:
         Raises `NotYet` after `timeout` seconds, and `Ended` where there will be no such event any more.
         """
         try:
-            return self._wait("awaitEvent", (key, after_sequence), timeout)
+            return self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
         except NotYet:
             # A controller of before has no other word for the end.
             refuse_ended(self.status(key), after_sequence)
@@ -129,7 +133,7 @@ class Client:
         """
         self._asked = False
         try:
-            return self._wait("request", (request,), timeout)
+            return self._wait(Iface.request, (request,), timeout)
         except Exception:
             raise
         except BaseException as error:
@@ -147,86 +151,84 @@ class Client:
 
     def extend(self, key: str, extension: Extension) -> RequestStatus:
         """Change a request's members, time or size; refused whole or done whole."""
-        return self._call("extend", key, extension)
+        return self._call(Iface.extend, key, extension)
 
     def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
         """Say that a part's transfer is over; its resources go back."""
-        return self._call("finish", key, part, report or TransferReport())
+        return self._call(Iface.finish, key, part, report or TransferReport())
 
     def withdraw(self, key: str) -> RequestStatus:
         """Give up a request, pending or active."""
-        return self._call("withdraw", key)
+        return self._call(Iface.withdraw, key)
 
     def status(self, key: str) -> RequestStatus:
         """Return one request's state."""
-        return self._call("status", key)
+        return self._call(Iface.status, key)
 
     def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> Iterator[RequestStatus]:
         """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
         cursor: str | None = ""
         while cursor is not None:
-            answer = self._call("listRequests", filter_of(states), page, cursor)
+            answer = self._call(Iface.listRequests, filter_of(states), page, cursor)
             yield from answer.requests
             cursor = answer.nextCursor
 
     def explain(self, key: str) -> Explanation:
         """Say what blocks a request."""
-        return self._call("explain", key)
+        return self._call(Iface.explain, key)
 
     def fabric(self) -> FabricStatus:
         """Return racks, splitters, switches and light trees as the controller sees them."""
-        return self._call("fabric")
+        return self._call(Iface.fabric)
 
     def version(self) -> Version:
         """Return the controller's version and the optional features it serves."""
-        return self._call("version")
+        return self._call(Iface.version)
 
     def ping(self) -> None:
         """Ask for a sign of life."""
-        self._call("ping")
+        self._call(Iface.ping)
 
     def login(self, token: str) -> None:
         """Say who this client is, on this connection and on those that replace it."""
         self._guard_token(token)
         self._token = None
-        self._call("login", token)
+        self._call(Iface.login, token)
         self._token = token
 
     # ------------------------------------------------------------------ operators
 
     def drain(self, on: bool | None) -> DrainStatus:
         """Take no new requests, or take them again; None only asks."""
-        return self._call("drain", on)
+        return self._call(Iface.drain, on)
 
     def reconcile(self, dry_run: bool = True) -> ReconcileReport:
         """Compare what devices hold with what they should, and repair it unless `dry_run`."""
-        return self._call("reconcile", dry_run)
+        return self._call(Iface.reconcile, dry_run)
 
     def verify_fabric(self) -> FibreReport:
         """Check the fibres against the config with probe frames."""
-        return self._call("verifyFabric")
+        return self._call(Iface.verifyFabric)
 
     def elements(self) -> list[ElementStatus]:
         """List every piece of hardware and its state."""
-        elements: list[ElementStatus] = self._call("elements")
-        return elements
+        return self._call(Iface.elements)
 
     def quarantine(self, element: str, reason: str) -> None:
         """Take an element out of use; what it serves now goes on."""
-        self._call("quarantine", element, reason)
+        self._call(Iface.quarantine, element, reason)
 
     def release_element(self, element: str) -> None:
         """Put an element back into use."""
-        self._call("releaseElement", element)
+        self._call(Iface.releaseElement, element)
 
     def resume(self) -> None:
         """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
-        self._call("resume")
+        self._call(Iface.resume)
 
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
-        entries: list[JournalEntry] = self._call("journal", after_sequence, limit)
-        return entries
+        return self._call(Iface.journal, after_sequence, limit)
 
     # ------------------------------------------------------------------ the connection
 
@@ -246,22 +248,22 @@ class Client:
             return self._timeout
         return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
 
-    def _call(self, name: str, *arguments: Any) -> Any:
-        check_call(name, arguments)
-        return self._attempts(name, lambda: self._once(name, arguments, self._patience))
+    def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
+        check_call(method.__name__, arguments)
+        return self._attempts(method.__name__, lambda: self._once(method, arguments, self._patience))
 
-    def _wait(self, name: str, arguments: tuple[Any, ...], seconds: float) -> Any:
+    def _wait(self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float) -> T:
         check_seconds(seconds)
-        check_call(name, arguments)
+        check_call(method.__name__, arguments)
         end = time.monotonic() + seconds
 
-        def attempt() -> Any:
+        def attempt() -> T:
             left = max(end - time.monotonic(), 0.0)
-            return self._once(name, (*arguments, milliseconds(left)), left + self._patience)
+            return self._once(method, (*arguments, milliseconds(left)), left + self._patience)
 
-        return self._attempts(name, attempt)
+        return self._attempts(method.__name__, attempt)
 
-    def _attempts(self, name: str, attempt: Callable[[], Any]) -> Any:
+    def _attempts(self, name: str, attempt: Callable[[], T]) -> T:
         if self._over:
             raise ClientClosed(self.address, "at the end of its `with`")
         was_open = self._socket.isOpen()
@@ -275,15 +277,16 @@ class Client:
                 raise
         return attempt()
 
-    def _once(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
+    def _once(self, method: Callable[..., T], arguments: Sequence[object], timeout: float) -> T:
         self._connect()
-        return self._carry_out(name, arguments, timeout)
+        return self._carry_out(method, arguments, timeout)
 
-    def _carry_out(self, name: str, arguments: Sequence[Any], timeout: float) -> Any:
+    def _carry_out(self, method: Callable[..., T], arguments: Sequence[object], timeout: float) -> T:
         self._socket.setTimeout(timeout * 1000)
         self._asked = True
         try:
-            return with_states(getattr(self._thrift, name)(*arguments))
+            answer: T = getattr(self._thrift, method.__name__)(*arguments)
+            return with_states(answer)
         except TTransportException as error:
             self.close()
             if isinstance(error.inner, ssl.SSLError) and not isinstance(error.inner, ssl.SSLEOFError):
@@ -326,7 +329,7 @@ class Client:
 
     def _log_in(self, token: str) -> None:
         try:
-            self._carry_out("login", (token,), self._patience)
+            self._carry_out(Iface.login, (token,), self._patience)
         except (Denied, Unsupported):
             # Nothing else may be asked on a connection that is not who it should be.
             self.close()

@@ -88,7 +88,7 @@ class _Delivery:
     async def _with(self, controller: Controller) -> Delivered:
         first = await self._first(controller)
         choice = self._packets
-        if first is not None and first.kind == EventKind.GRANTED:
+        if first is not None and first.kind == EventKind.GRANTED and first.grant is not None:
             grant = first.grant
             choice = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
         part = _Part(controller, self._request, self._packets, choice)
@@ -134,7 +134,7 @@ class _Delivery:
 
 def _away(error: Exception) -> Event:
     """There is no light any more, as far as we are concerned."""
-    return Event(kind=EventKind.ENDED, state=PartState.FAILED, reason=explain_failure(error)[1])
+    return Event(0, EventKind.ENDED, 0, state=PartState.FAILED, reason=explain_failure(error)[1])
 
 
 class _Part(PartSending):

@@ -24,7 +24,7 @@ class _Answer(BlastError):
     __delattr__ = Exception.__delattr__
 
 
-class Rejected(_Answer, ttypes.Rejected):  # type: ignore[misc]
+class Rejected(_Answer, ttypes.Rejected):
     """The request cannot be had, now or ever; `code` says why for programs, `sentence` for people."""
 
     def __str__(self) -> str:
@@ -34,49 +34,49 @@ class Rejected(_Answer, ttypes.Rejected):  # type: ignore[misc]
         return f"{self.sentence.rstrip('.')} (at most {largest} racks)"
 
 
-class NotYet(_Answer, ttypes.NotYet):  # type: ignore[misc]
+class NotYet(_Answer, ttypes.NotYet):
     """Nothing happened within the time that the caller gave; the request goes on waiting."""
 
     def __str__(self) -> str:
         return f"not yet: {self.sentence}"
 
 
-class Ended(_Answer, ttypes.Ended):  # type: ignore[misc]
+class Ended(_Answer, ttypes.Ended):
     """The request is over, in its final `state` and for its `reason`; nothing has been changed."""
 
     def __str__(self) -> str:
         return f"the request has ended ({self.state}): {self.reason or 'no reason given'}"
 
 
-class UnknownRequest(_Answer, ttypes.UnknownRequest):  # type: ignore[misc]
+class UnknownRequest(_Answer, ttypes.UnknownRequest):
     """The controller knows no request with this key, or not any more, or it is another tenant's."""
 
     def __str__(self) -> str:
         return f"the controller knows no request {self.key!r}, or not any more: submit it anew"
 
 
-class KeyReused(_Answer, ttypes.KeyReused):  # type: ignore[misc]
+class KeyReused(_Answer, ttypes.KeyReused):
     """The key is in use by a request with other content."""
 
     def __str__(self) -> str:
         return f"the key {self.key!r} is in use by a request with other content: choose another key"
 
 
-class Denied(_Answer, ttypes.Denied):  # type: ignore[misc]
+class Denied(_Answer, ttypes.Denied):
     """The caller is not who may do this."""
 
     def __str__(self) -> str:
         return f"denied: {self.sentence}"
 
 
-class Unsupported(_Answer, ttypes.Unsupported):  # type: ignore[misc]
+class Unsupported(_Answer, ttypes.Unsupported):
     """A feature or optional field that this controller does not serve."""
 
     def __str__(self) -> str:
         return f"this controller does not serve {self.feature}: {self.sentence}"
 
 
-class NotLeader(_Answer, ttypes.NotLeader):  # type: ignore[misc]
+class NotLeader(_Answer, ttypes.NotLeader):
     """This controller stands by; `address`, where known, is that of the one that decides."""
 
     def __str__(self) -> str:

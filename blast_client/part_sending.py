@@ -183,7 +183,7 @@ class PartSending:
                 self._pauses += 1
                 return self._plan.pause(self.route.reached)
             case EventKind.ENDED:
-                self._state, self._reason = event.state, self._reason or event.reason or ""
+                self._state, self._reason = event.state or self._state, self._reason or event.reason or ""
         return []
 
     async def _act(self, actions: Sequence[Action]) -> None:

@@ -199,8 +199,9 @@ def _await_grant(client: Client, status: RequestStatus, seconds: float) -> Grant
         for part in status.parts:
             if part.state == PartState.ACTIVE and part.grant is not None:
                 return part.grant
-        if status.state.final:
-            raise Ended(status.state, next((part.reason for part in status.parts if part.reason), "no reason given"))
+        state = PartState(status.state)
+        if state.final:
+            raise Ended(state, next((part.reason for part in status.parts if part.reason), "no reason given"))
         client.await_event(status.key, status.latestSequence, max(end - time.monotonic(), 0.0))
         status = client.status(status.key)
 

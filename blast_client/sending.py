@@ -67,7 +67,7 @@ class _Sending:
                 continue
 
     def _deliver(self, event: Event, tasks: asyncio.TaskGroup) -> None:
-        if event.part not in self._parts and event.kind == EventKind.GRANTED:
+        if event.part not in self._parts and event.kind == EventKind.GRANTED and event.grant is not None:
             part = self._parts[event.part] = self._part(event.grant)
             tasks.create_task(part.run(self._carry))
         if event.part in self._parts:

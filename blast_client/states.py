@@ -6,10 +6,11 @@ They are numbers still, so that they compare with, and travel like, those of `bl
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import singledispatch
-from typing import Any, Self
+from typing import Self, TypeVar
 
 from blast_api import ttypes
+
+T = TypeVar("T")
 
 _UNKNOWN = "UNKNOWN_"
 
@@ -61,30 +62,18 @@ class EventKind(_Growing):
 _FINAL = frozenset({PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED})
 
 
-@singledispatch
-def with_states(answer: Any) -> Any:
+def with_states(answer: T) -> T:
     """An answer of the controller, with enumerations where it has states and kinds."""
-    return answer
-
-
-@with_states.register
-def _(answer: ttypes.RequestStatus) -> ttypes.RequestStatus:
-    answer.state = PartState(answer.state)
-    for part in answer.parts:
-        part.state = PartState(part.state)
-    return answer
-
-
-@with_states.register
-def _(answer: ttypes.RequestPage) -> ttypes.RequestPage:
-    for request in answer.requests:
-        with_states(request)
-    return answer
-
-
-@with_states.register
-def _(answer: ttypes.Event) -> ttypes.Event:
-    answer.kind = EventKind(answer.kind)
-    if answer.state is not None:
-        answer.state = PartState(answer.state)
+    match answer:
+        case ttypes.RequestStatus():
+            answer.state = PartState(answer.state)
+            for part in answer.parts:
+                part.state = PartState(part.state)
+        case ttypes.RequestPage():
+            for request in answer.requests:
+                with_states(request)
+        case ttypes.Event():
+            answer.kind = EventKind(answer.kind)
+            if answer.state is not None:
+                answer.state = PartState(answer.state)
     return answer

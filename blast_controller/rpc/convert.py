@@ -279,7 +279,7 @@ def _static_trees(core: Core) -> list[ttypes.StaticTreeStatus]:
     return [
         ttypes.StaticTreeStatus(
             tree.name,
-            tree.root_rack or tree.root_host,
+            tree.root_rack or tree.root_host or "",
             [*tree.leaf_ports, *sorted(tree.leaf_hosts)],
             ledger.holder.get(static_element(tree.name)),
             ledger.unusable(static_element(tree.name)),

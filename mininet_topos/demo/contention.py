@@ -11,6 +11,7 @@ from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Transfer
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 from mininet_topos.demo.transfers import Job, check_light
+from mininet_topos.errors import DemoError
 
 SPLITTERS = 2
 
@@ -96,6 +97,8 @@ class _Scene:
     def _grant_of(self, group: Group) -> Grant:
         event = self._stage.client.await_event(self._requests[group].key, 0, GRANT_SECONDS)
         self.as_expected &= event.kind == EventKind.GRANTED
+        if event.grant is None:
+            raise DemoError(f"{group.name} was to be granted and is not: {event.reason}")
         return event.grant
 
     def _serve(self, group: Group, grant: Grant) -> None:

@@ -37,8 +37,9 @@ def _by_light(stage: Stage, job: Job, iterations: int) -> list[Transfer]:
     for index in range(1, iterations + 1):
         transfer, grant = job.by_light(f"light-{index}")
         transfers.append(transfer)
+        granted_after = grant.timings.totalMs if grant.timings else None
         stage.tell(
-            f"iteration {index:2}: granted after {grant.timings.totalMs:6.2f} ms, {transfer.seconds:.3f} s, "
+            f"iteration {index:2}: granted after {granted_after or 0.0:6.2f} ms, {transfer.seconds:.3f} s, "
             f"{transfer.payload_mbps:.1f} Mbit/s at each receiver, uplink {transfer.uplink_copies:.3f} copies"
         )
     check_light(stage, transfers)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from blast_api.ttypes import Grant, MulticastRequest
+from blast_api.ttypes import Grant, MulticastRequest, StepTimings
 from mininet_topos.demo.commits import Commit, commits_of
 from mininet_topos.demo.floor import Floor
 from mininet_topos.demo.groups import cold_groups
@@ -150,13 +150,14 @@ def one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str
 
 
 def _steps(grant: Grant, total: float, first_datagram: float) -> dict[str, float]:
-    timings = grant.timings
+    timings = grant.timings or StepTimings()
     # Where a tree is still lit nothing is computed and no device touched.
     compute, openflow, optical = timings.computeMs or 0.0, timings.openflowMs or 0.0, timings.opticalMs or 0.0
+    in_all = timings.totalMs or 0.0
     return {
-        "call_and_commit_after": total - timings.totalMs,
+        "call_and_commit_after": total - in_all,
         "compute": compute,
-        "commit_before": timings.totalMs - compute - max(openflow, optical),
+        "commit_before": in_all - compute - max(openflow, optical),
         "openflow": openflow,
         "optical": optical,
         "total": total,

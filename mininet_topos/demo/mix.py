@@ -146,7 +146,7 @@ class _Client(AsyncClient):
 
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         event = await super().await_event(key, after_sequence, timeout)
-        if event.kind == EventKind.GRANTED and event.grant.timings is not None:
+        if event.kind == EventKind.GRANTED and event.grant and event.grant.timings:
             self.computes.setdefault(key, (event.grant.timings.computeMs or 0.0) / 1000)
         return event
 

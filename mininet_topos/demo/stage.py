@@ -96,7 +96,10 @@ class Stage:
     def wait_devices(self) -> None:
         """Wait until the controller has all its devices. Raises DemoError."""
         self.wait_for(
-            lambda fabric: all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches)),
+            lambda fabric: (
+                all(rack.connected for rack in fabric.racks)
+                and all(switch.connected for switch in fabric.opticalSwitches)
+            ),
             "all ToRs and the optical switch to connect",
         )
 
