@@ -34,6 +34,7 @@ from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.runtime import Runtime, Turn
 from blast_controller.store.sqlite import SqliteStore
@@ -123,7 +124,7 @@ def measure(how: str, waits: int, policy: str) -> Ending:
             runtime.post(DeviceUp(switch))
         for rack in fabric.racks.values():
             runtime.post(DeviceUp(rack.datapath))
-        gate = Gate(OPEN_POLICY, Rate(per_second=1e9, burst=10**9))
+        gate = Gate(OPEN_POLICY, ROLES, Rate(per_second=1e9, burst=10**9))
         handler = BlastHandler(runtime, "none", lambda after, limit: (), gate)
         try:
             return _end_together(how, Stage(runtime, handler, fabric, commits), waits)

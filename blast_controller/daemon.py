@@ -37,6 +37,7 @@ from blast_controller.rpc.condition import not_holding
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.server_state import ServerLimits
 from blast_controller.runtime import Runtime
@@ -92,7 +93,7 @@ class Daemon:
         """What must not be written anywhere."""
         self._optical = OpticalExecutor(switches, self._reports.post, self._die)
         per_second = config.controller.calls_per_second
-        self.gate = Gate(read_policy(config), Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
+        self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         self._server = FramedServer(
             BlastOperator,
             BlastHandler(self.runtime, FRAMEWORK, self._history, self.gate, self),

@@ -1,6 +1,6 @@
 """Who a client is, and what it may do: pure decisions, from what was proved to what is allowed.
 
-A client proves who it is by a certificate or by a token. Each method of the service has a minimum role in one table; a
+A client proves who it is by a certificate or by a token. Each method of the service has a minimum role (methods.py); a
 request belongs to a tenant, and its key means something within that tenant only.
 """
 
@@ -13,31 +13,6 @@ from dataclasses import dataclass, field
 from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
 from blast_controller.rpc.tokens import digest_of
 from blast_controller.tls import CertificateNames
-
-MINIMUM_ROLE: Mapping[str, Role | None] = {
-    # None: whoever can connect. A client must be able to ask whether it needs to log in, and then to do so.
-    "ping": None,
-    "version": None,
-    "login": None,
-    "status": Role.VIEWER,
-    "awaitEvent": Role.VIEWER,
-    "listRequests": Role.VIEWER,
-    "explain": Role.VIEWER,
-    "fabric": Role.VIEWER,
-    "elements": Role.VIEWER,
-    "submit": Role.USER,
-    "request": Role.USER,
-    "extend": Role.USER,
-    "finish": Role.USER,
-    "withdraw": Role.USER,
-    "drain": Role.OPERATOR,
-    "reconcile": Role.OPERATOR,
-    "verifyFabric": Role.OPERATOR,
-    "quarantine": Role.OPERATOR,
-    "releaseElement": Role.OPERATOR,
-    "resume": Role.OPERATOR,
-    "journal": Role.OPERATOR,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +56,8 @@ OPEN_POLICY = AccessPolicy(anonymous=Identity(DEFAULT_TENANT, Role.OPERATOR))
 """Whoever can connect is an operator: only for a server that nobody but this machine's own users can reach."""
 
 
-def refusal(identity: Identity | None, method: str) -> str | None:
-    """Why a client may not call a method, as one sentence; None if it may."""
-    minimum = MINIMUM_ROLE[method]
+def refusal(identity: Identity | None, method: str, minimum: Role | None) -> str | None:
+    """Why a client may not call a method, as one sentence; None if it may. `minimum` is the role that it takes."""
     if minimum is None or (identity is not None and identity.role >= minimum):
         return None
     needed = f"{method} is for clients with the role {minimum.name.lower()}"

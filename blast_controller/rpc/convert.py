@@ -39,7 +39,7 @@ LARGEST_I64 = (1 << 63) - 1
 # ------------------------------------------------------------------------------------------------ from Thrift
 
 
-def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest:
+def to_request(struct: ttypes.MulticastRequest | None, tenant: str) -> MulticastRequest:
     """The request that a client sent, for `tenant`. Raises Rejected."""
     if struct is None:
         raise ttypes.Rejected("bad_request", "The request is missing.")
@@ -58,7 +58,7 @@ def to_request(struct: ttypes.MulticastRequest, tenant: str) -> MulticastRequest
     )
 
 
-def to_progress(struct: ttypes.Extension) -> tuple[int, int] | None:
+def to_progress(struct: ttypes.Extension | None) -> tuple[int, int] | None:
     """What an extension says of a sender's progress, as (part, byte); None where it says nothing. Raises Rejected."""
     if struct is None or struct.reachedByte is None:
         return None
@@ -67,7 +67,7 @@ def to_progress(struct: ttypes.Extension) -> tuple[int, int] | None:
     return struct.part or 0, struct.reachedByte
 
 
-def to_extension(struct: ttypes.Extension) -> Extension:
+def to_extension(struct: ttypes.Extension | None) -> Extension:
     """The extension that a client sent."""
     if struct is None:
         return Extension()
@@ -79,7 +79,7 @@ def to_extension(struct: ttypes.Extension) -> Extension:
     )
 
 
-def to_transfer_report(struct: ttypes.TransferReport) -> TransferReport | None:
+def to_transfer_report(struct: ttypes.TransferReport | None) -> TransferReport | None:
     """What a client says of its transfer; None where it says nothing. A count below 0 says nothing."""
     if struct is None:
         return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
 from blast_api import ttypes
 from blast_controller.rpc.access import AccessPolicy, refusal
 from blast_controller.rpc.connection import Connection, host_of
-from blast_controller.rpc.identity import Identity
+from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.rates import CallRates, Rate
 
 _log = logging.getLogger(__name__)
@@ -32,14 +32,15 @@ class GateCounters:
 
 
 class Gate:
-    """Applies an access policy to connections. Safe to use from any thread.
+    """Applies an access policy, and the least `roles` for methods, to connections. Safe to use from any thread.
 
     `policy` may be replaced at any time: every call is judged by the policy of its moment, so that a token or a rule
     that was taken away counts for nothing at once, on open connections too.
     """
 
-    def __init__(self, policy: AccessPolicy, rate: Rate | None = None) -> None:
+    def __init__(self, policy: AccessPolicy, roles: Mapping[str, Role | None], rate: Rate | None = None) -> None:
         self.policy = policy
+        self._roles = roles
         self._rates = CallRates(rate or Rate())
         self.counters = GateCounters()
         self._lock = threading.Lock()
@@ -51,7 +52,7 @@ class Gate:
 
     def check(self, connection: Connection, method: str) -> None:
         """Let a call pass. Raises Denied."""
-        sentence = refusal(self._identify(connection), method)
+        sentence = refusal(self._identify(connection), method, self._roles[method])
         if sentence is not None:
             self._deny(connection, sentence)
 

@@ -32,7 +32,9 @@ class PageQuery:
     after: int
 
 
-def to_page_query(filter_: ttypes.RequestFilter, limit: int, cursor: str, tenant: str | None) -> PageQuery:
+def to_page_query(
+    filter_: ttypes.RequestFilter | None, limit: int | None, cursor: str | None, tenant: str | None
+) -> PageQuery:
     """What page a client wants of the requests of `tenant`. Raises Rejected."""
     if limit is None or not 1 <= limit <= LARGEST_PAGE:
         raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")

@@ -40,6 +40,7 @@ from blast_controller.rpc.frames import FrameDecoder, encode_frame
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import PageQuery, to_page_query
 from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime
@@ -212,7 +213,9 @@ class Desk:
         """A reply, now or later, or a message that cannot be answered."""
         if self.calls % self.PERIOD == 0:
             world = World(make_fabric(4, [4, 2]), CoreSettings(tenants={"default": TenantLimits(max_pending=20)}))
-            self.handler = BlastHandler(DirectRuntime(world), "os-ken", lambda after, limit: [], Gate(OPEN_POLICY))
+            self.handler = BlastHandler(
+                DirectRuntime(world), "os-ken", lambda after, limit: [], Gate(OPEN_POLICY, ROLES)
+            )
             self.connection = Connection(1, "192.0.2.1:5")
             self.handler.submit(self.connection, REQUEST)
         self.calls += 1

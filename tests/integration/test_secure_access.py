@@ -36,6 +36,7 @@ from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.server_state import ServerLimits
 from blast_controller.rpc.tokens import digest_of, new_token
 from blast_controller.store.details import read_page
@@ -118,7 +119,7 @@ class Served:
 def serving(papers: Papers | None, handler=None, limits=None, policy=POLICY, **tls_options):
     """The real handler over a core with instant devices (or another handler), with TLS where there are papers."""
     with ExitStack() as stack:
-        gate = Gate(policy)
+        gate = Gate(policy, ROLES)
         if handler is None:
             lab = stack.enter_context(running(make_fabric(6, [4, 4])))
             handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)

@@ -18,6 +18,7 @@ from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.store.details import read_page
 from blast_controller.waiting import Places
@@ -34,7 +35,7 @@ def lab():
     """All light is taken by one request; so many calls are free, and then one every eleven days."""
     with ExitStack() as stack:
         lab = stack.enter_context(running(make_fabric(4, [4]), CoreSettings(orphan_grace=0.05)))
-        gate = Gate(OPEN_POLICY, Rate(per_second=1e-6, burst=CALLS))
+        gate = Gate(OPEN_POLICY, ROLES, Rate(per_second=1e-6, burst=CALLS))
         lab.handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
         server = FramedServer(BlastOperator, lab.handler, None, ttypes.Denied, Security(gate))
         stack.callback(server.stop)
@@ -106,7 +107,7 @@ def test_a_connection_that_leaves_with_hundreds_of_waits_takes_them_all_with_it(
         ttypes.PartState.WITHDRAWN,
         "The client vanished before the grant.",
     )
-    attached = lab.handler._attached
+    attached = lab.handler._desk.attached
     assert (len(attached), attached._watched) == (0, set())
 
 

@@ -8,16 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_api import ttypes
-from blast_controller.rpc.access import MINIMUM_ROLE, AccessPolicy
+from blast_controller.rpc.access import AccessPolicy
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.methods import ROLES
 from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime
 
 TENANTS = ("physics", "biology")
-OPERATORS = sorted(name for name, role in MINIMUM_ROLE.items() if role is Role.OPERATOR)
+OPERATORS = sorted(name for name, role in ROLES.items() if role is Role.OPERATOR)
 PLENTY = 40
 """Ports of each rack, and splitters: more than all the requests there can be."""
 
@@ -58,7 +59,7 @@ class Lab:
 
     def __init__(self) -> None:
         self.world = World(make_fabric(3, [2] * PLENTY, ports=PLENTY))
-        self.gate = Gate(AccessPolicy())
+        self.gate = Gate(AccessPolicy(), ROLES)
         self.handler = BlastHandler(DirectRuntime(self.world), "os-ken", lambda after, limit: [], self.gate)
 
     def call(self, identity: Identity, method: str, *more: object) -> object:

@@ -24,6 +24,7 @@ from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.tokens import digest_of, new_token
 from blast_controller.store.details import read_page
 from tests.support.certificates import Authority
@@ -40,7 +41,7 @@ class Served:
 
     def serve(self, policy: AccessPolicy, tls_settings: tls.TlsSettings | None = None) -> str:
         """Begin to; returns the address."""
-        gate = Gate(policy)
+        gate = Gate(policy, ROLES)
         handler = BlastHandler(self._lab.runtime, "os-ken", partial(read_page, self._lab.store.journal), gate)
         server = FramedServer(BlastOperator, handler, None, ttypes.Denied, Security(gate, tls_settings))
         self._stack.callback(server.stop)

@@ -17,6 +17,7 @@ from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import MOST_ON_A_PAGE
 from blast_controller.store.details import read_page
 from tests.support.core import key_of, make_fabric
@@ -35,7 +36,7 @@ def lab():
 
 
 def handler_of(lab, gate=None):
-    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate or Gate(OPEN_POLICY))
+    return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate or Gate(OPEN_POLICY, ROLES))
 
 
 def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
@@ -242,7 +243,9 @@ def test_a_rejection_carries_its_code_and_the_largest_width(lab):
         now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
     assert (refusal.value.code, refusal.value.largestPossible) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
-        handler = BlastHandler(small.runtime, "os-ken", partial(read_page, small.store.journal), Gate(OPEN_POLICY))
+        handler = BlastHandler(
+            small.runtime, "os-ken", partial(read_page, small.store.journal), Gate(OPEN_POLICY, ROLES)
+        )
         with pytest.raises(ttypes.Rejected) as refusal:
             now(handler.submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
         assert (refusal.value.code, refusal.value.largestPossible) == ("group_too_wide", 3)
@@ -319,7 +322,7 @@ def test_explain_is_for_those_who_may_see_the_request(lab):
     now(lab.handler.submit(CLIENT, wanted("late")))
     tenants = frozenset({"default", "physics"})
     for identity, sees in ((Identity("default", Role.VIEWER), "first"), (Identity("physics", Role.USER), None)):
-        gate = Gate(AccessPolicy(identity, tenants=tenants, features=frozenset({"tenants"})))
+        gate = Gate(AccessPolicy(identity, tenants=tenants, features=frozenset({"tenants"})), ROLES)
         handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
         for name in ("late", "default/late"):
             if sees is None:
@@ -497,7 +500,7 @@ def test_the_fabric_with_its_lit_tree(lab):
 
 def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
     with running(make_fabric(4, [4]), CoreSettings(keep_warm=3600.0, remember_ended=0.01)) as warm:
-        handler = BlastHandler(warm.runtime, "os-ken", partial(read_page, warm.store.journal), Gate(OPEN_POLICY))
+        handler = BlastHandler(warm.runtime, "os-ken", partial(read_page, warm.store.journal), Gate(OPEN_POLICY, ROLES))
         warm.handler = handler
         granted(warm)
         now(handler.finish(CLIENT, "a", 0, None))
@@ -528,7 +531,7 @@ def test_the_fabric_tells_what_to_know_of_the_controller(lab):
         def warnings(self):
             return ["It is holding."]
 
-    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY), Worried())
+    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES), Worried())
     assert now(handler.fabric(CLIENT)).warnings == ["It is holding."]
     assert now(lab.handler.fabric(CLIENT)).warnings is None
     with pytest.raises(ttypes.Rejected) as refusal:

@@ -14,6 +14,7 @@ from blast_controller.core.events import CircuitsObserved, DeviceDown, RequestSu
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.memory_controller import serving
 from tests.support.runtime import Running, running
@@ -42,7 +43,7 @@ def blast(lab, monkeypatch, capsys) -> Iterator[Blast]:
         for name, module in (("drain", "operator_commands"), ("fabric", "fabric_commands"))
     ]
     monkeypatch.setattr(command, "entry_points", lambda group: ours)
-    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY))
+    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES))
     with serving(handler) as (_, host, port):
         monkeypatch.setenv("BLAST_CONTROLLER", f"{host}:{port}")
 

@@ -19,6 +19,7 @@ from blast_controller.core.part_states import PartState
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from tests.support.core import make_fabric
 from tests.support.memory_controller import serving
 from tests.support.runtime import Running, running
@@ -41,7 +42,7 @@ DIALOGUES = [program for program in programs(GUIDE) if "broadcast" not in progra
 def lab() -> Iterator[tuple[Running, str]]:
     """A controller of three racks with two hosts each, r1h1 to r3h2, and its address."""
     with running(make_fabric(3, [4])) as lab:
-        handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY))
+        handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES))
         with serving(handler) as (_, host, port):
             yield lab, f"{host}:{port}"
 

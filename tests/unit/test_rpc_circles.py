@@ -22,6 +22,7 @@ from blast_controller.rpc.connection import NoGuard
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.store.details import read_page
 from blast_controller.tls import TlsSettings
@@ -51,7 +52,7 @@ def lab():
     """All light is taken, and a request waits for it."""
     settings = CoreSettings(orphan_grace=0.01, remember_ended=0.01, lease_maximum=10**9)
     with running(make_fabric(3, [4]), settings) as lab:
-        gate = Gate(OPEN_POLICY, Rate(10**6, 10**6))
+        gate = Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6))
         handler = BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
         server = FramedServer(BlastOperator, handler, None, ttypes.Denied, Security(gate))
         lab.server, lab.address = server, server.start(port=0)

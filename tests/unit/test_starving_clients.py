@@ -22,6 +22,7 @@ from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.tokens import digest_of
 from blast_controller.runtime import LARGEST_BATCH
@@ -99,7 +100,7 @@ def lab(clock):
 
 
 def handler_of(lab, gate=None):
-    gate = gate or Gate(OPEN_POLICY, Rate(10**6, 10**6))
+    gate = gate or Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6))
     return BlastHandler(lab.runtime, "os-ken", partial(read_page, lab.store.journal), gate)
 
 
@@ -271,7 +272,7 @@ def test_who_leaves_leaves_behind_all_that_it_has_called(lab, clock):
     later(lab, clock, 0.0)
     assert lab.look().pending_count == 0
     until_all_done(lab, futures)
-    assert len(lab.handler._attached) == 0
+    assert len(lab.handler._desk.attached) == 0
 
 
 # ---------------------------------------------------------------------------------------------------- places
@@ -329,7 +330,7 @@ def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
     places(lab, in_all=100, of_one=8)
     digests = {digest_of(text): Identity("physics", Role.OPERATOR) for text in ("one", "two")}
     digests[digest_of("three")] = Identity("biology", Role.OPERATOR)
-    handler = handler_of(lab, Gate(AccessPolicy(tokens=digests, tenants=frozenset({"physics", "biology"}))))
+    handler = handler_of(lab, Gate(AccessPolicy(tokens=digests, tenants=frozenset({"physics", "biology"})), ROLES))
     connections = [Connection(n, f"192.0.2.{n}:1") for n in (1, 2, 3)]
     for connection, text in zip(connections, ("one", "two", "three"), strict=True):
         connection.token = digest_of(text)
@@ -375,7 +376,7 @@ def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
     lab.settle()
     assert future.done()
     assert waiting_places(lab) == 0
-    attached = lab.handler._attached
+    attached = lab.handler._desk.attached
     assert (len(attached), attached._requests, attached._connections, attached._watched) == (0, {}, {}, set())
 
 
@@ -398,7 +399,7 @@ def test_asking_and_leaving_again_and_again_leaves_one_trace(lab, clock):
         lab.handler.disconnected(connection)
     lab.settle()
     core, room = lab.look(), lab.runtime.waiting
-    assert len(lab.handler._attached) == 0
+    assert len(lab.handler._desk.attached) == 0
     assert sum(len(audience.reached_by(math.inf)) for audience in room._audiences.values()) <= 1
     assert len(core._timers._heap) <= 20
 
@@ -490,7 +491,7 @@ def test_what_is_over_leaves_no_timer_but_that_of_its_memory(lab):
 
 
 def test_an_account_that_calls_too_often_is_refused_and_another_is_not(lab):
-    handler = handler_of(lab, Gate(OPEN_POLICY, Rate(per_second=1e-6, burst=5)))
+    handler = handler_of(lab, Gate(OPEN_POLICY, ROLES, Rate(per_second=1e-6, burst=5)))
     for number in range(3):
         now(handler.submit(CLIENT, wanted(f"k{number}")))
     now(handler.extend(CLIENT, "k0", ttypes.Extension(addMs=1)))

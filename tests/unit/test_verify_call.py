@@ -11,6 +11,7 @@ from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
+from blast_controller.rpc.methods import ROLES
 from tests.support.core import make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -20,7 +21,7 @@ CLIENT = Connection(1, "192.0.2.1:5")
 def test_the_call_is_answered_with_the_report():
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
-        handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY))
+        handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES))
         report = handler.verifyFabric(CLIENT).result(PATIENCE)
         assert (report.faults, report.skipped) == ([], ["port:r1/50: broken"])
         assert "verify" in handler.version(CLIENT).features

@@ -1,0 +1,99 @@
+"""The table of the interface's methods: what each becomes, who may call it, to which feature it belongs, what it costs.
+
+A method that the interface gets is served by one more row here. Most are of a kind (kinds.py), made of the event that
+they become and what they answer; the others name the function that does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from enum import Enum
+from typing import TypeVar, TypeVarTuple
+
+from blast_api.BlastOperator import Iface
+from blast_controller.core.events import WithdrawAsked
+from blast_controller.rpc import request_calls as requests
+from blast_controller.rpc import server_calls as server
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.desk import Desk
+from blast_controller.rpc.identity import Role
+from blast_controller.rpc.kinds import awaits, changes, looks, tells
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+
+class Cost(Enum):
+    """What a call takes of the server before its work is handed on."""
+
+    WORKER = "work that may take a while: a worker does it"
+    NOTHING = "short calls are made in the I/O thread, since waking a worker would take longer"
+    COUNTED = "the same; and each counts against the calls that an account may make: it costs a decision"
+
+
+class Method:
+    """One method: `of` is the interface's, `does` is called as `does(desk, connection, *arguments)`.
+
+    An argument that a client left out is None. `role` is the least that a caller must have, None: whoever can connect.
+    `feature` is what `version` lists it under.
+    """
+
+    def __init__(
+        self,
+        of: Callable[[Iface, *Arguments], T],
+        does: Callable[[Desk, Connection, *Arguments], T | Future[T]],
+        role: Role | None,
+        cost: Cost = Cost.WORKER,
+        feature: str | None = None,
+    ) -> None:
+        self.name = of.__name__
+        self.role, self.cost, self.feature = role, cost, feature
+        self._does: Callable[..., object] = does
+
+    def call(self, desk: Desk, connection: Connection, *arguments: object) -> object:
+        """Do it; returns the answer, or a future of it."""
+        if self.cost is Cost.COUNTED:
+            desk.gate.admit(connection)
+        return self._does(desk, connection, *arguments)
+
+
+def table(rows: Iterable[Method]) -> Mapping[str, Method]:
+    """Methods by name."""
+    return {row.name: row for row in rows}
+
+
+def roles(methods: Mapping[str, Method]) -> Mapping[str, Role | None]:
+    """The least role for each method."""
+    return {name: method.role for name, method in methods.items()}
+
+
+METHODS = table(
+    (
+        # A client must be able to ask whether it needs to log in, and then to do so.
+        Method(Iface.ping, server.ping, None, Cost.NOTHING),
+        Method(Iface.version, server.version, None),
+        Method(Iface.login, server.login, None),
+        Method(Iface.status, looks(requests.status), Role.VIEWER, Cost.NOTHING),
+        Method(Iface.awaitEvent, requests.await_event, Role.VIEWER, Cost.NOTHING),
+        Method(Iface.listRequests, requests.list_requests, Role.VIEWER, feature="list"),
+        Method(Iface.explain, looks(requests.explain), Role.VIEWER, feature="explain"),
+        Method(Iface.fabric, server.fabric, Role.VIEWER, feature="fabric"),
+        Method(Iface.elements, looks(server.elements), Role.VIEWER, feature="elements"),
+        Method(Iface.submit, requests.submit, Role.USER, Cost.COUNTED),
+        Method(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
+        Method(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),
+        Method(Iface.finish, changes(requests.to_finish), Role.USER, Cost.NOTHING),
+        Method(Iface.withdraw, changes(lambda: WithdrawAsked), Role.USER, Cost.NOTHING, "withdraw"),
+        Method(Iface.drain, server.drain, Role.OPERATOR, feature="drain"),
+        Method(Iface.reconcile, awaits(server.to_audit, server.AUDIT), Role.OPERATOR, feature="reconcile"),
+        Method(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),
+        Method(Iface.quarantine, tells(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
+        Method(Iface.releaseElement, tells(server.to_release), Role.OPERATOR, feature="quarantine"),
+        Method(Iface.resume, server.resume, Role.OPERATOR, feature="holding"),
+        Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
+    )
+)
+
+ROLES = roles(METHODS)
+"""The least role for each method of the interface."""
