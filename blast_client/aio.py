@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar, TypeVarTuple
@@ -21,39 +21,22 @@ from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_api import BlastOperator
 from blast_api.BlastOperator import Iface
-from blast_api.ttypes import (
-    DrainStatus,
-    ElementStatus,
-    Event,
-    Explanation,
-    Extension,
-    FabricStatus,
-    FibreReport,
-    Grant,
-    JournalEntry,
-    MulticastRequest,
-    ReconcileReport,
-    RequestStatus,
-    TransferReport,
-    Version,
-)
+from blast_api.ttypes import Event, Grant, MulticastRequest
 from blast_client.address import DEFAULT_ADDRESS, parse_address
 from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
-    PAGE,
-    SAFE_TO_REPEAT,
     BrokenAtOnce,
     ClientClosed,
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
     TlsFailed,
-    filter_of,
     milliseconds,
 )
 from blast_client.errors import NotYet, as_answer, refuse_ended
 from blast_client.giving_back import AsyncGranted, abandon_async
+from blast_client.methods import AsyncMethods
 from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
@@ -64,7 +47,7 @@ _LENGTH = struct.Struct("!i")
 _FRAME_BYTES = 1 << 20
 
 
-class AsyncClient:
+class AsyncClient(AsyncMethods):
     """A connection to a controller, opened by the first call; for the tasks of one event loop.
 
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
@@ -106,11 +89,7 @@ class AsyncClient:
         if connection:
             await connection.close()
 
-    # ------------------------------------------------------------------ applications
-
-    async def submit(self, request: MulticastRequest) -> RequestStatus:
-        """Ask for a multicast and return at once."""
-        return await self._call(Iface.submit, request)
+    # ------------------------------------------------------------------ methods of its own, beside those of the table
 
     async def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
@@ -146,47 +125,6 @@ class AsyncClient:
         """
         return AsyncGranted(self, request, timeout)
 
-    async def extend(self, key: str, extension: Extension) -> RequestStatus:
-        """Change a request's members, time or size; refused whole or done whole."""
-        return await self._call(Iface.extend, key, extension)
-
-    async def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
-        """Say that a part's transfer is over; its resources go back."""
-        return await self._call(Iface.finish, key, part, report or TransferReport())
-
-    async def withdraw(self, key: str) -> RequestStatus:
-        """Give up a request, pending or active."""
-        return await self._call(Iface.withdraw, key)
-
-    async def status(self, key: str) -> RequestStatus:
-        """Return one request's state."""
-        return await self._call(Iface.status, key)
-
-    async def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> AsyncIterator[RequestStatus]:
-        """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
-        cursor: str | None = ""
-        while cursor is not None:
-            answer = await self._call(Iface.listRequests, filter_of(states), page, cursor)
-            for request in answer.requests:
-                yield request
-            cursor = answer.nextCursor
-
-    async def explain(self, key: str) -> Explanation:
-        """Say what blocks a request."""
-        return await self._call(Iface.explain, key)
-
-    async def fabric(self) -> FabricStatus:
-        """Return racks, splitters, switches and light trees as the controller sees them."""
-        return await self._call(Iface.fabric)
-
-    async def version(self) -> Version:
-        """Return the controller's version and the optional features it serves."""
-        return await self._call(Iface.version)
-
-    async def ping(self) -> None:
-        """Ask for a sign of life."""
-        await self._call(Iface.ping)
-
     async def login(self, token: str) -> None:
         """Say who this client is, on this connection and on those that replace it."""
         self._guard_token(token)
@@ -194,51 +132,17 @@ class AsyncClient:
         await self._call(Iface.login, token)
         self._token = token
 
-    # ------------------------------------------------------------------ operators
-
-    async def drain(self, on: bool | None) -> DrainStatus:
-        """Take no new requests, or take them again; None only asks."""
-        return await self._call(Iface.drain, on)
-
-    async def reconcile(self, dry_run: bool = True) -> ReconcileReport:
-        """Compare what devices hold with what they should, and repair it unless `dry_run`."""
-        return await self._call(Iface.reconcile, dry_run)
-
-    async def verify_fabric(self) -> FibreReport:
-        """Check the fibres against the config with probe frames."""
-        return await self._call(Iface.verifyFabric)
-
-    async def elements(self) -> list[ElementStatus]:
-        """List every piece of hardware and its state."""
-        return await self._call(Iface.elements)
-
-    async def quarantine(self, element: str, reason: str) -> None:
-        """Take an element out of use; what it serves now goes on."""
-        await self._call(Iface.quarantine, element, reason)
-
-    async def release_element(self, element: str) -> None:
-        """Put an element back into use."""
-        await self._call(Iface.releaseElement, element)
-
-    async def resume(self) -> None:
-        """Let a controller that is holding decide again."""
-        await self._call(Iface.resume)
-
-    async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
-        """Read the controller's journal."""
-        return await self._call(Iface.journal, after_sequence, limit)
-
     # ------------------------------------------------------------------ the connection
 
     async def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
-        check_call(method.__name__, arguments)
+        check_call(method, arguments)
         return await self._attempts(method, arguments, None)
 
     async def _wait(
         self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float
     ) -> T:
         check_seconds(seconds)
-        check_call(method.__name__, arguments)
+        check_call(method, arguments)
         return await self._attempts(method, arguments, asyncio.get_running_loop().time() + seconds)
 
     async def _attempts(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
@@ -251,7 +155,7 @@ class AsyncClient:
             # A connection that was just made and broke is no accident of an old one.
             if not was_open:
                 raise BrokenAtOnce(self.address, self._tls is not None) from error
-            if method.__name__ not in SAFE_TO_REPEAT:
+            if not self._safe_to_repeat[method.__name__]:
                 raise
         return await self._once(method, arguments, end)
 
@@ -296,7 +200,8 @@ class AsyncClient:
         name = self._server_name if self._tls else None
         try:
             async with asyncio.timeout(self._timeout):
-                return _Pipelined(*await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name))
+                streams = await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
+                return _Pipelined(*streams, self._service)
         except TimeoutError as error:
             reason = f"no connection within {self._timeout:g} s"
             raise ControllerUnreachable(self.address, reason) from error
@@ -325,8 +230,10 @@ class _ClosedHere(Exception):
 class _Pipelined:
     """One connection: calls out, replies in, matched by sequence number."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: type[BlastOperator.Client]
+    ) -> None:
+        self._reader, self._writer, self._service = reader, writer, service
         self._sequence = 0
         self._outstanding: dict[int, asyncio.Future[bytes]] = {}
         self._end: Exception = _ClosedHere()
@@ -347,11 +254,24 @@ class _Pipelined:
         sequence = self._sequence
         reply = self._outstanding[sequence] = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(_encoded(method.__name__, sequence, arguments))
+            self._writer.write(self._encoded(method.__name__, sequence, arguments))
             await self._writer.drain()
-            return _decoded(method, await reply)
+            return self._decoded(method, await reply)
         finally:
             self._outstanding.pop(sequence, None)
+
+    def _encoded(self, name: str, sequence: int, arguments: Sequence[object]) -> bytes:
+        buffer = TMemoryBuffer()
+        thrift = self._service(TBinaryProtocolAccelerated(buffer))
+        thrift._seqid = sequence
+        getattr(thrift, f"send_{name}")(*arguments)
+        body: bytes = buffer.getvalue()
+        return _LENGTH.pack(len(body)) + body
+
+    def _decoded(self, method: Callable[..., T], body: bytes) -> T:
+        thrift = self._service(TBinaryProtocolAccelerated(TMemoryBuffer(body)))
+        answer: T = getattr(thrift, f"recv_{method.__name__}")()
+        return answer
 
     async def close(self) -> None:
         """Close, failing what is outstanding."""
@@ -383,18 +303,3 @@ class _Pipelined:
         # The caller may have given up waiting.
         if reply is not None and not reply.done():
             reply.set_result(body)
-
-
-def _encoded(name: str, sequence: int, arguments: Sequence[object]) -> bytes:
-    buffer = TMemoryBuffer()
-    thrift = BlastOperator.Client(TBinaryProtocolAccelerated(buffer))
-    thrift._seqid = sequence
-    getattr(thrift, f"send_{name}")(*arguments)
-    body: bytes = buffer.getvalue()
-    return _LENGTH.pack(len(body)) + body
-
-
-def _decoded(method: Callable[..., T], body: bytes) -> T:
-    client = BlastOperator.Client(TBinaryProtocolAccelerated(TMemoryBuffer(body)))
-    answer: T = getattr(client, f"recv_{method.__name__}")()
-    return answer

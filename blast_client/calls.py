@@ -1,4 +1,4 @@
-"""What the synchronous and the asyncio client share: which calls may be repeated, and how a lost controller is told."""
+"""What the synchronous and the asyncio client share: what is sent, and how a lost controller is told."""
 
 from __future__ import annotations
 
@@ -7,29 +7,6 @@ from collections.abc import Iterable, Sequence
 from blast_api.ttypes import RequestFilter
 from blast_client.address import Address
 from blast_client.base_error import BlastError, WrongArgument
-
-SAFE_TO_REPEAT = frozenset(
-    {
-        "submit",
-        "awaitEvent",
-        "request",
-        "status",
-        "listRequests",
-        "explain",
-        "fabric",
-        "version",
-        "ping",
-        "drain",
-        "elements",
-        "quarantine",
-        "releaseElement",
-        "journal",
-    }
-)
-"""Calls whose repetition changes nothing and has the same answer, so that a broken connection may be retried.
-
-`extend` would add twice; `finish` and `withdraw` would answer that the request has ended.
-"""
 
 PAGE = 100
 """Requests asked for at a time: a page of wide groups still fits in a frame."""

@@ -20,41 +20,23 @@ from thrift.Thrift import TException
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TFramedTransport, TTransportException
 
-from blast_api import BlastOperator
 from blast_api.BlastOperator import Iface
-from blast_api.ttypes import (
-    DrainStatus,
-    ElementStatus,
-    Event,
-    Explanation,
-    Extension,
-    FabricStatus,
-    FibreReport,
-    Grant,
-    JournalEntry,
-    MulticastRequest,
-    ReconcileReport,
-    RequestStatus,
-    TransferReport,
-    Version,
-)
+from blast_api.ttypes import Event, Grant, MulticastRequest
 from blast_client.address import DEFAULT_ADDRESS, parse_address
 from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
-    PAGE,
-    SAFE_TO_REPEAT,
     BrokenAtOnce,
     ClientClosed,
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
     TlsFailed,
-    filter_of,
     milliseconds,
 )
 from blast_client.errors import Denied, NotYet, Unsupported, as_answer, refuse_ended
 from blast_client.giving_back import Granted, abandon
+from blast_client.methods import Methods
 from blast_client.states import with_states
 from blast_client.tls import TlsSettings, refuse_open_token, tls_reason
 
@@ -62,7 +44,7 @@ T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
 
-class Client:
+class Client(Methods):
     """A connection to a controller, opened by the first call. One call at a time: not for several threads.
 
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
@@ -89,7 +71,7 @@ class Client:
         self._guard_token(token)
         self._socket = _Socket(self.address.host, self.address.port)
         self._transport = TFramedTransport(self._socket)
-        self._thrift = BlastOperator.Client(TBinaryProtocolAccelerated(self._transport))
+        self._thrift = self._service(TBinaryProtocolAccelerated(self._transport))
 
     def __enter__(self) -> Client:
         return self
@@ -105,13 +87,9 @@ class Client:
         self._transport.close()
         # What a broken call left in the buffers must not reach the next connection.
         self._transport = TFramedTransport(self._socket)
-        self._thrift = BlastOperator.Client(TBinaryProtocolAccelerated(self._transport))
+        self._thrift = self._service(TBinaryProtocolAccelerated(self._transport))
 
-    # ------------------------------------------------------------------ applications
-
-    def submit(self, request: MulticastRequest) -> RequestStatus:
-        """Ask for a multicast and return at once."""
-        return self._call(Iface.submit, request)
+    # ------------------------------------------------------------------ methods of its own, beside those of the table
 
     def await_event(self, key: str, after_sequence: int = 0, timeout: float = 60.0) -> Event:
         """Return the first event of a request above `after_sequence`.
@@ -149,86 +127,12 @@ class Client:
         """
         return Granted(self, request, timeout)
 
-    def extend(self, key: str, extension: Extension) -> RequestStatus:
-        """Change a request's members, time or size; refused whole or done whole."""
-        return self._call(Iface.extend, key, extension)
-
-    def finish(self, key: str, part: int = 0, report: TransferReport | None = None) -> RequestStatus:
-        """Say that a part's transfer is over; its resources go back."""
-        return self._call(Iface.finish, key, part, report or TransferReport())
-
-    def withdraw(self, key: str) -> RequestStatus:
-        """Give up a request, pending or active."""
-        return self._call(Iface.withdraw, key)
-
-    def status(self, key: str) -> RequestStatus:
-        """Return one request's state."""
-        return self._call(Iface.status, key)
-
-    def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> Iterator[RequestStatus]:
-        """Iterate over all requests in order of arrival, or over those in the given states (`PartState`)."""
-        cursor: str | None = ""
-        while cursor is not None:
-            answer = self._call(Iface.listRequests, filter_of(states), page, cursor)
-            yield from answer.requests
-            cursor = answer.nextCursor
-
-    def explain(self, key: str) -> Explanation:
-        """Say what blocks a request."""
-        return self._call(Iface.explain, key)
-
-    def fabric(self) -> FabricStatus:
-        """Return racks, splitters, switches and light trees as the controller sees them."""
-        return self._call(Iface.fabric)
-
-    def version(self) -> Version:
-        """Return the controller's version and the optional features it serves."""
-        return self._call(Iface.version)
-
-    def ping(self) -> None:
-        """Ask for a sign of life."""
-        self._call(Iface.ping)
-
     def login(self, token: str) -> None:
         """Say who this client is, on this connection and on those that replace it."""
         self._guard_token(token)
         self._token = None
         self._call(Iface.login, token)
         self._token = token
-
-    # ------------------------------------------------------------------ operators
-
-    def drain(self, on: bool | None) -> DrainStatus:
-        """Take no new requests, or take them again; None only asks."""
-        return self._call(Iface.drain, on)
-
-    def reconcile(self, dry_run: bool = True) -> ReconcileReport:
-        """Compare what devices hold with what they should, and repair it unless `dry_run`."""
-        return self._call(Iface.reconcile, dry_run)
-
-    def verify_fabric(self) -> FibreReport:
-        """Check the fibres against the config with probe frames."""
-        return self._call(Iface.verifyFabric)
-
-    def elements(self) -> list[ElementStatus]:
-        """List every piece of hardware and its state."""
-        return self._call(Iface.elements)
-
-    def quarantine(self, element: str, reason: str) -> None:
-        """Take an element out of use; what it serves now goes on."""
-        self._call(Iface.quarantine, element, reason)
-
-    def release_element(self, element: str) -> None:
-        """Put an element back into use."""
-        self._call(Iface.releaseElement, element)
-
-    def resume(self) -> None:
-        """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
-        self._call(Iface.resume)
-
-    def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
-        """Read the controller's journal."""
-        return self._call(Iface.journal, after_sequence, limit)
 
     # ------------------------------------------------------------------ the connection
 
@@ -249,12 +153,12 @@ class Client:
         return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
 
     def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
-        check_call(method.__name__, arguments)
+        check_call(method, arguments)
         return self._attempts(method.__name__, lambda: self._once(method, arguments, self._patience))
 
     def _wait(self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float) -> T:
         check_seconds(seconds)
-        check_call(method.__name__, arguments)
+        check_call(method, arguments)
         end = time.monotonic() + seconds
 
         def attempt() -> T:
@@ -273,7 +177,7 @@ class Client:
             # A connection that was just made and broke is no accident of an old one.
             if not was_open:
                 raise BrokenAtOnce(self.address, self._tls is not None) from error
-            if name not in SAFE_TO_REPEAT:
+            if not self._safe_to_repeat[name]:
                 raise
         return attempt()
 

@@ -373,7 +373,7 @@ def test_both_clients_offer_the_same_calls():
     def calls(kind):
         return {
             name: list(inspect.signature(member).parameters)
-            for name, member in vars(kind).items()
+            for name, member in inspect.getmembers(kind, inspect.isfunction)
             if not name.startswith("_")
         }
 

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from blast_api import ttypes
+from blast_api import BlastOperator, ttypes
 from blast_client import (
     AsyncClient,
     BlastError,
@@ -107,7 +107,7 @@ def test_a_tuple_will_do(client):
 
 
 def test_drain_may_be_asked_without_saying_anything():
-    check_call("drain", (None,))
+    check_call(BlastOperator.Iface.drain, (None,))
 
 
 # ---------------------------------------------------------------------- answers
