@@ -1,0 +1,207 @@
+"""Both tables name exactly the methods of the interface, and nothing that it says is lost between it and the core."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from thrift.Thrift import TType
+
+import blast_controller.rpc
+from blast_api import Blast, BlastOperator, ttypes
+from blast_client.aio import AsyncClient
+from blast_client.client import Client
+from blast_client.methods import SAFE_TO_REPEAT
+from blast_controller.rpc.access import OPEN_POLICY
+from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.handler import FIELD_FEATURES, BlastHandler
+from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.methods import METHODS, ROLES, Cost
+from tests.support.core import World, make_fabric
+from tests.support.direct_runtime import DirectRuntime
+
+INTERFACE = ServiceCodec(BlastOperator).methods
+NEVER_SENT = {"NotLeader"}
+"""There is one controller: nobody stands by."""
+
+
+# ------------------------------------------------------------------------------------------------------- the tables
+
+
+def test_both_tables_name_the_methods_of_the_interface_and_nothing_else():
+    declared = {*vars(Blast.Iface), *vars(BlastOperator.Iface)} - {*vars(type("Empty", (), {}))}
+    assert set(METHODS) == set(SAFE_TO_REPEAT) == set(INTERFACE) == declared
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_the_client_has_a_call_for_every_method(kind):
+    names = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in INTERFACE}
+    assert {name for name in names if callable(getattr(kind, name, None))} == names
+
+
+def test_what_each_method_takes_costs_and_is_listed_under():
+    rows = {(n, m.role.name if m.role else None, m.cost.name, m.feature) for n, m in METHODS.items()}
+    assert rows == {
+        ("ping", None, "NOTHING", None),
+        ("version", None, "WORKER", None),
+        ("login", None, "WORKER", None),
+        ("status", "VIEWER", "NOTHING", None),
+        ("awaitEvent", "VIEWER", "NOTHING", None),
+        ("listRequests", "VIEWER", "WORKER", "list"),
+        ("explain", "VIEWER", "WORKER", "explain"),
+        ("fabric", "VIEWER", "WORKER", "fabric"),
+        ("elements", "VIEWER", "WORKER", "elements"),
+        ("submit", "USER", "COUNTED", None),
+        ("request", "USER", "COUNTED", None),
+        ("extend", "USER", "COUNTED", "extend"),
+        ("finish", "USER", "NOTHING", None),
+        ("withdraw", "USER", "NOTHING", "withdraw"),
+        ("drain", "OPERATOR", "WORKER", "drain"),
+        ("reconcile", "OPERATOR", "WORKER", "reconcile"),
+        ("verifyFabric", "OPERATOR", "WORKER", "verify"),
+        ("quarantine", "OPERATOR", "WORKER", "quarantine"),
+        ("releaseElement", "OPERATOR", "WORKER", "quarantine"),
+        ("resume", "OPERATOR", "WORKER", "holding"),
+        ("journal", "OPERATOR", "WORKER", "journal"),
+    }
+
+
+def test_what_is_not_repeated_would_be_done_twice_or_answered_otherwise():
+    assert {name for name, safe in SAFE_TO_REPEAT.items() if not safe} == {
+        "extend", "finish", "withdraw", "login", "reconcile", "verifyFabric", "resume",
+    }  # fmt: skip
+
+
+def test_a_method_that_takes_a_place_in_the_io_thread_gives_the_runtime_its_work():
+    """`ping` has none; whoever reads a file or looks at everything must not stop all other clients."""
+    quick = {name for name, method in METHODS.items() if method.cost is not Cost.WORKER}
+    assert handler().at_once == quick
+
+
+def test_features_of_methods_are_none_of_fields():
+    assert not FIELD_FEATURES & {method.feature for method in METHODS.values()}
+
+
+# ------------------------------------------------------------------------------------------- what clients send is read
+
+
+def handler() -> BlastHandler:
+    runtime = DirectRuntime(World(make_fabric(3, [4])))
+    return BlastHandler(runtime, "os-ken", lambda after, limit: [], Gate(OPEN_POLICY, ROLES))
+
+
+def structs_in(kind: int, detail: object) -> Iterator[type]:
+    match kind, detail:
+        case TType.STRUCT, [struct, *_]:
+            yield from reachable(struct)
+        case ((TType.LIST | TType.SET), (inner, inner_detail, _)):
+            yield from structs_in(inner, inner_detail)
+        case TType.MAP, (key, key_detail, value, value_detail, _):
+            yield from structs_in(key, key_detail)
+            yield from structs_in(value, value_detail)
+
+
+def reachable(struct: type) -> Iterator[type]:
+    """A struct and all that is in it."""
+    yield struct
+    for _, kind, _, detail, _ in filter(None, struct.thrift_spec):
+        yield from structs_in(kind, detail)
+
+
+def fields(struct: type) -> list[str]:
+    return [spec[2] for spec in filter(None, struct.thrift_spec)]
+
+
+def inside(struct: type) -> set[type]:
+    return set(reachable(struct)) - {struct}
+
+
+def sample(kind: int, detail: object) -> object:
+    match kind:
+        case TType.STRING:
+            return "1"
+        case TType.LIST:
+            return [sample(*detail[:2])]
+        case TType.BOOL:
+            return True
+    return 1
+
+
+def noting(struct: type, read: set[str]) -> type:
+    """A struct that notes which of its fields are read."""
+
+    def look(self, name):
+        read.add(name)
+        return object.__getattribute__(self, name)
+
+    return type(struct.__name__, (struct,), {"__getattribute__": look})
+
+
+ALWAYS_SENT = ("key", "sender", "receivers", "bytes", "reachedByte")
+SENT = [(name, spec) for name, method in INTERFACE.items() for spec in filter(None, method.arguments.thrift_spec)]
+
+
+@pytest.mark.parametrize(("method", "struct"), [(name, s[3][0]) for name, s in SENT if s[1] == TType.STRUCT])
+def test_every_field_of_what_clients_send_is_read(method, struct):
+    read: set[str] = set()
+    samples = {name: sample(kind, detail) for _, kind, name, detail, _ in filter(None, struct.thrift_spec)}
+    for name in (None, *fields(struct)):
+        # Some fields are looked at only where others are there, or are not.
+        told = {one: value if one in (*ALWAYS_SENT, name) else None for one, value in samples.items()}
+        arguments = [
+            noting(struct, read)(**told) if spec[1] == TType.STRUCT else sample(spec[1], spec[3])
+            for spec in filter(None, INTERFACE[method].arguments.thrift_spec)
+        ]
+        try:
+            answer = getattr(handler(), method)(Connection(1, "192.0.2.1:1"), *arguments)
+            assert isinstance(answer, Future)
+        except (ttypes.Rejected, ttypes.Unsupported):
+            pass
+    assert set(fields(struct)) <= read
+
+
+# ------------------------------------------------------------------------------------------ what clients get is said
+
+
+def given() -> dict[str, set[str]]:
+    """Of each struct that the server makes, the fields that it gives."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for folder in blast_controller.rpc.__path__:
+        for file in Path(folder).glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                match node:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id="ttypes"), attr=name)):
+                        found[name] |= given_by(node, fields(getattr(ttypes, name)))
+    return found
+
+
+def given_by(call: ast.Call, names: list[str]) -> set[str]:
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return set(names)
+    return {*names[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
+
+
+def answers() -> set[type]:
+    found: set[type] = set()
+    for method in INTERFACE.values():
+        for _, kind, _, detail, _ in filter(None, method.result.thrift_spec):
+            found |= set(structs_in(kind, detail))
+    return found
+
+
+@pytest.mark.parametrize("struct", sorted(answers(), key=lambda struct: struct.__name__), ids=lambda s: s.__name__)
+def test_every_field_of_what_clients_get_is_given(struct):
+    missing = set(fields(struct)) - given()[struct.__name__]
+    assert missing == (set(fields(struct)) if struct.__name__ in NEVER_SENT else set())
+
+
+def test_a_field_that_is_not_given_is_found():
+    call = ast.parse("ttypes.Event(1, kind=2)", mode="eval").body
+    assert given_by(call, fields(ttypes.Event)) == {"sequence", "kind"}
+    call = ast.parse("ttypes.JournalEntry(*entry)", mode="eval").body
+    assert given_by(call, fields(ttypes.JournalEntry)) == {"sequence", "kind", "json"}
