@@ -6,7 +6,9 @@ import math
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
 
 FIRST_PAUSE, LONGEST_PAUSE, PAUSE_FORGOTTEN_AFTER = 0.005, 0.25, 1.0
 """Seconds that a connection is left alone after it was refused for asking too much; each is twice the one before."""
@@ -118,7 +120,7 @@ class Handler(Protocol):
         """The connection is gone; its last call has returned and its deferred replies are cancelled."""
 
 
-def settle(future: Future[Any], value: Any) -> bool:
+def settle(future: Future[T], value: T) -> bool:
     """Answer a deferred call with `value`; False if its caller is gone."""
     if not future.set_running_or_notify_cancel():
         return False
@@ -126,7 +128,7 @@ def settle(future: Future[Any], value: Any) -> bool:
     return True
 
 
-def settle_with_error(future: Future[Any], error: Exception) -> bool:
+def settle_with_error(future: Future[T], error: Exception) -> bool:
     """Answer a deferred call with an exception; False if its caller is gone."""
     if not future.set_running_or_notify_cancel():
         return False

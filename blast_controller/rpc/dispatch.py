@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
 
 from thrift.Thrift import TApplicationException
 
 from blast_controller.faults import logged
-from blast_controller.rpc.connection import Connection, Guard, NoGuard
+from blast_controller.rpc.connection import Connection, Guard, Handler, NoGuard
 from blast_controller.rpc.errors import CallRefused, HandlerFault
 from blast_controller.rpc.messages import Call, ServiceCodec
 
@@ -29,14 +28,16 @@ class Deferred:
     """The reply comes when `future` is done."""
 
     call: Call
-    future: Future[Any]
+    future: Future[object]
 
 
 Answer = Reply | Deferred | None
 """None where no reply is due (oneway)."""
 
 
-def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: bytes, guard: Guard = _NO_GUARD) -> Answer:
+def answer(
+    codec: ServiceCodec, handler: Handler, connection: Connection, body: bytes, guard: Guard = _NO_GUARD
+) -> Answer:
     """Carry out the call in a frame's body, if the guard lets it pass.
 
     Raises `MalformedMessage`.
@@ -54,7 +55,7 @@ def answer(codec: ServiceCodec, handler: Any, connection: Connection, body: byte
     return Deferred(call, value) if isinstance(value, Future) else _value_reply(codec, call, value)
 
 
-def deferred_reply(codec: ServiceCodec, call: Call, future: Future[Any]) -> Reply | None:
+def deferred_reply(codec: ServiceCodec, call: Call, future: Future[object]) -> Reply | None:
     """The reply to a deferred call whose future is done."""
     if future.cancelled():
         return error_reply(codec, call, HandlerFault(f"{call.method.name} was cancelled by the server"))
@@ -74,7 +75,7 @@ def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | No
     return Reply(frame) if frame is not None else _internal_error(codec, call, error)
 
 
-def _value_reply(codec: ServiceCodec, call: Call, value: Any) -> Reply | None:
+def _value_reply(codec: ServiceCodec, call: Call, value: object) -> Reply | None:
     if call.method.result is None:
         return None
     try:

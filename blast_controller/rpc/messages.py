@@ -12,18 +12,39 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import ClassVar, Protocol
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
-from thrift.protocol.TProtocol import TProtocolException
+from thrift.protocol.TProtocol import TProtocolBase, TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_controller.rpc.errors import CallRefused, HandlerFault, MalformedMessage
 from blast_controller.rpc.frames import FRAME_BYTES, encode_frame
 
-_PROTOCOLS: Mapping[int, Callable[..., Any]] = {0x80: TBinaryProtocolAccelerated, 0x82: TCompactProtocolAccelerated}
+Spec = tuple[tuple[int, int, str, object, object] | None, ...]
+"""Of each field its number, type, name, what the type is of, and default."""
+
+
+class Struct(Protocol):
+    """What the compiler makes of a struct."""
+
+    thrift_spec: ClassVar[Spec]
+
+    def __init__(self, **fields: object) -> None: ...
+
+    def read(self, iprot: TProtocolBase) -> None:
+        """Take what is there."""
+
+    def write(self, oprot: TProtocolBase) -> None:
+        """Encode it."""
+
+
+_PROTOCOLS: Mapping[int, Callable[..., TProtocolBase]] = {
+    0x80: TBinaryProtocolAccelerated,
+    0x82: TCompactProtocolAccelerated,
+}
 
 # The header is decoded in Python, where a compact integer of a megabyte would take minutes: it gets to see no more.
 _HEADER_BYTES = 256
@@ -45,10 +66,16 @@ class Method:
     """One method of a service. `result` is None for a oneway method; `errors` are its declared exceptions by field."""
 
     name: str
-    arguments: Any
-    result: Any
+    arguments: type[Struct]
+    result: type[Struct] | None
     errors: Mapping[str, type[Exception]]
     returns_value: bool
+
+    def answer(self, **fields: object) -> Struct:
+        """What a reply carries, with these fields. Raises HandlerFault where no reply is due."""
+        if self.result is None:
+            raise HandlerFault(f"{self.name} is not answered")
+        return self.result(**fields)
 
     def field_of(self, error: BaseException) -> str | None:
         """The result field that carries `error`, None if the interface does not declare it."""
@@ -59,7 +86,7 @@ class Method:
 class Header:
     """What stands in front of every message."""
 
-    protocol: Callable[..., Any]
+    protocol: Callable[..., TProtocolBase]
     name: str
     kind: int
     sequence: int
@@ -72,7 +99,7 @@ class Call:
 
     header: Header
     method: Method
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
 
 
 class ServiceCodec:
@@ -121,23 +148,24 @@ class ServiceCodec:
             check_required_fields(arguments)
         except TProtocolException as error:
             raise CallRefused(TApplicationException.PROTOCOL_ERROR, str(error.message)) from error
-        return Call(header, method, tuple(getattr(arguments, name) for name in _field_names(method.arguments)))
+        return Call(
+            header, method, tuple(getattr(arguments, name) for name in _field_names(method.arguments.thrift_spec))
+        )
 
-    def returned(self, call: Call, value: Any) -> bytes:
+    def returned(self, call: Call, value: object) -> bytes:
         """Encode a return value as a framed reply.
 
         Raises `HandlerFault` for a value that the interface does not allow.
         """
-        result = call.method.result()
-        if call.method.returns_value:
-            if value is None:
-                raise HandlerFault(f"{call.method.name} returned nothing")
-            result.success = value
-            try:
-                check_required_fields(value)
-            except TProtocolException as error:
-                raise HandlerFault(f"{call.method.name} returned an incomplete result: {error.message}") from error
-        return self._framed(call.header, TMessageType.REPLY, result)
+        if not call.method.returns_value:
+            return self._framed(call.header, TMessageType.REPLY, call.method.answer())
+        if value is None:
+            raise HandlerFault(f"{call.method.name} returned nothing")
+        try:
+            check_required_fields(value)
+        except TProtocolException as error:
+            raise HandlerFault(f"{call.method.name} returned an incomplete result: {error.message}") from error
+        return self._framed(call.header, TMessageType.REPLY, call.method.answer(success=value))
 
     def raised(self, call: Call, error: Exception) -> bytes | None:
         """Encode a declared exception or a `TApplicationException` as a framed reply; None for any other."""
@@ -146,15 +174,13 @@ class ServiceCodec:
         field = call.method.field_of(error)
         if field is None:
             return None
-        result = call.method.result()
-        setattr(result, field, error)
-        return self._framed(call.header, TMessageType.REPLY, result)
+        return self._framed(call.header, TMessageType.REPLY, call.method.answer(**{field: error}))
 
     def refused(self, header: Header, kind: int, sentence: str) -> bytes:
         """Encode a `TApplicationException` as a framed reply."""
         return self._framed(header, TMessageType.EXCEPTION, TApplicationException(kind, sentence))
 
-    def _read_arguments(self, header: Header, method: Method, body: bytes) -> Any:
+    def _read_arguments(self, header: Header, method: Method, body: bytes) -> Struct:
         buffer = TMemoryBuffer(body, header.length)
         arguments = method.arguments()
         try:
@@ -166,7 +192,7 @@ class ServiceCodec:
             raise MalformedMessage(f"{left} bytes behind the call of {method.name}")
         return arguments
 
-    def _framed(self, header: Header, kind: int, struct_: Any) -> bytes:
+    def _framed(self, header: Header, kind: int, struct_: Struct) -> bytes:
         buffer = TMemoryBuffer()
         protocol = header.protocol(buffer, fallback=False)
         protocol.writeMessageBegin(header.name, kind, header.sequence)
@@ -181,7 +207,7 @@ class ServiceCodec:
         return encode_frame(body)
 
 
-def check_required_fields(value: Any) -> None:
+def check_required_fields(value: object) -> None:
     """Check the required fields of a struct and of all structs in it: the accelerated codec does not.
 
     Raises `TProtocolException` with a message that names the field.
@@ -190,9 +216,9 @@ def check_required_fields(value: Any) -> None:
         # Lists are homogeneous: one of names needs no visit to each.
         for item in value if value and hasattr(value[0], "thrift_spec") else ():
             check_required_fields(item)
-    elif hasattr(value, "thrift_spec"):
+    elif hasattr(value, "thrift_spec") and hasattr(value, "validate"):
         value.validate()
-        for name in _field_names(type(value)):
+        for name in _field_names(value.thrift_spec):
             check_required_fields(getattr(value, name))
 
 
@@ -213,8 +239,8 @@ def _method(module: ModuleType, name: str) -> Method:
     return Method(name, getattr(module, f"{name}_args"), result, errors, any(field[0] == 0 for field in fields))
 
 
-def _field_names(struct_: Any) -> list[str]:
-    return [field[2] for field in struct_.thrift_spec if field]
+def _field_names(spec: Spec) -> list[str]:
+    return [field[2] for field in spec if field]
 
 
 def _describe(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import socket
 from collections import deque
 from collections.abc import Hashable
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import cast
 
 from thrift.Thrift import TApplicationException
 
@@ -65,7 +65,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._working = False
-        self._parked: set[Future[Any]] = set()
+        self._parked: set[Future[object]] = set()
         self._deaf = False
         self._fault: ClientFault | None = None
         self._said_last_word = False
@@ -161,7 +161,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         if not self._working:
             self._shared.workers.submit(self._say_farewell)
 
-    def _end_waits(self, parked: list[Future[Any]]) -> None:
+    def _end_waits(self, parked: list[Future[object]]) -> None:
         for future in parked[-_WAITS_ENDED_AT_ONCE:]:
             future.cancel()
         del parked[-_WAITS_ENDED_AT_ONCE:]
@@ -263,7 +263,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------------ deferred replies
 
-    def _park(self, call: Call, future: Future[Any]) -> None:
+    def _park(self, call: Call, future: Future[object]) -> None:
         if self._deaf:
             future.cancel()
             return
@@ -279,7 +279,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         counters.parked += 1
         future.add_done_callback(lambda done: self._shared.post(self._settled, call, done))
 
-    def _settled(self, call: Call, future: Future[Any]) -> None:
+    def _settled(self, call: Call, future: Future[object]) -> None:
         if future not in self._parked:
             return
         self._parked.remove(future)

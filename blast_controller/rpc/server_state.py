@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVarTuple
 
 from blast_controller.places import Places
 from blast_controller.rpc.connection import Guard, Handler
@@ -18,6 +18,8 @@ from blast_controller.rpc.messages import ServiceCodec
 
 if TYPE_CHECKING:
     from blast_controller.rpc.served_connection import ServedConnection
+
+Arguments = TypeVarTuple("Arguments")
 
 _READ_BYTES = 65_536
 _SHORT_CALL = 16_384
@@ -122,7 +124,7 @@ class Shared:
         except MalformedMessage:
             return False
 
-    def post(self, callback: Callable[..., None], *arguments: Any) -> None:
+    def post(self, callback: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
         """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
         # A future that was already running when its caller vanished may end after the loop was closed.
         with contextlib.suppress(RuntimeError):
