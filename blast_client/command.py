@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     # Loading these takes longer than the help does.
     from collections.abc import Callable, Iterable, Sequence
     from importlib.metadata import EntryPoint
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 GROUP = "blast.commands"
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -110,8 +110,8 @@ def _outline() -> argparse.ArgumentParser:
     return parser
 
 
-def _new_parser() -> tuple[argparse.ArgumentParser, Any]:
-    parser = _Parser(
+def _new_parser() -> tuple[argparse.ArgumentParser, argparse._SubParsersAction[argparse.ArgumentParser]]:
+    parser: argparse.ArgumentParser = _Parser(
         prog="blast",
         description="Optical multicast: the controller, its clients and the lab.",
         epilog=_EXAMPLES,
@@ -121,12 +121,14 @@ def _new_parser() -> tuple[argparse.ArgumentParser, Any]:
     return parser, parser.add_subparsers(metavar="COMMAND", required=True)
 
 
-def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
+def add_commands(
+    commands: Iterable[EntryPoint], subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
+) -> None:
     """Let these entry points add their sub-commands, in the order of their names."""
-    registered: set[Callable[[Any], None]] = set()
+    registered: set[Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]] = set()
     for command in sorted(commands, key=lambda command: command.name):
         try:
-            register: Callable[[Any], None] = command.load()
+            register = command.load()
         except ImportError as error:
             # An extra that is not installed must not take the other commands with it.
             _register_absent(command, error, subparsers)
@@ -136,7 +138,9 @@ def add_commands(commands: Iterable[EntryPoint], subparsers: Any) -> None:
             register(subparsers)
 
 
-def _register_absent(command: EntryPoint, error: ImportError, subparsers: Any) -> None:
+def _register_absent(
+    command: EntryPoint, error: ImportError, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
+) -> None:
     from blast_transport.base.extras import how_to_install
 
     name, extra = command.name, next(iter(command.extras), command.name)

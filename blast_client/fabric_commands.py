@@ -9,7 +9,6 @@ import argparse
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 from blast_client.command import add_commands
 from blast_client.fabric_svg import fabric_svg
@@ -23,7 +22,7 @@ GROUP = "blast.fabric_commands"
 _WRONG_PLACE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add these commands to `blast`."""
     fabric = subparsers.add_parser(
         "fabric",

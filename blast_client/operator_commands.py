@@ -32,7 +32,7 @@ _SWITCH = {"on": True, "off": False, "status": None}
 """What `drain` is asked; a call that names neither on nor off only asks."""
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add these commands to `blast`."""
     drain = add_command(subparsers, "drain", "take no new requests, let active ones end", "blast drain on")
     drain.add_argument("what", choices=list(_SWITCH), help="begin, end, or only tell")
@@ -65,7 +65,7 @@ def register(subparsers: Any) -> None:
         _register_quarantine(place, prefix)
 
 
-def register_verify(kinds: Any) -> None:
+def register_verify(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `verify` to the sub-commands of `blast fabric`."""
     verify = add_command(
         kinds, "verify", "check the fibres against the configuration with probe frames", "blast fabric verify"
@@ -74,7 +74,7 @@ def register_verify(kinds: Any) -> None:
     verify.set_defaults(run=_verify)
 
 
-def _register_quarantine(place: Any, prefix: str) -> None:
+def _register_quarantine(place: argparse._SubParsersAction[argparse.ArgumentParser], prefix: str) -> None:
     example = f"{prefix} quarantine splitter:s1 --reason 'dirty connector'"
     quarantine = add_command(place, "quarantine", "take an element out of use; what it serves now goes on", example)
     quarantine.add_argument("element", metavar="ELEMENT", help="as `blast element list` names it")

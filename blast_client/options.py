@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from blast_client.address import DEFAULT_ADDRESS
 from blast_client.client import Client
@@ -46,7 +46,9 @@ def controller_options() -> argparse.ArgumentParser:
     return options
 
 
-def add_command(subparsers: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+def add_command(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str, example: str
+) -> argparse.ArgumentParser:
     """Add the parser of a command that talks to the controller."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,

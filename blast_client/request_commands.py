@@ -33,7 +33,7 @@ _UNFINISHED = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
 _CLEAR_SCREEN = "\x1b[H\x1b[2J"
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add these commands to `blast`."""
     _register_request(subparsers)
     _register_extend(subparsers)
@@ -51,7 +51,7 @@ def register(subparsers: Any) -> None:
     _register_top(subparsers)
 
 
-def _register_request(subparsers: Any) -> None:
+def _register_request(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast request --from h1 --to h2,h3,h4 --bytes 300MB --timeout 60"
     parser = add_command(subparsers, "request", "ask for a multicast and wait for its grant", example)
     parser.add_argument("--from", dest="sender", metavar="HOST", required=True, help="host that sends")
@@ -80,7 +80,7 @@ def _register_request(subparsers: Any) -> None:
     parser.set_defaults(run=_request)
 
 
-def _register_extend(subparsers: Any) -> None:
+def _register_extend(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast extend nightly-7 --add h5,h6 --time 20s"
     parser = add_command(subparsers, "extend", "change the members, time or size of a request", example)
     parser.add_argument("key", metavar="KEY")
@@ -91,7 +91,7 @@ def _register_extend(subparsers: Any) -> None:
     parser.set_defaults(run=_extend, refuse=parser.error)
 
 
-def _register_finish(subparsers: Any) -> None:
+def _register_finish(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     example = "blast finish nightly-7 --bytes-sent 300MB"
     parser = add_command(subparsers, "finish", "say that a transfer is over, so that its light is free", example)
     parser.add_argument("key", metavar="KEY")
@@ -101,7 +101,7 @@ def _register_finish(subparsers: Any) -> None:
     parser.set_defaults(run=_finish)
 
 
-def _register_top(subparsers: Any) -> None:
+def _register_top(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = add_command(subparsers, "top", "watch requests, light trees and what is free", "blast top --interval 2s")
     parser.add_argument(
         "--interval", metavar="TIME", type=checked(_interval), default=1.0, help="time between views (default: 1s)"

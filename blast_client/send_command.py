@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
@@ -42,7 +41,7 @@ receivers keep what they have of a file for a day, and the same command goes on 
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `send` to `blast`."""
     parser = add_command(subparsers, "send", "bring a file or a stream to many hosts", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
@@ -99,7 +98,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_way(parser: argparse.ArgumentParser) -> Any:
+def add_way(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that say how data goes; the group that they are in."""
     way = parser.add_argument_group("how it goes")
     ways = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
@@ -132,7 +131,7 @@ def add_way(parser: argparse.ArgumentParser) -> Any:
     return way
 
 
-def add_agents(parser: argparse.ArgumentParser) -> Any:
+def add_agents(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options that prove us to the agents; the group that they are in."""
     agents = parser.add_argument_group("agents")
     agents.add_argument("--secret-file", metavar="FILE", type=Path, help="the secret that the agents know")

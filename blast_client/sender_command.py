@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command
@@ -29,7 +28,7 @@ example:
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `sender` to `blast`."""
     parser = add_command(subparsers, "sender", "send for another program, which asks by JSON lines", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLE

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
@@ -40,7 +39,7 @@ class ConfigNamesNoJournal(Exception):
     """The operator's fault: the config file cannot be read, or names no journal. One sentence."""
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `journal` to `blast`."""
     journal = subparsers.add_parser(
         "journal",

@@ -10,7 +10,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from blast_sim import sim_command
 from blast_sim.options import DONE, FAILED, counts, new_parser, positive, require_drawing, telling, whole_number
@@ -116,7 +115,7 @@ examples:
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `plan`, `sim` and `figures` to `blast`."""
     _register_plan(subparsers)
     sim_command.register(subparsers)
@@ -171,7 +170,7 @@ def _add_figure_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def register_fabric_plan(subparsers: Any) -> None:
+def register_fabric_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `plan` to `blast fabric`."""
     plan = new_parser(subparsers, "plan", "what hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
     plan.add_argument("--racks", type=whole_number(2, 100_000), help="racks of the fabric (default: those of the file)")
@@ -204,7 +203,7 @@ def register_fabric_plan(subparsers: Any) -> None:
     plan.set_defaults(run=_fabric_plan)
 
 
-def _register_plan(subparsers: Any) -> None:
+def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     plan = new_parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
     plan.add_argument("file", metavar="INSTANCE.json", help="the instance, `-` for standard input")
     plan.add_argument("--policy", choices=("paper", "smith", "srpt-lease"), default="paper", help="(default: paper)")

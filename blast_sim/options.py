@@ -11,7 +11,6 @@ import math
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from blast_sim.wrong_input import WrongInput
 from blast_transport.base.extras import NotInstalled, require
@@ -20,7 +19,13 @@ DONE, FAILED, WRONG_INPUT = 0, 1, 2
 LIBRARIES = ("highspy", "networkx", "numpy", "pulp", "pydantic")
 
 
-def new_parser(subparsers: Any, name: str, summary: str, description: str, epilog: str) -> argparse.ArgumentParser:
+def new_parser(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    description: str,
+    epilog: str,
+) -> argparse.ArgumentParser:
     """A sub-command with its texts as they are written."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import FAILED, new_parser, telling, whole_number
 from blast_sim.replay.options import register_replay
@@ -63,7 +62,7 @@ of each. The form of the file, and a reader for other programs in Python, are in
 _FABRIC_TRACE_EXAMPLE = "example:\n  blast sim fabric-trace events.bin --json"
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `sim` to `blast`."""
     sim = subparsers.add_parser("sim", help="simulate multicasts at full size")
     kinds = sim.add_subparsers(metavar="WHAT", required=True)
@@ -72,7 +71,7 @@ def register(subparsers: Any) -> None:
     register_replay(kinds)
 
 
-def _register_flow(kinds: Any) -> None:
+def _register_flow(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     flow = new_parser(kinds, "flow", "flow-level simulation of a scenario", _FLOW, _FLOW_EXAMPLE)
     _add_scenario(flow)
     flow.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, default=(0,), help="(default: 0)")
@@ -86,7 +85,7 @@ def _register_flow(kinds: Any) -> None:
     flow.set_defaults(run=_flow)
 
 
-def _register_fabric(kinds: Any) -> None:
+def _register_fabric(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     fabric = new_parser(kinds, "fabric", "packet-level simulation of a rack's fabric", _FABRIC, _FABRIC_EXAMPLE)
     _add_scenario(fabric)
     fabric.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, help="(default: the scenario's)")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import DONE, FAILED, new_parser, telling, whole_number
 from blast_sim.stoppable import stoppable
@@ -38,7 +37,7 @@ The answer as JSON: {"rate", "bound", "trees": [{"rate", "edges": [[from, to]...
 """
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `trees` to `blast`."""
     trees = new_parser(subparsers, "trees", "plan balanced multicast trees for a network", _DESCRIPTION, _EXAMPLE)
     trees.add_argument("file", metavar="NETWORK.json", help="the network, `-` for standard input")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from blast_client.failures import telling_failures
 from blast_client.options import add_command, checked
@@ -36,7 +35,7 @@ LEAST_SECONDS, MOST_SECONDS = 0.01, 10.0
 MOST_STREAMS = 16
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `measure` to `blast`."""
     parser = add_command(subparsers, "measure", "find what each host can send to each other one", "")
     parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES

@@ -35,7 +35,7 @@ examples:
 """
 
 
-def register_replay(kinds: Any) -> None:
+def register_replay(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `replay` to `blast sim`."""
     replay = new_parser(kinds, "replay", "a trace, under the controller's policies", _REPLAY, _EXAMPLE)
     replay.add_argument("trace", metavar="TRACE", help="a file, or `sample`")
