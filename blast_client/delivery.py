@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from thrift.Thrift import TException
 
@@ -173,7 +172,7 @@ class _Part(PartSending):
             await self.withdraw()
         await super().transferred()
 
-    async def _unless_over(self, call: Coroutine[Any, Any, RequestStatus]) -> None:
+    async def _unless_over(self, call: Awaitable[RequestStatus]) -> None:
         """A controller that is away, or refuses, costs the light and nothing else."""
         try:
             await super()._unless_over(call)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Awaitable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.calls import ConnectionBroken
@@ -165,7 +165,7 @@ async def withdraw_soon_async(client: AsyncClient, name: str) -> None:
     await _soon(withdraw())
 
 
-async def _soon(withdrawal: Coroutine[Any, Any, None]) -> None:
+async def _soon(withdrawal: Awaitable[None]) -> None:
     try:
         async with asyncio.timeout(SECONDS):
             await withdrawal
@@ -173,7 +173,7 @@ async def _soon(withdrawal: Coroutine[Any, Any, None]) -> None:
         raise BlastError(f"no answer within {SECONDS:g} s") from None
 
 
-async def _to_the_end(withdrawal: Coroutine[Any, Any, None], request: MulticastRequest, error: BaseException) -> None:
+async def _to_the_end(withdrawal: Awaitable[None], request: MulticastRequest, error: BaseException) -> None:
     """Not even a second cancellation stops a withdrawal; what fails is told with `error`."""
 
     async def telling() -> None:

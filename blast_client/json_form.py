@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from blast_api.ttypes import EventKind, PartState
 from blast_client import states
@@ -16,7 +15,7 @@ _ENUMERATED: Mapping[str, Mapping[int, str]] = {
 }
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A struct as a dict, a list of structs as a list of dicts; anything else as it is."""
     if isinstance(value, list):
         return [plain(item) for item in value]
@@ -26,7 +25,7 @@ def plain(value: Any) -> Any:
     return {name: _field(name, field) for name, field in fields if field is not None}
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """A struct as readable JSON."""
     return json.dumps(plain(value), indent=2, ensure_ascii=False)
 
@@ -36,7 +35,7 @@ def state_name(state: int) -> str:
     return str(states.PartState(state))
 
 
-def _field(name: str, value: Any) -> Any:
+def _field(name: str, value: object) -> object:
     if isinstance(value, int) and name in _ENUMERATED:
         return _ENUMERATED[name].get(value, value)
     return plain(value)

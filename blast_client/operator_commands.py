@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from blast_api.ttypes import Unsupported
 from blast_client.client import Client
@@ -177,6 +176,6 @@ def _show(arguments: argparse.Namespace, client: Client) -> int:
     return _print(arguments, found, element_table(found))
 
 
-def _print(arguments: argparse.Namespace, value: Any, text: str) -> int:
+def _print(arguments: argparse.Namespace, value: object, text: str) -> int:
     sys.stdout.write((to_json(value) if arguments.json else text) + "\n")
     return DONE

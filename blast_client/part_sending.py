@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from blast_api.ttypes import (
     Ended,
@@ -200,7 +200,7 @@ class PartSending:
                     report = self._report()
                     await self._unless_over(self._controller.finish(self._request.key, self._number, report))
 
-    async def _unless_over(self, call: Coroutine[Any, Any, RequestStatus]) -> None:
+    async def _unless_over(self, call: Awaitable[RequestStatus]) -> None:
         """What became of the part meanwhile is said by an event that is on its way."""
         try:
             await call

@@ -6,7 +6,6 @@ import argparse
 import secrets
 import sys
 import time
-from typing import Any
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
 from blast_client.base_error import BlastError
@@ -284,7 +283,7 @@ def _show(arguments: argparse.Namespace, status: RequestStatus) -> int:
     return DONE
 
 
-def _print(arguments: argparse.Namespace, value: Any, text: str) -> None:
+def _print(arguments: argparse.Namespace, value: object, text: str) -> None:
     _write(to_json(value) if arguments.json else text)
 
 

@@ -7,9 +7,9 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from blast_client.failures import DONE, FAILED, PARTLY, WRONG_USE
 from blast_client.hosts_file import HostLists, ListNotWritten, read_hosts
@@ -18,7 +18,7 @@ from blast_client.options import tls_settings
 from blast_client.receivers import Receiver, check_once
 from blast_client.round import RoundSettings
 from blast_client.send_failures import NobodyReached, reasons_of
-from blast_client.send_progress import ProgressLines, bar
+from blast_client.send_progress import ProgressLines, ProgressView, bar
 from blast_client.send_stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
 from blast_client.send_target import Wanted, names_stream, wanted_of
 from blast_client.send_transfer import Transfer
@@ -94,7 +94,7 @@ class _Sending:
         undefined = f"; {_UNDEFINED.format(self._wanted.path)}" if self._wanted.overwrites and so_far.whole else ""
         return _fail(status, f"{so_far.sentence()}{undefined}")
 
-    def _view(self) -> Any:
+    def _view(self) -> AbstractContextManager[ProgressView]:
         if self._arguments.json:
             return ProgressLines(_print)
         return bar(self._transfer.size, Path(self._arguments.file).name, len(self._names))
@@ -151,7 +151,7 @@ def agent_credentials(arguments: argparse.Namespace) -> Credentials:
     return TlsFiles(*files)
 
 
-def _print(line: dict[str, Any]) -> None:
+def _print(line: dict[str, object]) -> None:
     sys.stdout.write(f"{json.dumps(line)}\n")
     sys.stdout.flush()
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from tqdm import tqdm
 
 from blast_client.send_failures import failed_of, sentences
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
-Print = Callable[[dict[str, Any]], None]
+Print = Callable[[dict[str, object]], None]
 
 
 class ProgressView(Protocol):

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.broadcasting import Outcome, async_broadcast
@@ -58,7 +57,7 @@ class Wanted:
     to: tuple[str, ...]
 
     @classmethod
-    def read(cls, line: dict[str, Any]) -> Wanted:
+    def read(cls, line: dict[str, object]) -> Wanted:
         """Raises WrongArgument."""
         to = line.get("to")
         if not isinstance(to, list) or not all(isinstance(host, str) for host in to):
@@ -152,7 +151,7 @@ class SenderJob:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _told(outcome: Outcome) -> dict[str, object]:
     return {
         "delivered": sorted(outcome.delivered),
         "failed": dict(outcome.failed),
@@ -194,17 +193,17 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _text(line: dict[str, Any], name: str) -> str:
+def _text(line: dict[str, object], name: str) -> str:
     value = line.get(name)
     if not isinstance(value, str):
         raise WrongArgument(f"`{name}` must be a text, and is {value!r}")
     return value
 
 
-def _refusal(send: str | None, reason: str) -> dict[str, Any]:
+def _refusal(send: str | None, reason: str) -> dict[str, object]:
     return {"event": "refused", "send": send, "reason": reason}
 
 
-def _print(line: dict[str, Any]) -> None:
+def _print(line: dict[str, object]) -> None:
     sys.stdout.write(f"{json.dumps(line)}\n")
     sys.stdout.flush()

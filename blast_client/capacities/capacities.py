@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 from blast_client.base_error import WrongArgument
 
@@ -57,7 +57,7 @@ class Capacities:
             fresh += news
         return found
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As in a network file."""
         return {
             "hosts": list(self.hosts),
@@ -119,7 +119,7 @@ def _parsed(data: bytes) -> object:
         raise WrongNetwork(f"this is no JSON: {error}") from None
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) < len(pairs):
         raise WrongNetwork("a key is there twice")
@@ -130,13 +130,13 @@ def _no_number(text: str) -> NoReturn:
     raise WrongNetwork(f"{text} is no finite number")
 
 
-def _table(value: object, where: str) -> dict[str, Any]:
+def _table(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise WrongNetwork(f"{where} must be a table of keys and values, not {_shown(value)}")
     return value
 
 
-def _list(value: object, where: str) -> list[Any]:
+def _list(value: object, where: str) -> list[object]:
     if not isinstance(value, list):
         raise WrongNetwork(f"{where} must be a list, not {_shown(value)}")
     return value

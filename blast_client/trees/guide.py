@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from blast_client.trees.planner import PlannedTrees, TreePlanner
+from blast_client.trees.planner import PlannedTrees, Suspect, TreePlanner
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.carriers.choices import Tree, Trees
 from blast_transport.carriers.sight import Sight
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Probed:
-    suspect: Any
+    suspect: Suspect
     rate: float | None
 
 
@@ -113,7 +113,7 @@ class TreeGuide:
         self._probing = True
         Thread(target=self._try, args=(self._probe, suspect), name="tree probe", daemon=True).start()
 
-    def _try(self, probe: Probe, suspect: Any) -> None:
+    def _try(self, probe: Probe, suspect: Suspect) -> None:
         rate = None
         try:
             rate = probe(suspect.sender, suspect.receiver)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from blast_transport.base.errors import WrongInputError, sentence
 from blast_transport.base.extras import how_to_install
@@ -62,10 +62,10 @@ class TreePlanner(Protocol):
     def better(self) -> PlannedTrees | None:
         """Trees that are worth a change, which are used from now on; None: there are none."""
 
-    def suspect(self, now: float) -> Any:
-        """The next `Suspect` to be probed; None: nothing is due."""
+    def suspect(self, now: float) -> Suspect | None:
+        """The next path to be probed; None: nothing is due."""
 
-    def probed(self, suspect: Any, rate: float) -> None:
+    def probed(self, suspect: Suspect, rate: float) -> None:
         """So much went over it besides what was under way."""
 
 
