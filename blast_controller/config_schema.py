@@ -10,6 +10,7 @@ import typing
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -43,7 +44,7 @@ def checked(model: type[Model], tables: object) -> Model:
         raise SchemaFault(_sentence(model, first), first["loc"]) from error
 
 
-def _sentence(model: type[BaseModel], fault: typing.Any) -> str:
+def _sentence(model: type[BaseModel], fault: ErrorDetails) -> str:
     location = fault["loc"]
     place = _place(location)
     if fault["type"] == "extra_forbidden":

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from typing import Any
 
 from blast_controller.heap import give_back
 
@@ -64,6 +63,6 @@ def look_through_everything() -> float:
     return time.monotonic() - began
 
 
-def _keep_survivors(phase: str, _info: dict[str, Any]) -> None:
+def _keep_survivors(phase: str, _info: dict[str, int]) -> None:
     if phase == "stop":
         gc.freeze()

@@ -13,7 +13,7 @@ import resource
 import signal
 import sys
 import time
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from algorithms.b_matching.budget import Spent
 from algorithms.b_matching.optimiser import warm_up
@@ -25,7 +25,7 @@ NICENESS = 5
 Question = tuple[Contention, float, int]
 
 
-def read(stream: BinaryIO) -> Any:
+def read(stream: BinaryIO) -> Question:
     """The next message. Raises EOFError when there are no more."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
@@ -34,7 +34,8 @@ def read(stream: BinaryIO) -> Any:
     body = stream.read(size)
     if len(body) < size:
         raise EOFError
-    return pickle.loads(body)
+    question: Question = pickle.loads(body)
+    return question
 
 
 def answer(question: Question) -> tuple[Chosen, ...]:

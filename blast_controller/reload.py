@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -131,15 +130,13 @@ def _reason(key: str) -> str:
 
 
 def _with(old: Config, new: Config, keys: tuple[str, ...]) -> Config:
-    changed: dict[str, Any] = {}
     for key in keys:
         table, _, name = key.partition(".")
         theirs = getattr(new, table)
         if name:
-            section = changed.get(table, getattr(old, table))
-            theirs = section.model_copy(update={name: getattr(theirs, name)})
-        changed[table] = theirs
-    return old.model_copy(update=changed)
+            theirs = getattr(old, table).model_copy(update={name: getattr(theirs, name)})
+        old = old.model_copy(update={table: theirs})
+    return old
 
 
 # ------------------------------------------------------------------------------------------------------- doing

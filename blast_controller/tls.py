@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 CertificateNames = frozenset[tuple[str, str]]
 """What a certificate says of its owner: ("common_name", "spark-1"), ("dns_name", "spark-1.example") …"""
 
 _SUBJECT_KINDS = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
 _ALTERNATIVE_KINDS = {"DNS": "dns_name", "URI": "uri"}
+
+
+class PeerCertificate(TypedDict, total=False):
+    """A verified certificate as `ssl` decodes it; only what names its owner."""
+
+    subject: tuple[tuple[tuple[str, str], ...], ...]
+    subjectAltName: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,10 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
         ) from error
 
 
-def certificate_names(certificate: Mapping[str, Any]) -> CertificateNames:
-    """What a verified certificate, as `ssl` decodes it, says of its owner."""
+def certificate_names(certificate: PeerCertificate | None) -> CertificateNames:
+    """What a verified certificate, as `ssl` decodes it, says of its owner; nothing where there is none."""
+    if certificate is None:
+        return frozenset()
     subject = [pair for group in certificate.get("subject", ()) for pair in group]
     found = {(_SUBJECT_KINDS[kind], value) for kind, value in subject if kind in _SUBJECT_KINDS}
     alternatives = certificate.get("subjectAltName", ())

@@ -31,7 +31,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -164,7 +163,7 @@ def _report(event: Event) -> None:
     _write({"event": type(event).__name__, **_EVENT.dump_python(event, mode="json")})
 
 
-def _write(message: dict[str, Any]) -> None:
+def _write(message: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
     Application,
+    EventBase,
     Fatal,
     handles,
     ofp_event,
@@ -45,7 +45,7 @@ class ForwardingApplication(Application):
         self._deliver = deliver
 
     @handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
-    def state_changed(self, event: Any) -> None:
+    def state_changed(self, event: EventBase) -> None:
         """A switch finished its handshake, or its connection is dead."""
         connection = event.datapath
         if event.state == MAIN_DISPATCHER:
@@ -55,14 +55,14 @@ class ForwardingApplication(Application):
             self._deliver(Lost(connection, "its connection was closed"))
 
     @handles(ofp_event.EventOFPRoleReply, [MAIN_DISPATCHER])
-    def role_replied(self, event: Any) -> None:
+    def role_replied(self, event: EventBase) -> None:
         """The switch says which role we have."""
         message = event.msg
         master = message.role == ofproto_v1_3.OFPCR_ROLE_MASTER
         self._deliver(RoleAnswered(message.datapath, message.xid, master))
 
     @handles(ofp_event.EventOFPFlowStatsReply, [MAIN_DISPATCHER])
-    def rules_told(self, event: Any) -> None:
+    def rules_told(self, event: EventBase) -> None:
         """One part of the rules with our cookie."""
         message = event.msg
         try:
@@ -74,23 +74,23 @@ class ForwardingApplication(Application):
         self._deliver(RulesRead(message.datapath, message.xid, rules, last))
 
     @handles(ofp_event.EventOFPAggregateStatsReply, [MAIN_DISPATCHER])
-    def rules_counted(self, event: Any) -> None:
+    def rules_counted(self, event: EventBase) -> None:
         """How many rules there are."""
         self._deliver(RulesCounted(event.msg.datapath, event.msg.xid, event.msg.body.flow_count))
 
     @handles(ofp_event.EventOFPBarrierReply, [MAIN_DISPATCHER])
-    def barrier_replied(self, event: Any) -> None:
+    def barrier_replied(self, event: EventBase) -> None:
         """All that was sent before the barrier request is done."""
         self._deliver(BarrierAnswered(event.msg.datapath, event.msg.xid))
 
     @handles(ofp_event.EventOFPErrorMsg, [MAIN_DISPATCHER])
-    def refused(self, event: Any) -> None:
+    def refused(self, event: EventBase) -> None:
         """A switch refused a message; the error carries that message's transaction id."""
         message = event.msg
         self._deliver(Refusal(message.datapath, message.xid, error_name(message), is_fenced(message)))
 
     @handles(ofp_event.EventOFPPortStatus, [MAIN_DISPATCHER])
-    def port_reported(self, event: Any) -> None:
+    def port_reported(self, event: EventBase) -> None:
         """A port came, went or changed."""
         message = event.msg
         state = port_state(message.desc)
@@ -99,7 +99,7 @@ class ForwardingApplication(Application):
         self._deliver(PortReported(message.datapath, state))
 
     @handles(ofp_event.EventOFPPacketIn, [MAIN_DISPATCHER])
-    def frame_arrived(self, event: Any) -> None:
+    def frame_arrived(self, event: EventBase) -> None:
         """A frame that a rule hands to the controller; only probes are for us."""
         message = event.msg
         payload = probe_payload(bytes(message.data))
@@ -107,7 +107,7 @@ class ForwardingApplication(Application):
             self._deliver(ProbeArrived(message.datapath, message.match["in_port"], payload))
 
     @handles(ofp_event.EventOFPExperimenter, [MAIN_DISPATCHER])
-    def extended(self, event: Any) -> None:
+    def extended(self, event: EventBase) -> None:
         """An extension's message; only a lost mastership is for us."""
         if is_demotion(event.msg):
             self._deliver(Demoted(event.msg.datapath))

@@ -22,7 +22,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 LOG = logging.getLogger(__name__)
 HEADER = struct.Struct("!BBHI")
@@ -52,7 +52,7 @@ _PACKAGE, _APPLICATION_CLASS, _prepare = _FRAMEWORKS[FRAMEWORK]
 _prepare()
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     return importlib.import_module(f"{_PACKAGE}.{name}")
 
 
@@ -66,16 +66,25 @@ logging.getLogger(_app_manager.__name__).setLevel(logging.WARNING)
 # A message that cannot be read is a traceback there, and a line of `hear` here.
 logging.getLogger(_ofproto_parser.__name__).setLevel(logging.CRITICAL)
 _ofp_handler = _module("controller.ofp_handler")
-ofp_event: ModuleType = _module("controller.ofp_event")
-ofproto_v1_3: Any = _module("ofproto.ofproto_v1_3")
-ofproto_v1_3_parser: Any = _module("ofproto.ofproto_v1_3_parser")
+ofp_event = _module("controller.ofp_event")
+ofproto_v1_3 = _module("ofproto.ofproto_v1_3")
+ofproto_v1_3_parser = _module("ofproto.ofproto_v1_3_parser")
 
 MAIN_DISPATCHER: str = _handler.MAIN_DISPATCHER
 DEAD_DISPATCHER: str = _handler.DEAD_DISPATCHER
-_ApplicationBase: Any = getattr(_app_manager, _APPLICATION_CLASS)
-Datapath: Any = _controller.Datapath
 HANDSHAKE_DISPATCHER: str = _handler.HANDSHAKE_DISPATCHER
-_OFPHandler: Any = _ofp_handler.OFPHandler
+if TYPE_CHECKING:
+    from os_ken.base.app_manager import OSKenApp as _ApplicationBase
+    from os_ken.controller.controller import Datapath as Datapath  # noqa: PLC0414 - handed on
+    from os_ken.controller.event import EventBase as EventBase  # noqa: PLC0414 - handed on
+    from os_ken.controller.ofp_handler import OFPHandler as _OFPHandler
+    from os_ken.ofproto.ofproto_parser import MsgBase as MsgBase  # noqa: PLC0414 - handed on
+    from os_ken.ofproto.ofproto_v1_3_parser import OFPPort as OFPPort  # noqa: PLC0414 - handed on
+else:
+    # ryu calls all but the first the same.
+    _ApplicationBase, _OFPHandler = getattr(_app_manager, _APPLICATION_CLASS), _ofp_handler.OFPHandler
+    Datapath, EventBase = _controller.Datapath, _module("controller.event").EventBase
+    MsgBase, OFPPort = _ofproto_parser.MsgBase, ofproto_v1_3_parser.OFPPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ Handler = TypeVar("Handler", bound=Callable[..., None])
 class _Direct(_ApplicationBase):  # type: ignore[misc]
     """An application without a thread: its handlers run where the event is sent."""
 
-    def _send_event(self, event: Any, state: str | None) -> None:
+    def _send_event(self, event: EventBase, state: str | None) -> None:
         for handler in self.get_handlers(event, state):
             handler(event)
 
@@ -134,7 +143,7 @@ class Applications:
         self._manager.close()
 
 
-def hear(datapath: Any, message: bytes) -> None:
+def hear(datapath: Datapath, message: bytes) -> None:
     """Give one whole message to its handlers. Whatever it raises is a switch's that does not speak OpenFlow 1.3."""
     version, kind, length, xid = HEADER.unpack_from(message)
     parsed = _ofproto_parser.msg(datapath, version, kind, length, xid, message)
@@ -147,12 +156,12 @@ def hear(datapath: Any, message: bytes) -> None:
     handshake.send_event_to_observers(event, state)
 
 
-def handles(event: Any, states: Sequence[str]) -> Callable[[Handler], Handler]:
+def handles(event: type[EventBase], states: Sequence[str]) -> Callable[[Handler], Handler]:
     """Make a method of an Application the handler of `event` for connections in `states`."""
 
     def decorate(method: Handler) -> Handler:
         @functools.wraps(method)
-        def guarded(application: Application, received: Any) -> None:
+        def guarded(application: Application, received: EventBase) -> None:
             with ending_the_process(application.fatal):
                 method(application, received)
 

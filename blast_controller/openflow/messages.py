@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from blast_controller.openflow.flow_mods import flow_mod
+from blast_controller.openflow.framework import Datapath, MsgBase, OFPPort
 from blast_controller.openflow.framework import ofproto_v1_3 as ofproto
 from blast_controller.openflow.framework import ofproto_v1_3_parser as parser
 from blast_controller.openflow.probe import probe_frame
@@ -32,12 +32,12 @@ ONF_EXPERIMENTER, ROLE_STATUS = 0x4F4E4600, 1911
 """ONF extension 191 to OpenFlow 1.3: a switch tells a controller that its role has changed."""
 
 
-def encode(protocol: Any, messages: tuple[Numbered, ...]) -> bytes:
+def encode(protocol: Datapath, messages: tuple[Numbered, ...]) -> bytes:
     """Their bytes. `protocol` is a connection (or a ProtocolDesc) that knows 1.3."""
     return b"".join(_encoded(protocol, xid, message) for xid, message in messages)
 
 
-def port_state(description: Any) -> PortState:
+def port_state(description: OFPPort) -> PortState:
     """What an ofp_port says (section A.2.1)."""
     if description.config & ofproto.OFPPC_PORT_DOWN:
         return PortState(description.port_no, False, "it is switched off")
@@ -46,7 +46,7 @@ def port_state(description: Any) -> PortState:
     return PortState(description.port_no, True)
 
 
-def is_fenced(error: Any) -> bool:
+def is_fenced(error: MsgBase) -> bool:
     """Whether an OFPErrorMsg says that another controller is the master."""
     return (error.type, getattr(error, "code", None)) in {
         (ofproto.OFPET_ROLE_REQUEST_FAILED, ofproto.OFPRRFC_STALE),
@@ -54,7 +54,7 @@ def is_fenced(error: Any) -> bool:
     }
 
 
-def is_demotion(message: Any) -> bool:
+def is_demotion(message: MsgBase) -> bool:
     """Whether an OFPExperimenter says that we are no longer the master."""
     if (message.experimenter, message.exp_type) != (ONF_EXPERIMENTER, ROLE_STATUS) or len(message.data) < 4:
         return False
@@ -62,7 +62,7 @@ def is_demotion(message: Any) -> bool:
     return bool(role == ofproto.OFPCR_ROLE_SLAVE)
 
 
-def error_name(error: Any) -> str:
+def error_name(error: MsgBase) -> str:
     """What an OFPErrorMsg complains about, e.g. "OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT"."""
     if error.type == ofproto.OFPET_EXPERIMENTER:
         return f"OFPET_EXPERIMENTER, experimenter {error.experimenter:#x}, type {error.exp_type}"
@@ -70,19 +70,19 @@ def error_name(error: Any) -> str:
     return ", ".join(name.partition("(")[0] for name in names)
 
 
-def _encoded(protocol: Any, xid: int, message: Message) -> bytes:
+def _encoded(protocol: Datapath, xid: int, message: Message) -> bytes:
     if isinstance(message, AddRule | DeleteRule | DeleteStray):
         return flow_mod(xid, message)
     return _serialized(_message(protocol, message), xid)
 
 
-def _serialized(message: Any, xid: int) -> bytes:
+def _serialized(message: MsgBase, xid: int) -> bytes:
     message.set_xid(xid)
     message.serialize()
     return bytes(message.buf)
 
 
-def _message(protocol: Any, message: Message) -> Any:
+def _message(protocol: Datapath, message: Message) -> MsgBase:
     match message:
         case Fence():
             return parser.OFPBarrierRequest(protocol)

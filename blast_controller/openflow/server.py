@@ -59,7 +59,7 @@ class Connection(Datapath):  # type: ignore[misc]
 
     def __init__(self, stream: asyncio.Transport, probe: EchoProbe) -> None:
         super().__init__(_NoSocket(), stream.get_extra_info("peername"))
-        self.names = certificate_names(stream.get_extra_info("peercert") or {})
+        self.names = certificate_names(stream.get_extra_info("peercert"))
         """What the switch's certificate says of it."""
         self._stream = stream
         self._probe = probe

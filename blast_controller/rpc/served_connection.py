@@ -87,9 +87,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         counters.accepted += 1
         address = transport.get_extra_info("peername")
         peer = peer_name(address)
-        self.connection = Connection(
-            counters.accepted, peer, certificate_names(transport.get_extra_info("peercert") or {})
-        )
+        self.connection = Connection(counters.accepted, peer, certificate_names(transport.get_extra_info("peercert")))
         counters.connections += 1
         self._shared.connections.add(self)
         notice_dead_peers(transport.get_extra_info("socket"))

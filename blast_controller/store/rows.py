@@ -38,7 +38,7 @@ def to_row(record: Record) -> Row:
     return Row(record.kind, record.key, body, record.elements, record.note)
 
 
-def encode(body: Any) -> str:
+def encode(body: object) -> str:
     """JSON text. Raises TypeError, ValueError or RecursionError for what JSON cannot say."""
     return json.dumps(body, allow_nan=False, separators=(",", ":"))
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from blast_controller.core.records import Record
 from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
@@ -262,7 +262,7 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
     _execute(opened.writer, INSERT_ENTRIES, entries)
 
 
-def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _execute(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Carry out a statement for all rows, whose values take the place of `{}` in it."""
     for begin in range(0, len(rows), MOST_ROWS):
         some = rows[begin : begin + MOST_ROWS]
