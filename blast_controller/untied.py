@@ -8,19 +8,28 @@ gone, nothing would break, and what is said above would be so again.
 from __future__ import annotations
 
 from asyncio import selector_events
-from typing import Any
+from collections.abc import Callable
+from typing import Protocol
 
-_Transport: Any = getattr(selector_events, "_SelectorSocketTransport", None)
-_before: Any = getattr(_Transport, "_call_connection_lost", None)
+
+class _Tied(Protocol):
+    """A transport, by what holds it."""
+
+    _read_ready_cb: Callable[[], None]
+
+
+_Transport = getattr(selector_events, "_SelectorSocketTransport", None)
+_before: Callable[[_Tied, Exception | None], None] | None = getattr(_Transport, "_call_connection_lost", None)
 
 
 def untie_transports() -> None:
     """From now on, for the whole process; as often as you like."""
-    if _before is not None:
+    if _Transport is not None and _before is not None:
         _Transport._call_connection_lost = _call_connection_lost
 
 
-def _call_connection_lost(transport: Any, error: Exception | None) -> None:
+def _call_connection_lost(transport: _Tied, error: Exception | None) -> None:
+    assert _before is not None
     try:
         _before(transport, error)
     finally:

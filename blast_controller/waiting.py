@@ -48,13 +48,13 @@ class Wait:
     """
 
     wanted: Callable[[Any], bool]
-    answer: Callable[[Any], Any]
+    answer: Callable[[Any], object]
     too_late: Callable[[], RequestError]
     seat: Seat | None = None
     after: int = 0
 
 
-class _Waiter(ParkedFuture[Any]):
+class _Waiter(ParkedFuture[object]):
     """Who waits in a topic, and what is promised."""
 
     def __init__(self, topic: Hashable, wait: Wait) -> None:
@@ -72,13 +72,13 @@ class WaitingRoom:
     def __init__(self, places: Places | None = None) -> None:
         self.places = places or Places()
         self._audiences: defaultdict[Hashable, Audience[_Waiter]] = defaultdict(Audience)
-        self._called: deque[tuple[_Waiter, Callable[[], Any]]] = deque()
+        self._called: deque[tuple[_Waiter, Callable[[], object]]] = deque()
         self._deadlines: list[tuple[float, int, _Waiter]] = []
         self._count = 0
         self._present = 0
         self._taken: Counter[Hashable] = Counter()
         self._looking: Counter[Hashable] = Counter()
-        self._gone: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        self._gone: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
 
     def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
         """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
@@ -92,7 +92,7 @@ class WaitingRoom:
         waiter.add_done_callback(self._note_done)
         return waiter
 
-    def notify(self, topic: Hashable, event: Any, number: float = math.inf) -> None:
+    def notify(self, topic: Hashable, event: object, number: float = math.inf) -> None:
         """Call everyone who wants this event; `serve` answers them.
 
         `number` is infinite for the last event of a topic, too: it concerns those as well who wait for a later one.
@@ -126,7 +126,7 @@ class WaitingRoom:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def _call(self, waiter: _Waiter, answer: Callable[[], Any]) -> None:
+    def _call(self, waiter: _Waiter, answer: Callable[[], object]) -> None:
         self._leave(waiter)
         self._called.append((waiter, answer))
 
@@ -163,7 +163,7 @@ class WaitingRoom:
 
     # -------------------------------------------------------------------------------------------- leaving
 
-    def _note_done(self, waiter: Future[Any]) -> None:
+    def _note_done(self, waiter: Future[object]) -> None:
         """In any thread."""
         if waiter.cancelled():
             self._gone.put(waiter)
@@ -204,7 +204,7 @@ def _refuse(too_late: Callable[[], RequestError]) -> None:
     raise too_late()
 
 
-def _resolve(future: Future[Any], answer: Callable[[], Any]) -> None:
+def _resolve(future: Future[object], answer: Callable[[], object]) -> None:
     try:
         result = answer()
     except RequestError as error:
@@ -216,6 +216,6 @@ def _resolve(future: Future[Any], answer: Callable[[], Any]) -> None:
             future.set_result(result)
 
 
-def _fail(future: Future[Any], error: Exception) -> None:
+def _fail(future: Future[object], error: Exception) -> None:
     if future.set_running_or_notify_cancel():
         future.set_exception(error)

@@ -6,7 +6,7 @@ import io
 import struct
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blast_client.base_error import WrongArgument
 from blast_client.objects.not_readable import NotReadable
@@ -14,6 +14,7 @@ from blast_transport.base.extras import require
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
 _LENGTH = struct.Struct("<I")
 _ALIGNMENT = 64
@@ -33,7 +34,7 @@ _BROKEN = (
 """What NumPy raises for a header that is none: it reads it as Python does, and looks again where that fails."""
 
 
-def array_pieces(array: np.ndarray[Any, Any]) -> list[memoryview]:
+def array_pieces(array: NDArray[np.generic]) -> list[memoryview]:
     """Its file, in pieces. Raises WrongArgument for an array that is more than its bytes."""
     import numpy as np
 
@@ -52,7 +53,7 @@ def array_pieces(array: np.ndarray[Any, Any]) -> list[memoryview]:
     return [memoryview(header), bytes_of(array)]
 
 
-def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+def bytes_of(array: NDArray[np.generic]) -> memoryview:
     """The bytes of a contiguous array, as they lie in memory."""
     import numpy as np
 
@@ -62,13 +63,13 @@ def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     return memoryview(array.ravel(order="K").view(np.uint8))  # type: ignore[arg-type]
 
 
-def mapped_array(path: Path) -> np.ndarray[Any, Any]:
+def mapped_array(path: Path) -> NDArray[np.generic]:
     """The array of a file, mapped; what is changed is this process's own. Raises NotReadable, NotInstalled."""
     require("arrays", "numpy")
     import numpy as np
 
     try:
-        array: np.ndarray[Any, Any]
+        array: NDArray[np.generic]
         with path.open("rb") as file:
             # NumPy would open other kinds of files by this name as well.
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -83,7 +84,7 @@ def mapped_array(path: Path) -> np.ndarray[Any, Any]:
     return array
 
 
-def _header(array: np.ndarray[Any, Any]) -> bytes:
+def _header(array: NDArray[np.generic]) -> bytes:
     from numpy.lib import format as npy
 
     file, described = io.BytesIO(), npy.header_data_from_array_1_0(array)

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -24,7 +24,7 @@ from blast_client.objects.folders import folder_pieces
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, TENSORS
 from blast_client.objects.tensors import tensor_pieces
 from blast_transport.base.errors import sentence
-from blast_transport.store.pieces import PiecesSource
+from blast_transport.store.pieces import Piece, PiecesSource
 from blast_transport.store.source import Source, opened_file
 
 
@@ -52,14 +52,14 @@ def opened(data: object) -> Iterator[tuple[Source, str]]:
     source.check_unchanged()
 
 
-def _pieces(data: Any, folder: bool) -> tuple[list[Any] | None, str]:
+def _pieces(data: object, folder: bool) -> tuple[Sequence[Piece] | None, str]:
     """None: it is a file of its own."""
-    if folder:
-        return folder_pieces(Path(data)), FOLDER
-    return (None, "") if isinstance(data, PathLike) else _in_memory(data)
+    if isinstance(data, PathLike):
+        return (folder_pieces(Path(data)), FOLDER) if folder else (None, "")
+    return _in_memory(data)
 
 
-def _in_memory(data: Any) -> tuple[list[Any], str]:
+def _in_memory(data: Any) -> tuple[Sequence[Piece], str]:
     # Whoever has such an object has loaded its library.
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(data, torch.Tensor):

@@ -113,7 +113,7 @@ class _Place:
             yield min(pause, left)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def take(self, keep: bool) -> Any:
+    def take(self, keep: bool) -> object:
         """What is here. Raises NotReadable, NotHere if it has gone again, LibraryMissing."""
         found = self._find()
         if found is None:
@@ -128,7 +128,7 @@ class _Place:
         except OSError as error:
             raise NotReadable(path, "object", f"{sentence(error)}{_ADVICE}") from error
 
-    def _made_alone(self, suffix: str, path: Path) -> Any:
+    def _made_alone(self, suffix: str, path: Path) -> object:
         """Its name goes first: what comes under it meanwhile is another one."""
         private = path.with_name(f"{PARTIAL_PREFIX}{secrets.token_hex(8)}")
         path.rename(private)
@@ -142,7 +142,7 @@ class _Place:
         finally:
             private.unlink()
 
-    def _makers(self) -> dict[str, Callable[[Path], Any]]:
+    def _makers(self) -> dict[str, Callable[[Path], object]]:
         return {
             "": lambda path: path,
             BYTES: _mapped_bytes,

@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from blast_client.round import RoundSettings
 from blast_client.spark.asking import Place
@@ -18,6 +18,9 @@ from blast_client.spark.parcel import Parcel
 from blast_client.spark.received import Destroyed, Handle
 from blast_client.spark.settings import SparkSettings
 
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
 _GOODBYE_SECONDS = 3.0
 """So long the end of the process waits for agents that are told to empty files."""
 
@@ -25,7 +28,7 @@ _GOODBYE_SECONDS = 3.0
 class Application:
     """The values that executors may still ask for. Thread-safe."""
 
-    def __init__(self, sc: Any) -> None:
+    def __init__(self, sc: SparkContext) -> None:
         self.id, self._sc = str(sc.applicationId), sc
         self._lock = threading.Lock()
         self._latest = 0
@@ -136,7 +139,7 @@ _applications: dict[str, Application] = {}
 _finding = threading.Lock()
 
 
-def application_of(sc: Any) -> Application:
+def application_of(sc: SparkContext) -> Application:
     """The one of this context; those whose contexts have been stopped are closed."""
     with _finding:
         stopped = [_applications.pop(key) for key, one in list(_applications.items()) if one.stopped]

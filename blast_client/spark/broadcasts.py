@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from blast_client.broadcasting import Outcome, settings_of_environment
 from blast_client.spark.application import Registered, application_of
@@ -22,6 +22,7 @@ from blast_client.spark.received import Destroyed, ReceivedBroadcast, ReceivedFr
 from blast_client.spark.settings import SparkSettings
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import Broadcast, SparkContext
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ class BlastBroadcast(Generic[T]):
     ) -> None:
         self._sc, self._value, self._registered = sc, value, registered
         self._lock = threading.RLock()
-        self._by_spark: Broadcast[Any] | None = None
+        self._by_spark: Broadcast[T] | None = None
         self._coming: Future[Brought] | None = None
         self._handed_out = self._destroyed = False
         self.reason: Reason | None = None
@@ -138,7 +139,7 @@ class BlastBroadcast(Generic[T]):
             work.join()
 
     @property
-    def _jbroadcast(self) -> Any:
+    def _jbroadcast(self) -> JavaObject:
         """What pyspark, and code of the JVM, ask of a broadcast: they know only Spark's own."""
         with self._lock:
             self._check()
@@ -147,7 +148,7 @@ class BlastBroadcast(Generic[T]):
                 self._by_spark = self._sc.broadcast(for_spark(self._value))
             return self._by_spark._jbroadcast
 
-    def __reduce__(self) -> tuple[Callable[[Any], object], tuple[Any]]:
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object]]:
         """For a job: what executors get instead of the value."""
         with self._lock:
             self._check()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from blast_client.base_error import WrongArgument
 from blast_client.spark.reasons import Reason
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _GUARDED = (
     "spark.authenticate",
@@ -17,7 +20,7 @@ _GUARDED = (
 """Each asks of everything that Spark moves what a file beside the executors would not keep to."""
 
 
-def check_context(sc: Any) -> None:
+def check_context(sc: object) -> None:
     """Raise WrongArgument unless it is a SparkContext that runs."""
     from pyspark import SparkContext
 
@@ -32,12 +35,12 @@ def check_context(sc: Any) -> None:
         raise WrongArgument("this SparkContext has been stopped")
 
 
-def is_stopped(sc: Any) -> bool:
+def is_stopped(sc: SparkContext) -> bool:
     """Nothing is to be had from this context any more."""
     return sc._jsc is None
 
 
-def obstacle(sc: Any) -> tuple[Reason, str] | None:
+def obstacle(sc: SparkContext) -> tuple[Reason, str] | None:
     """Why nothing goes by Blast in this application, and in words; None if it may."""
     if sc._jsc.sc().isLocal():
         return Reason.LOCAL, "driver and executors are one process"
@@ -48,7 +51,7 @@ def obstacle(sc: Any) -> tuple[Reason, str] | None:
     return None
 
 
-def executor_hosts(sc: Any) -> frozenset[str]:
+def executor_hosts(sc: SparkContext) -> frozenset[str]:
     """The hosts that have executors now, as Spark calls them; none when it has been stopped."""
     from py4j.protocol import Py4JError
 
@@ -65,7 +68,7 @@ def executor_hosts(sc: Any) -> frozenset[str]:
     return frozenset(one.rpartition(":")[0].strip("[]") for one in blocks if one != driver)
 
 
-def driver_address(sc: Any) -> tuple[str, str]:
+def driver_address(sc: SparkContext) -> tuple[str, str]:
     """Where executors reach the driver, and where it listens for them."""
     conf = sc.getConf()
     host = str(conf.get("spark.driver.host", "127.0.0.1"))

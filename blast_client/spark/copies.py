@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from blast_client.base_error import BlastError
 from blast_client.broadcasting import Outcome, async_broadcast
@@ -48,7 +47,7 @@ class Copies:
         self._have: dict[str, Receiver] = {}
         self._lock, self._sending = threading.Lock(), threading.Lock()
         self._waiting: Future[Brought] | None = None
-        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Outcome]] | None = None
         self._over = False
 
     def lacking(self) -> frozenset[str]:
@@ -139,7 +138,7 @@ class Copies:
             if receivers:
                 _send_nothing(list(receivers), self._way, f"{self.name}{self.parcel.suffix}", self._settings.folder)
 
-    def _run(self, work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    def _run(self, work: Coroutine[object, object, Outcome]) -> Outcome:
         """Here, in a loop of its own, until it is done or `stop` is called. Raises CancelledError then."""
 
         async def running() -> Outcome:

@@ -27,7 +27,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from http import HTTPStatus
-from typing import Any
 
 from blast_client.spark.asking import DIGEST, TOKEN, WANT, Want
 from blast_client.spark.copies import Brought, Copies
@@ -60,6 +59,10 @@ class Desk:
         self._server.server_close()
 
 
+_Request = socket.socket | tuple[bytes, socket.socket]
+"""As `socketserver` knows it."""
+
+
 class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -75,7 +78,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         # HTTPServer would look its own name up, which may take seconds where there is no name server.
         socketserver.TCPServer.server_bind(self)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: _Request, client_address: object) -> None:
         # Whoever comes beyond that waits in the queue of connections.
         self._places.acquire()
         try:
@@ -84,13 +87,13 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             self._places.release()
             raise
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: _Request, client_address: object) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: _Request, client_address: object) -> None:
         """Whoever broke off asks again."""
         _LOG.debug("an answer to %s was not finished", client_address, exc_info=True)
 

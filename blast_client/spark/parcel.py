@@ -52,7 +52,7 @@ class Form:
 class Parcel:
     """What is sent: `data` that `blast_client.broadcast` takes, whose file ends in `suffix` and has `size` bytes."""
 
-    data: Any
+    data: object
     form: Form
     suffix: str
     size: int
@@ -86,7 +86,7 @@ def shown(value: Any) -> Any:
     return memoryview(value).toreadonly() if _is_bytes(value) else value
 
 
-def for_spark(value: Any) -> Any:
+def for_spark(value: object) -> object:
     """The value as pickle takes it."""
     return bytes(value) if isinstance(value, memoryview) else value
 
@@ -130,7 +130,7 @@ def _contiguous(value: Any) -> Any:
     return value
 
 
-def _parcel(form: Form, data: Any) -> Parcel:
+def _parcel(form: Form, data: object) -> Parcel:
     from blast_client.objects.encoding import opened
 
     with opened(data) as (source, suffix):

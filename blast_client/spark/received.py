@@ -19,13 +19,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from blast_client.base_error import BlastError, WrongArgument
 from blast_client.objects.not_readable import NotReadable
 from blast_client.objects.receiving import DEFAULT_FOLDER, FOLDER_VARIABLE, receive
 from blast_client.spark.asking import Answer, Place, Unanswered, Want, ask, fetch
 from blast_client.spark.parcel import Form, shown
+
+if TYPE_CHECKING:
+    from pyspark import Broadcast
 
 CLAIM = ".claim"
 _PRIVATE = 0o700
@@ -84,7 +87,7 @@ class ReceivedBroadcast:
 class ReceivedFromSpark:
     """The same where the value came by Spark's own broadcast."""
 
-    def __init__(self, broadcast: Any) -> None:
+    def __init__(self, broadcast: Broadcast[object]) -> None:
         self._broadcast = broadcast
 
     @property
@@ -92,17 +95,17 @@ class ReceivedFromSpark:
         """The value, as it would have come by Blast."""
         return shown(self._broadcast.value)
 
-    def __reduce__(self) -> tuple[type[ReceivedFromSpark], tuple[Any]]:
+    def __reduce__(self) -> tuple[type[ReceivedFromSpark], tuple[Broadcast[object]]]:
         return ReceivedFromSpark, (self._broadcast,)
 
 
-_values: dict[tuple[str, int], Any] = {}
+_values: dict[tuple[str, int], object] = {}
 _claims: dict[Path, tuple[int, int]] = {}
 """Of each folder, the descriptor that holds the lock and the inode. Closing any other of that file would lose it."""
 _own: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _taken(handle: Handle) -> Any:
+def _taken(handle: Handle) -> object:
     key = handle.application, handle.number
     if key not in _values:
         _drop_the_dead(handle)
@@ -113,7 +116,7 @@ def _taken(handle: Handle) -> Any:
 class _Came(NamedTuple):
     """What `receive` gave: an array is neither true nor false."""
 
-    what: Any
+    what: object
 
 
 def _found(handle: Handle) -> _Came:
