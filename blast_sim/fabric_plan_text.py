@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from blast_sim.fabric_choice import Candidate
 from blast_sim.fabric_plan import NextPiece, Reach
@@ -35,7 +34,7 @@ class Answer:
         return min((one.bill.price for one in self.fabrics if one.served >= step.served), default=None)
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: Answer) -> dict[str, object]:
     """Everything, as JSON knows it."""
     return {
         "ports_per_rack_too_many": list(answer.too_many_ports),
@@ -66,11 +65,11 @@ def as_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _bill(bought: Bill) -> list[dict[str, Any]]:
+def _bill(bought: Bill) -> list[dict[str, object]]:
     return [{"what": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
 
 
-def _fabric(candidate: Candidate) -> dict[str, Any]:
+def _fabric(candidate: Candidate) -> dict[str, object]:
     hardware = candidate.hardware
     return {
         "ports_per_rack": hardware.ports,

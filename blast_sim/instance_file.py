@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from blast_sim.instance import Instance, Request
 from blast_sim.json_input import parse_json
@@ -66,7 +65,7 @@ def _check_splitters(instance: Instance) -> None:
             raise WrongInput(f"request {shown(request.name)} needs a splitter, but splitters lists none")
 
 
-def _request_of(pairs: Sequence[tuple[str, Any]]) -> str:
+def _request_of(pairs: Sequence[tuple[str, object]]) -> str:
     return next((f"request {shown(value)}: " for key, value in pairs if key == "id"), "")
 
 

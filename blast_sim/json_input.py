@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from blast_sim.wrong_input import WrongInput, first_repeated, shown
 
-Pairs = Sequence[tuple[str, Any]]
+Pairs = Sequence[tuple[str, object]]
 
 
 def parse_json(data: bytes, what: str, place: Callable[[Pairs], str] = lambda pairs: "") -> object:
@@ -17,7 +17,7 @@ def parse_json(data: bytes, what: str, place: Callable[[Pairs], str] = lambda pa
     `place` says where a table with these pairs is, to stand before what is wrong in it. Raises WrongInput.
     """
 
-    def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = first_repeated(key for key, _ in pairs)
         if twice is not None:
             raise WrongInput(f"{place(pairs)}the key {shown(twice)} is there twice")

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import InvalidNetwork, Network
@@ -75,7 +75,7 @@ def _link(value: object, place: int) -> tuple[str, str, float]:
 def _capacities(value: object, key: str) -> dict[str, float]:
     if not isinstance(value, dict):
         raise WrongInput(f"{key} must be a table of hosts and capacities, not {shown(value)}")
-    given: dict[str, Any] = value
+    given: dict[str, object] = value
     return {host: _rate(capacity, f"the {key} capacity of {shown(host)}") for host, capacity in given.items()}
 
 

@@ -7,7 +7,6 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from blast_sim.allocate import Method, Plan, plan
 from blast_sim.instance import Instance
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write(text + "\n")
 
 
-def as_json(found: Plan) -> dict[str, Any]:
+def as_json(found: Plan) -> dict[str, object]:
     """The answer as the JSON object that stands for it."""
     return {
         "selected": [

@@ -43,9 +43,9 @@ def find_in(package: str, name: str) -> Source:
         raise WrongInput(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
-def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, Any]:
+def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, object]:
     """What the file says, with some keys (dotted) set otherwise. Raises SchemaFault."""
-    tables: dict[str, Any] = read_toml(source.text)
+    tables: dict[str, object] = read_toml(source.text)
     for key, value in settings.items():
         _put(tables, key, value)
     return tables
@@ -64,7 +64,7 @@ def refusal(source: Source, origins: Mapping[str, str], fault: SchemaFault) -> W
     return WrongInput(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
 
 
-def _put(tables: dict[str, Any], key: str, value: object) -> None:
+def _put(tables: dict[str, object], key: str, value: object) -> None:
     *path, last = key.split(".")
     here: Any = tables
     for step in path:

@@ -52,7 +52,7 @@ class Failure:
 
 Result = list[Row] | Failure
 
-Spread = Callable[[Callable[[Any], Any], Sequence[Any], int], Generator[tuple[int, Any], None, None]]
+Spread = Callable[[Callable[[Any], Any], Sequence[object], int], Generator[tuple[int, Any], None, None]]
 """Does a work on items, so many at once, and yields the place of each with what came of it."""
 
 

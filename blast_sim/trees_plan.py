@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -89,7 +88,7 @@ def _optimum(network: Network) -> Answer:
     return Answer("exact", plan, plan, time.perf_counter() - began)
 
 
-def as_json(network: Network, plan: Plan) -> dict[str, Any]:
+def as_json(network: Network, plan: Plan) -> dict[str, object]:
     """The plan as the JSON object that stands for it; a host's edge comes after the one it receives over."""
     return {
         "rate": plan.rate,

@@ -12,7 +12,7 @@ class WrongInput(ValueError):
     """A file or an option is wrong: whoever wrote it can put it right, and the sentence says how."""
 
 
-def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, object]:
     """`value` as a table that has all the `needed` keys and no unknown ones. Raises WrongInput."""
     if not isinstance(value, dict):
         raise WrongInput(f"{where} must be a table of keys and values, not {shown(value)}")
@@ -28,7 +28,7 @@ def entry_of(value: object, where: str, needed: Collection[str], optional: Colle
     return value
 
 
-def list_of(value: object, where: str) -> list[Any]:
+def list_of(value: object, where: str) -> list[object]:
     """`value` as a list. Raises WrongInput."""
     if not isinstance(value, list):
         raise WrongInput(f"{where} must be a list, not {shown(value)}")

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
 from mininet_topos.cleanup import Removed, down, found_labs
 from mininet_topos.controller_config import PATIENT_LEASE_MS
@@ -43,11 +42,8 @@ examples:
   blast lab sites --preset gridlab      sites whose paths differ, an agent in each
   blast lab down b3f2                   remove a lab"""
 
-Subparsers = Any
-"""argparse's own type for this is private."""
 
-
-def register(subparsers: Subparsers) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `lab` and its sub-commands; each sets `run`, a function from the parsed options to the exit status."""
     lab = subparsers.add_parser(
         "lab",
@@ -108,7 +104,7 @@ def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
     return run
 
 
-def _register_up(commands: Subparsers) -> None:
+def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     up = commands.add_parser(
         "up",
         help="build a lab, start its controller, give Mininet's prompt",
@@ -121,7 +117,7 @@ def _register_up(commands: Subparsers) -> None:
     up.set_defaults(run=guarded(_up))
 
 
-def _register_down(commands: Subparsers) -> None:
+def _register_down(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lower = commands.add_parser(
         "down",
         help="remove a lab, or all, also after a crash",
@@ -165,7 +161,7 @@ def _wait_for_end_of_input() -> None:
         pass
 
 
-def _greeting(lab: dict[str, Any], plan: LabPlan) -> str:
+def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
     serves = f"controller at {lab['thrift']}" if lab["thrift"] else f"no controller; ToRs try {lab['openflow']}"
     return (
         f"lab {lab['lab']}: {plan.summary}\n"

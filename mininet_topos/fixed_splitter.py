@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from mininet_topos.netdev import batch
 from mininet_topos.network import NamespaceSwitch
@@ -16,11 +15,11 @@ class FixedSplitter(NamespaceSwitch):
     All of them arrive as links of the topology.
     """
 
-    def __init__(self, name: str, *, feed: str, legs: Sequence[str], **params: Any) -> None:
+    def __init__(self, name: str, *, feed: str, legs: Sequence[str], **params: object) -> None:
         self._feed, self._legs = feed, legs
         super().__init__(name, **params)
 
-    def start(self, controllers: Sequence[Any]) -> None:
+    def start(self, controllers: Sequence[object]) -> None:
         """Let light through. Raises `HostError`."""
         batch("ip", [f"link set {netdev} up" for netdev in (self._feed, *self._legs)], self.pid)
         batch("tc", copied(self._feed, self._legs), self.pid)

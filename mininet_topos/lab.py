@@ -186,7 +186,7 @@ class Lab:
         """A socket inside a host, held by this process."""
         return open_socket(self.host(host).pid, family, kind, protocol)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """What a user needs to find their way: id, addresses, files, sizes."""
         return {
             "lab": self.id,

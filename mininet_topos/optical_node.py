@@ -67,7 +67,7 @@ class OpticalSwitch(NamespaceSwitch):
         root = str(Path(__file__).resolve().parents[1])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
         self._agent = LabProcess("TL1 agent", self._command(), self.params["lab"], self._log, env)
-        self.tl1 = self._agent.wait_ready(_READY_SECONDS)["tl1"]
+        self.tl1 = str(self._agent.wait_ready(_READY_SECONDS)["tl1"])
         # The same address after a power cycle, so that the controller finds it again.
         self._listen = self.tl1
 

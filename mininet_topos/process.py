@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from mininet_topos.errors import ProcessFault
 from mininet_topos.names import MARK
@@ -28,7 +28,7 @@ class LabProcess:
         self.name = name
         self._log = log
         self._told_to_end = False
-        self._ready: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
         try:
             with log.open("ab") as errors:
                 self._process = subprocess.Popen(
@@ -55,7 +55,7 @@ class LabProcess:
         """Whether the process has not ended yet."""
         return self._process.poll() is None
 
-    def wait_ready(self, seconds: float) -> dict[str, Any]:
+    def wait_ready(self, seconds: float) -> dict[str, object]:
         """The ready line. Raises `ProcessFault`, with the last line of the log, when it does not come in time."""
         try:
             message = self._ready.get(timeout=seconds)
@@ -118,7 +118,7 @@ class LabProcess:
         return lines[-1] if lines else f"nothing in {self._log}"
 
 
-def _event(line: str) -> dict[str, Any] | None:
+def _event(line: str) -> dict[str, object] | None:
     try:
         message = json.loads(line)
     except ValueError:

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     # `blast` loads this file at every start; what decodes is loaded when something is decoded.
@@ -81,7 +81,7 @@ def _messages(transcript: BinaryIO) -> Iterator[Message]:
     yield from decoder.finish()
 
 
-def described(message: Message) -> dict[str, Any]:
+def described(message: Message) -> dict[str, object]:
     """`message` as the JSON object that stands for it."""
     from tl1_driver.messages import Acknowledgement, Autonomous, Response
 

@@ -12,7 +12,9 @@ from blast_sim.sweep import Spread
 def at_once(stop: Callable[[], None]) -> Spread:
     """The spread that does work in threads; `stop` must end what they wait for, when nobody wants it any more."""
 
-    def spread(work: Callable[[Any], Any], items: Sequence[Any], count: int) -> Generator[tuple[int, Any], None, None]:
+    def spread(
+        work: Callable[[Any], Any], items: Sequence[object], count: int
+    ) -> Generator[tuple[int, Any], None, None]:
         with ThreadPoolExecutor(count) as pool:
             places = {pool.submit(work, item): place for place, item in enumerate(items)}
             try:

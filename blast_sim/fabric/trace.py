@@ -21,7 +21,6 @@ import struct
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +123,7 @@ def _check_header(path: Path, header: bytes) -> None:
         )
 
 
-def _check_kinds(path: Path, kinds: NDArray[Any]) -> None:
+def _check_kinds(path: Path, kinds: NDArray[np.generic]) -> None:
     if not min(Kind) <= kinds.min() <= kinds.max() <= max(Kind):
         unknown = next(int(kind) for kind in kinds if kind not in Kind.__members__.values())
         raise WrongInput(f"{path} has an event of the unknown kind {unknown}: write the trace again")

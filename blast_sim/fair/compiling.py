@@ -42,7 +42,7 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     """
     from numba import config, njit
 
-    settings: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    settings: dict[str, object] = {"error_model": "numpy", "nogil": True}
     chosen = config.CACHE_DIR
     folder = chosen or _cache_folder()
     if not folder:

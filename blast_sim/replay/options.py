@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import FAILED, new_parser, positive, telling, whole_number
 
@@ -53,7 +52,7 @@ def register_replay(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) 
     replay.set_defaults(run=_replay)
 
 
-def register_trace(trace: Any) -> None:
+def register_trace(trace: argparse._ArgumentGroup) -> None:
     """Add what `reading.workload_from` reads."""
     trace.add_argument("--format", choices=("coflow", "philly", "alibaba"), default="coflow", help="(default: coflow)")
     trace.add_argument(
@@ -70,7 +69,7 @@ def register_trace(trace: Any) -> None:
     trace.add_argument("--placement", choices=("sorted", "hash"), default="sorted", help="(default: sorted)")
 
 
-def _register_network(network: Any) -> None:
+def _register_network(network: argparse._ArgumentGroup) -> None:
     network.add_argument("--racks", type=whole_number(2, 100_000), help="(default: those of the trace)")
     network.add_argument("--servers-per-rack", metavar="N", type=whole_number(1, 1000), default=40, help="default: 40")
     network.add_argument("--server-gbps", metavar="G", type=positive, default=10.0, help="(default: 10)")
@@ -83,7 +82,7 @@ def _register_network(network: Any) -> None:
     )
 
 
-def _register_light(light: Any) -> None:
+def _register_light(light: argparse._ArgumentGroup) -> None:
     light.add_argument(
         "--splitters", metavar="N", type=whole_number(0, 100_000), help="(default: a third of the racks)"
     )

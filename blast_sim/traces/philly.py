@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from blast_sim.traces.jobs import Job, JobTable
 from blast_sim.wrong_input import WrongInput, list_of, shown
@@ -64,7 +63,7 @@ def _jobs(entry: object, where: str) -> Iterator[Job | None]:
             yield Job(f"{identity}/{turn}", _seconds(start, there), _servers(attempt, there))
 
 
-def _servers(attempt: dict[str, Any], where: str) -> tuple[str, ...]:
+def _servers(attempt: dict[str, object], where: str) -> tuple[str, ...]:
     servers: dict[str, None] = {}
     for detail in list_of(attempt.get("detail", []), f"{where}: detail"):
         server = detail.get("ip") if isinstance(detail, dict) else None

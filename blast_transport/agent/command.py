@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.host_check import check_host
@@ -24,17 +23,14 @@ DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
 _PROGRAM_MODE = 0o755
 
-Parsers = Any
-"""What argparse gives back from add_subparsers."""
 
-
-def register(subparsers: Parsers) -> None:
+def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `agent` and its sub-commands."""
     parser = subparsers.add_parser("agent", help="receive on this host, check an agent's configuration")
     add_commands(parser.add_subparsers(metavar="COMMAND", required=True))
 
 
-def add_commands(commands: Parsers) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add run, check, example-config and bundle."""
     purpose = "Receive what the configuration allows until told to end (SIGTERM, SIGINT); SIGHUP reloads the file."
     run = _command(commands, "run", purpose, "--config /etc/blast/agent.toml")
@@ -65,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.run(options))
 
 
-def _command(commands: Parsers, name: str, description: str, example: str) -> argparse.ArgumentParser:
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, description: str, example: str
+) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=description[0].lower() + description[1:].rstrip("."),

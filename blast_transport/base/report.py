@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Progress:
     complete: int
     failed: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For json.dumps."""
         return {"event": "progress", **asdict(self)}
 
@@ -119,6 +118,6 @@ class TransferResult:
         """Bits of the data per second; 0 for a transfer that took no time."""
         return self.bytes * 8 / self.seconds if self.seconds else 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For json.dumps."""
         return {**asdict(self), "payload_bits_per_second": round(self.payload_rate)}

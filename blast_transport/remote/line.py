@@ -6,8 +6,6 @@ installed would leave an empty disk, and `dd`, which succeeds, would call that d
 
 from __future__ import annotations
 
-from typing import Any
-
 from blast_transport.base.errors import WrongInputError
 
 COMMAND = "sh"
@@ -21,7 +19,7 @@ _RUN = (
 )
 
 
-def table_of(line: str, folder: str) -> dict[str, Any]:
+def table_of(line: str, folder: str) -> dict[str, object]:
     """The line as a [[command]] that runs in this folder (empty: /). Raises WrongInputError."""
     if not line.strip() or "\0" in line:
         raise WrongInputError("the command is empty, or has a NUL character: write what a shell is to run")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import Any
 
 from blast_transport.base.errors import SettingsError, sentence
 from blast_transport.store.device_target import is_device
@@ -15,7 +14,7 @@ TARGET = "target"
 _DEVICES = Path("/dev")
 
 
-def tables_of(path: str) -> dict[str, list[dict[str, Any]]]:
+def tables_of(path: str) -> dict[str, list[dict[str, object]]]:
     """The tables of a configuration that allow this path and nothing else. Raises SettingsError."""
     place = Path(path)
     if not place.is_absolute() or not place.name:

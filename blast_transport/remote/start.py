@@ -19,7 +19,6 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import WrongInputError
@@ -62,8 +61,8 @@ class StartOptions:
     listen: str = "0.0.0.0:0"
     addresses: Mapping[str, str] = field(default_factory=dict)
     light_network: str | None = None
-    commands: Sequence[Mapping[str, Any]] = ()
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    commands: Sequence[Mapping[str, object]] = ()
+    limits: Mapping[str, object] = field(default_factory=dict)
     line: str = ""
     path: str = ""
     pythons: tuple[str, ...] = PYTHONS

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from blast_transport.base.endpoint import Endpoint, endpoint
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
@@ -161,7 +161,7 @@ def _way(options: argparse.Namespace) -> CarrierChoice:
     return Unicast()
 
 
-def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
+def _event_to_json(event: ReceiverEvent) -> dict[str, object]:
     match event:
         case Listening():
             return {"event": "listening", "host": event.host, "port": event.port}
@@ -189,7 +189,7 @@ def _event_to_json(event: ReceiverEvent) -> dict[str, Any]:
             }
 
 
-def _print(line: dict[str, Any]) -> None:
+def _print(line: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 

@@ -17,7 +17,7 @@ from blast_transport.base.errors import RemoteProtocolError
 
 Message = TypeVar("Message")
 
-Parameters = dict[str, Any]
+Parameters = dict[str, object]
 """An object of JSON that the message itself does not understand."""
 
 
@@ -97,7 +97,7 @@ def _finite(value: float, where: str) -> float:
     return number
 
 
-def _tuple(values: list[Any], arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+def _tuple(values: list[object], arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     if arguments[-1] is Ellipsis:
         return tuple(_value(value, arguments[0], where) for value in values)
     if len(values) != len(arguments):

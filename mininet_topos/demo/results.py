@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ class Results:
         """Whether every check held."""
         return all(check.holds for check in self.checks)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For json.dumps."""
         return {
             "scale": self.scale,

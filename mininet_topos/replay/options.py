@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import new_parser, positive, telling, whole_number
 from blast_sim.replay.options import register_trace
@@ -27,7 +26,7 @@ examples:
 """
 
 
-def register(commands: Any) -> None:
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `replay` to `blast lab`."""
     replay = new_parser(commands, "replay", "a trace, scaled down, with real data", _REPLAY, _EXAMPLE)
     replay.add_argument("trace", metavar="TRACE", help="a file, or `sample`")
@@ -40,7 +39,7 @@ def register(commands: Any) -> None:
     replay.set_defaults(run=_replay)
 
 
-def _register_scaling(scaling: Any) -> None:
+def _register_scaling(scaling: argparse._ArgumentGroup) -> None:
     scaling.add_argument("--racks", metavar="N", type=whole_number(2, 32), default=8, help="of the lab (default: 8)")
     scaling.add_argument(
         "--scale", metavar="S", type=positive, help="of bytes (default: that of the rate, 10 Gbit/s by --light-rate)"
@@ -49,7 +48,7 @@ def _register_scaling(scaling: Any) -> None:
     scaling.add_argument("--write-scaled", metavar="FILE", type=Path, help="write the scaled trace, and play nothing")
 
 
-def _register_lab(lab: Any) -> None:
+def _register_lab(lab: argparse._ArgumentGroup) -> None:
     lab.add_argument("--splitters", metavar="WAYSxCOUNT,…", default="4x2", help="(default: 4x2)")
     lab.add_argument("--light-rate", metavar="MBPS", type=positive, default=40.0, help="of an optical port (40)")
     lab.add_argument(

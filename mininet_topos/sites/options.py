@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import new_parser, positive, telling, whole_number
 
@@ -34,7 +33,7 @@ examples:
 """
 
 
-def register(commands: Any) -> None:
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `sites` to `blast lab`."""
     sites = new_parser(commands, "sites", "sites whose paths differ, with an agent in each", _SITES, _EXAMPLE)
     sites.add_argument("file", metavar="NETWORK.json", nargs="?", type=Path, help="what `blast trees` reads")

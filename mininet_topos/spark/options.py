@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from blast_sim.options import new_parser, positive, telling, whole_number
 
@@ -31,7 +30,7 @@ examples:
 """
 
 
-def register(commands: Any) -> None:
+def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `spark` to `blast lab`."""
     spark = new_parser(commands, "spark", "Spark's own examples, with the plugin and without", _SPARK, _EXAMPLE)
     spark.add_argument("--examples", metavar="NAME,NAME|all", default="als", help="(default: als)")

@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from blast_sim.text import table
 from mininet_topos.plan import LabPlan
@@ -32,7 +31,7 @@ def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
     return f"{plan.summary}\n\n{table(_HEADER, [_line(group, trials) for group in groups])}\n{_LEGEND}\n"
 
 
-def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, Any]:
+def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, object]:
     """Everything of every run."""
     return {
         "format": 1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from blast_sim.fabric.paper.models import LOCAL, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, throughput_over_time
@@ -20,15 +19,15 @@ STANDARD_MARKING = {**INPUTS, "marking": "arrival"}
 PAUSE_ONLY = {"points": "none"}
 
 
-def _unicast(targets: Sequence[Sequence[int]]) -> list[dict[str, Any]]:
+def _unicast(targets: Sequence[Sequence[int]]) -> list[dict[str, object]]:
     """One from each of three other leaves."""
     return [flow(name, (1 + number, 0), (targets[number],)) for number, name in enumerate(UNICAST)]
 
 
 def _run(
-    title: str, flows: Sequence[dict[str, Any]], congestion: Mapping[str, object]
+    title: str, flows: Sequence[dict[str, object]], congestion: Mapping[str, object]
 ) -> Callable[[int], Sequence[Case]]:
-    settings: dict[str, Any] = {"classes": [{"lossless": True}], "qcn": dict(congestion), "sample_ns": 250_000}
+    settings: dict[str, object] = {"classes": [{"lossless": True}], "qcn": dict(congestion), "sample_ns": 250_000}
 
     def cases(seed: int) -> Sequence[Case]:
         return [Case("", 0, model(f"{title}: {congestion}", seed, LAST_MS, flows, **settings))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from blast_sim.fabric.paper.models import LOCAL, MILLISECOND, REMOTE, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, throughput_over_time
@@ -22,7 +21,7 @@ def fair_share(unicast: int) -> float:
     return 100 / (unicast + 1)
 
 
-def _unicast() -> list[dict[str, Any]]:
+def _unicast() -> list[dict[str, object]]:
     """Seven flows from as many leaves, all from 1 ms on."""
     flows = []
     for number in range(7):
@@ -39,7 +38,7 @@ def _unicast() -> list[dict[str, Any]]:
     return flows
 
 
-def _run(drop: str, synchronised: bool, **other: Any) -> Callable[[int], Sequence[Case]]:
+def _run(drop: str, synchronised: bool, **other: object) -> Callable[[int], Sequence[Case]]:
     def cases(seed: int) -> Sequence[Case]:
         settings = {"voq": {"drop": drop}, "sync": {"on": synchronised}, "sample_ns": 100_000, **other}
         flows = [flow("m", SOURCE, (*LOCAL, *REMOTE)), *_unicast()]
