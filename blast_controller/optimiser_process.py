@@ -16,11 +16,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from blast_controller.core.commands import Optimise
 from blast_controller.core.events import Optimised
 from blast_controller.optimiser_frames import LENGTH, frame
+
+T = TypeVar("T")
 
 READY_WITHIN = 30.0
 """Seconds for a process to start: it loads the solver."""
@@ -56,7 +58,7 @@ class Worker:
 
     def wait_ready(self, seconds: float) -> int:
         """Its memory in bytes, once it has loaded."""
-        return int(self._read(seconds))
+        return self._read(int, seconds)
 
     def ask(self, command: Optimise) -> Optimised:
         """The answer to a question; takes as long as that may take."""
@@ -64,7 +66,7 @@ class Worker:
             self._write(frame((command.contention, command.seconds, command.revision)))
         except OSError as error:
             raise WorkerGone("the optimiser has ended") from error
-        return Optimised(command.revision, self._read(command.seconds + GRACE))
+        return Optimised(command.revision, self._read(tuple, command.seconds + GRACE))
 
     def kill(self) -> None:
         """End the process, from any thread; whoever waits for an answer gets WorkerGone."""
@@ -84,13 +86,16 @@ class Worker:
         while view:
             view = view[self._process.stdin.write(view) :]
 
-    def _read(self, seconds: float) -> Any:
+    def _read(self, kind: type[T], seconds: float) -> T:
         until = time.monotonic() + seconds
         size = LENGTH.unpack(self._bytes(LENGTH.size, until))[0]
         try:
-            return pickle.loads(self._bytes(size, until))
+            found = pickle.loads(self._bytes(size, until))
         except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
             raise WorkerGone(f"the optimiser answers nonsense: {error}") from error
+        if not isinstance(found, kind):
+            raise WorkerGone(f"the optimiser answers nonsense: {type(found).__name__}")
+        return found
 
     def _bytes(self, count: int, until: float) -> bytes:
         assert self._process.stdout is not None

@@ -12,16 +12,22 @@ import math
 import mmap
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from blast_client.base_error import WrongArgument
 from blast_client.objects.arrays import bytes_of
 from blast_client.objects.not_readable import NotReadable
 from blast_transport.base.extras import NotInstalled, require
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
 
 TORCH, NUMPY = "torch", "numpy"
 
@@ -77,7 +83,7 @@ class _Given:
     data: memoryview
 
 
-def tensor_pieces(data: Any) -> list[memoryview]:
+def tensor_pieces(data: object) -> list[memoryview]:
     """The file of a tensor, or of a dict of tensors or arrays, in pieces.
 
     Raises WrongArgument for what is no tensor, lies on another device or has a type that the format does not know.
@@ -96,7 +102,7 @@ def tensor_pieces(data: Any) -> list[memoryview]:
 
 
 def _header(given: list[_Given], metadata: dict[str, str]) -> bytes:
-    entries: dict[str, Any] = {_METADATA: metadata}
+    entries: dict[str, object] = {_METADATA: metadata}
     end = 0
     for one in given:
         begin, end = end, end + one.data.nbytes
@@ -108,7 +114,7 @@ def _header(given: list[_Given], metadata: dict[str, str]) -> bytes:
     return _LENGTH.pack(len(text)) + text
 
 
-def _given(name: Any, value: Any) -> _Given:
+def _given(name: object, value: object) -> _Given:
     if not isinstance(name, str) or name == _METADATA:
         raise WrongArgument(f"a tensor is called by a str, and not by {name!r}")
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
@@ -119,7 +125,7 @@ def _given(name: Any, value: Any) -> _Given:
     raise WrongArgument(f"{name!r} is a {type(value).__name__}: a dict may hold tensors or NumPy arrays, by name")
 
 
-def _of_torch(name: str, tensor: Any, torch: Any) -> _Given:
+def _of_torch(name: str, tensor: torch.Tensor, torch: ModuleType) -> _Given:
     if tensor.device.type != "cpu":
         raise WrongArgument(f"the tensor {name!r} lies on {tensor.device}: send tensor.cpu()")
     if tensor.layout is not torch.strided or tensor.is_quantized or str(tensor.dtype) not in _OF_TORCH:
@@ -129,7 +135,7 @@ def _of_torch(name: str, tensor: Any, torch: Any) -> _Given:
     return _Given(name, _OF_TORCH[str(tensor.dtype)], tuple(tensor.shape), data)
 
 
-def _of_numpy(name: str, array: Any, numpy: Any) -> _Given:
+def _of_numpy(name: str, array: NDArray[np.generic], numpy: ModuleType) -> _Given:
     known = _OF_NUMPY.get(array.dtype.name)
     if known is None or isinstance(array, numpy.ma.MaskedArray):
         raise WrongArgument(f"the array {name!r} of {array.dtype} has no form in a safetensors file: send it by itself")
@@ -141,7 +147,7 @@ def _of_numpy(name: str, array: Any, numpy: Any) -> _Given:
 # -------------------------------------------------------------------------------------------------- as it has come
 
 
-def mapped_tensors(path: Path, library: str | None = None) -> Any:
+def mapped_tensors(path: Path, library: str | None = None) -> object:
     """The tensor or tensors of a file, mapped; what is changed is this process's own.
 
     `library`: "torch" or "numpy"; None: as they were given, or torch for a file of somebody else. Raises NotReadable,
@@ -203,7 +209,7 @@ def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
     return _Found(known, shape, begin)
 
 
-def _maker(library: str) -> Any:
+def _maker(library: str) -> Callable[[mmap.mmap, int, _Found], object]:
     if library == TORCH:
         if find_spec(TORCH) is None:
             raise NotInstalled("PyTorch is not installed: install it, or receive(…, library='numpy')")
@@ -212,7 +218,7 @@ def _maker(library: str) -> Any:
     return _as_numpy
 
 
-def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> Any:
+def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> torch.Tensor:
     import torch
 
     dtype = getattr(torch, found.type.torch, None)
@@ -223,7 +229,7 @@ def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> Any:
     return torch.frombuffer(mapped, dtype=dtype, count=found.count, offset=begin + found.begin).reshape(found.shape)
 
 
-def _as_numpy(mapped: mmap.mmap, begin: int, found: _Found) -> Any:
+def _as_numpy(mapped: mmap.mmap, begin: int, found: _Found) -> NDArray[np.generic]:
     import numpy as np
 
     if not found.type.numpy:
