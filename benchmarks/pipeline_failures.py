@@ -17,8 +17,9 @@ every hundred. As root:
     .venv/bin/python benchmarks/pipeline_failures.py --quick                 # 30 nodes, 20 MB, once
 
 Receivers stand from one transfer to the next; those that failed are started anew. `idle` is the least that the
-processors had left during a transfer: where that is nothing, the machine does not carry so many nodes, and those that
-are starved are taken for dead. Exit status 1 if a node that did not fail has no whole file, or the report is wrong.
+processors had left during a transfer, at most for who gives way (nice -n 19): where that is nothing, the machine does
+not carry so many nodes, and those that are starved are taken for dead. Exit status 1 if a node that did not fail has no
+whole file, or the report is wrong.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _measure(case: Case, standing: Standing, nodes: int, undisturbed: float) -> 
     struck = standing.carry(60 + 4 * undisturbed, case.way, moments)
     # What came to no end has taken no time that counts.
     seconds = (struck.others_seconds, struck.sender_seconds) if struck.report else (None, None)
-    return {"seconds": seconds[0], "sender_seconds": seconds[1], "idle": idle.share, "wrong": list(struck.wrong)}
+    return {"seconds": seconds[0], "sender_seconds": seconds[1], "idle": idle.to_be_had, "wrong": list(struck.wrong)}
 
 
 def _rows(cases: Mapping[str, Case], args: argparse.Namespace, kept: KeptRounds) -> list[dict[str, Any]]:
