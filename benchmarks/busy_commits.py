@@ -31,7 +31,7 @@ examples:
 
 def measure(rows: int, commits: int) -> dict[str, float]:
     """Medians in milliseconds, with this process's store."""
-    from blast_controller.core.records import Record
+    from blast_controller.core.model.records import Record
     from blast_controller.daemon import THREAD_SWITCH_INTERVAL
     from blast_controller.store.sqlite import SqliteStore
 

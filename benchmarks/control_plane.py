@@ -37,7 +37,7 @@ from control_plane_load import Groups
 from control_plane_rig import HERE, Rig, Size
 
 from blast_client import Client
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.sqlite import SqliteStore
 
 PAPER_SWITCH_MS = 14.172

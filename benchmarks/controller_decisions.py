@@ -10,10 +10,10 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.job import Job
 from blast_controller.core.controller import Core
-from blast_controller.core.events import DeviceUp, RequestSubmitted
-from blast_controller.core.identifiers import Device
-from blast_controller.core.requests import MulticastRequest
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import DeviceUp, RequestSubmitted
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.requests import MulticastRequest
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.flow.network import Network
 from blast_sim.flow.optics import SWITCH, Optics, host_name
 from blast_sim.workloads import Instance

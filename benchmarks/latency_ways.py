@@ -11,7 +11,7 @@ from typing import Any
 from latency_loads import Asked, Turns
 
 from blast_api.ttypes import FabricStatus
-from blast_controller.config import ControllerSection
+from blast_controller.configuration.config import ControllerSection
 from mininet_topos.demo.latency import KEEP_WARM_MS, Endpoints, one
 from mininet_topos.demo.results import Latencies
 from mininet_topos.demo.stage import Stage

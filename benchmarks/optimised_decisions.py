@@ -30,9 +30,9 @@ from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.contention import Contention
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.selection import Start
-from blast_controller.core.commands import Optimise
-from blast_controller.core.events import Optimised
-from blast_controller.optimiser_process import OptimiserProcess
+from blast_controller.core.model.commands import Optimise
+from blast_controller.core.model.events import Optimised
+from blast_controller.optimiser.process import OptimiserProcess
 from blast_sim.workloads import Instance, instance
 
 BUDGET = 0.05

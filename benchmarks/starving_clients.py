@@ -24,11 +24,11 @@ from pathlib import Path
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_api import ttypes
-from blast_controller.core.commands import SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
-from blast_controller.core.events import DeviceUp, StepConfirmed
-from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.events import DeviceUp, StepConfirmed
+from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.garbage import COLLECT_AFTER
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
@@ -36,7 +36,7 @@ from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
-from blast_controller.runtime import Runtime, Turn
+from blast_controller.runtime.runtime import Runtime, Turn
 from blast_controller.store.sqlite import SqliteStore
 
 BAR_MS = 50.0

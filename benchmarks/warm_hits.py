@@ -19,8 +19,8 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from blast_controller.config import ControllerSection
-from blast_controller.core.warm_trees import WarmCounts
+from blast_controller.configuration.config import ControllerSection
+from blast_controller.core.policy.warm_trees import WarmCounts
 from blast_sim.flow.cell import Effort, cells_of
 from blast_sim.flow.jobs import Run, draw_jobs
 from blast_sim.flow.run import build_method, build_world
@@ -128,7 +128,7 @@ def _jobs(splitters: int, way: str, keep_warm_ms: int, reserve: float) -> Row:
     world.simulation.run(lambda: not left)
     multicasts = sum(section.count * section.iterations for section in scenario.jobs)
     mean = sum(run.times.multicast for run in runs) / multicasts
-    return Row(f"iterative-jobs, {splitters} splitters", way, blast.driver.core.warm.counts, mean)
+    return Row(f"iterative-jobs, {splitters} splitters", way, blast.driver.core.view.warm_counts, mean)
 
 
 def _trace(first: int | None, way: str, keep_warm_ms: int, reserve: float) -> Row:
@@ -140,7 +140,7 @@ def _trace(first: int | None, way: str, keep_warm_ms: int, reserve: float) -> Ro
     outcome = Player(workload, setting, "srpt-lease", lambda: None).play()
     (blast,) = setting.made
     mean = statistics.fmean(one.seconds for one in outcome.multicasts)
-    return Row(f"sample trace, {len(outcome.multicasts)} multicasts", way, blast.driver.core.warm.counts, mean)
+    return Row(f"sample trace, {len(outcome.multicasts)} multicasts", way, blast.driver.core.view.warm_counts, mean)
 
 
 if __name__ == "__main__":

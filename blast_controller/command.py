@@ -12,9 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from blast_controller import token_command
-from blast_controller.access_files import check_access_files
-from blast_controller.config import Config, ConfigError, OpticalSwitchSection, load
-from blast_controller.config_journal import IN_MEMORY
+from blast_controller.configuration.access_files import check_access_files
+from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.configuration.journal import IN_MEMORY
+from blast_controller.configuration.reading import load
 from blast_controller.daemon import CannotListen, JournalUnusable
 from blast_controller.ops.logging import FORMATS, LEVELS
 from blast_controller.process import ControllerProcess

@@ -14,25 +14,31 @@ from math import ceil
 from typing import TypeVar
 
 from blast_api import BlastOperator, ttypes
-from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
-from blast_controller.config import Config, ConfigError, OpticalSwitchSection
-from blast_controller.config_journal import IN_MEMORY
-from blast_controller.config_openflow import required_names
-from blast_controller.core import events
+from blast_controller.configuration.access_files import (
+    check_access_files,
+    read_policy,
+    read_secret,
+    switch_tls,
+    tls_settings,
+)
+from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.configuration.journal import IN_MEMORY
+from blast_controller.configuration.openflow import required_names
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import FabricError
-from blast_controller.core.identifiers import SwitchId
+from blast_controller.core.model import events
+from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
-from blast_controller.observed import DeviceReports, ToldWaitingRoom
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
+from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
-from blast_controller.optimiser_process import OptimiserProcess
+from blast_controller.optimiser.process import OptimiserProcess
 from blast_controller.rpc.condition import not_holding
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
@@ -40,7 +46,8 @@ from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.server_state import ServerLimits
-from blast_controller.runtime import Runtime
+from blast_controller.runtime.runtime import Runtime
+from blast_controller.runtime.waiting import Places
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
 from blast_controller.store.errors import StoreFault
@@ -48,7 +55,6 @@ from blast_controller.store.interface import Loaded, Store
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
-from blast_controller.waiting import Places
 from tl1_driver.dialects import configured
 
 T = TypeVar("T")
@@ -85,13 +91,12 @@ class Daemon:
         self._die = partial(_die, self._ends, self.epoch, began)
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
-        self.runtime = Runtime(_core(config), self._store, self._die)
-        self.runtime.waiting = ToldWaitingRoom(Places(of_one=config.controller.waiting_per_account))
-        self._reports = DeviceReports(self.runtime)
+        places = Places(of_one=config.controller.waiting_per_account)
+        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog()])
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset(switch.password for switch in switches)
         """What must not be written anywhere."""
-        self._optical = OpticalExecutor(switches, self._reports.post, self._die)
+        self._optical = OpticalExecutor(switches, self.runtime.post, self._die)
         per_second = config.controller.calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         self._server = FramedServer(
@@ -115,7 +120,7 @@ class Daemon:
                 config.rule_settings(epoch=self.epoch & 0xFFFF),
                 config.optical_ports(),
                 str(config.openflow.group_network),
-                self._reports.post,
+                self.runtime.post,
                 self._die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),

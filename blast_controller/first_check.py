@@ -7,12 +7,12 @@ import secrets
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from blast_controller.core.errors import Rejected, RequestError
-from blast_controller.core.events import VerifyAsked
 from blast_controller.core.fibre_check import FibreReport
+from blast_controller.core.model.errors import Rejected, RequestError
+from blast_controller.core.model.events import VerifyAsked
 from blast_controller.ops.activity import Line, tell
-from blast_controller.runtime import Runtime, Turn
-from blast_controller.waiting import Wait
+from blast_controller.runtime.runtime import Runtime, Turn
+from blast_controller.runtime.waiting import Wait
 
 DEVICES_PATIENCE = 60.0
 """Seconds for which devices that are not there yet are waited for; then what needs them is left out."""

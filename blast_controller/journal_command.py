@@ -15,7 +15,7 @@ from pathlib import Path
 
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
-from blast_controller.config_journal import DEFAULT_JOURNAL
+from blast_controller.configuration.journal import DEFAULT_JOURNAL
 from blast_controller.store.details import NotAnEntry, from_details
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.interface import Entry

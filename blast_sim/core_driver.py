@@ -14,7 +14,8 @@ from functools import partial
 
 from algorithms.b_matching.budget import Steps
 from algorithms.scheduling.choosing import choose
-from blast_controller.core.commands import (
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import (
     Command,
     Optimise,
     Publish,
@@ -22,11 +23,10 @@ from blast_controller.core.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.controller import Core
-from blast_controller.core.errors import RequestError
-from blast_controller.core.events import DecisionTimed, DeviceUp, Event, Optimised, Tick
-from blast_controller.core.identifiers import Device
-from blast_controller.core.requests import RequestEvent, RequestKey
+from blast_controller.core.model.errors import RequestError
+from blast_controller.core.model.events import DecisionTimed, DeviceUp, Event, Optimised, Tick
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.requests import RequestEvent, RequestKey
 from blast_sim.simulated_devices import SimulatedSwitch, SimulatedTor
 from blast_sim.virtual_clock import VirtualClock
 

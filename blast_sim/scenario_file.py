@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from blast_controller.config_schema import Location, SchemaFault, line_of, read_toml
+from blast_controller.configuration.schema import Location, SchemaFault, line_of, read_toml
 from blast_sim.wrong_input import WrongInput
 
 SUFFIX = ".toml"

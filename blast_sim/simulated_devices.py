@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from blast_controller.core.commands import Forward, ReadDevice, SetCircuits, SetForwarding
-from blast_controller.core.events import CircuitsObserved, Event, StepConfirmed, TableObserved
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.identifiers import DatapathId, SwitchId
+from blast_controller.core.model.commands import Forward, ReadDevice, SetCircuits, SetForwarding
+from blast_controller.core.model.events import CircuitsObserved, Event, StepConfirmed, TableObserved
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_sim.virtual_clock import VirtualClock
 
 

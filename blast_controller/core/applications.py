@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from blast_controller.core.admission import check_extension, check_request
-from blast_controller.core.change import Change
-from blast_controller.core.errors import KeyReused, Rejected, RequestEnded
-from blast_controller.core.events import (
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.light.layout import Layout
+from blast_controller.core.model.errors import KeyReused, Rejected, RequestEnded
+from blast_controller.core.model.events import (
     ClientsVanished,
     ExtensionAsked,
     FinishAsked,
@@ -13,14 +13,14 @@ from blast_controller.core.events import (
     RequestSubmitted,
     WithdrawAsked,
 )
-from blast_controller.core.identifiers import is_splitter
-from blast_controller.core.layout import Layout
-from blast_controller.core.lease_terms import check_longer, check_terms
-from blast_controller.core.lifecycle import Lifecycle
-from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.request_book import is_ungranted
-from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.model.identifiers import is_splitter
+from blast_controller.core.model.lease_terms import check_longer, check_terms
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request
+from blast_controller.core.policy.admission import check_extension, check_request
+from blast_controller.core.requests.request_book import is_ungranted
+from blast_controller.core.rollout.change import Change
+from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.state import State
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blast_controller.core.commands import Announce, ReadDevice
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import CircuitsObserved, TableObserved
-from blast_controller.core.fabric import CrossConnect, Fabric
-from blast_controller.core.identifiers import Device, device_name
-from blast_controller.core.layout import Step
-from blast_controller.core.ledger import Ledger
-from blast_controller.core.outbox import Outbox
-from blast_controller.core.probe_circuits import ProbeCircuits
-from blast_controller.core.reservations import Reservations, Seen
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.light.layout import Step
+from blast_controller.core.model.commands import Announce, ReadDevice
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import CircuitsObserved, TableObserved
+from blast_controller.core.model.fabric import CrossConnect, Fabric
+from blast_controller.core.model.identifiers import Device, device_name
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reservations import Reservations, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Auditor:
     """One round at a time; its report is announced under its number."""
 
     def __init__(
-        self, fabric: Fabric, ledger: Ledger, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits
+        self, fabric: Fabric, inventory: Inventory, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits
     ) -> None:
         self._fabric = fabric
-        self._ledger = ledger
+        self._inventory = inventory
         self._reservations = reservations
         self._outbox = outbox
         self._probes = probes
@@ -78,7 +78,7 @@ class Auditor:
         self.number += 1
         devices: list[Device] = list(self._fabric.switches)
         devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())
-        away = self._ledger.away
+        away = self._inventory.away
         present = [device for device in devices if device not in away]
         absent = {device_name(device): f"away: {away[device]}" for device in devices if device in away}
         self._round = _Round(dry_run, set(present), not_compared=absent)
@@ -136,7 +136,7 @@ class Auditor:
     def note_foreign(self, seen: Seen) -> None:
         """Plan around what is not ours on an optical switch."""
         if isinstance(seen.device, str):
-            self._ledger.note_foreign(seen.device, self._foreign(seen))
+            self._inventory.note_foreign(seen.device, self._foreign(seen))
 
     def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
         if not isinstance(seen.device, str):

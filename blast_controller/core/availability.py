@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from blast_controller.core.fabric import OpticalPort, Splitter, StaticTree
-from blast_controller.core.identifiers import ElementId, static_element
-from blast_controller.core.lease_terms import lease_of
-from blast_controller.core.part_states import PartState
-from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.fabric import OpticalPort, Splitter, StaticTree
+from blast_controller.core.model.identifiers import ElementId, static_element
+from blast_controller.core.model.lease_terms import lease_of
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
 
 NEVER = math.inf
@@ -25,18 +25,20 @@ class Availability:
 
     def __init__(self, state: State, now: float) -> None:
         self._state = state
-        self._ledger = state.ledger
+        self._inventory = state.inventory
         self._now = now
         self._ends: dict[int, float] = {}
 
     def port(self, port: OpticalPort) -> float:
         """When a rack's optical port could serve somebody else."""
-        absent = port.switch in self._ledger.away or self._ledger.datapath_of(port.rack) in self._ledger.away
+        absent = (
+            port.switch in self._inventory.away or self._state.fabric.datapath_of(port.rack) in self._inventory.away
+        )
         return NEVER if absent else self._element(port.element)
 
     def splitter(self, splitter: Splitter) -> float:
         """When a splitter could serve somebody else."""
-        return NEVER if splitter.switch in self._ledger.away else self._element(splitter.element)
+        return NEVER if splitter.switch in self._inventory.away else self._element(splitter.element)
 
     def static_tree(self, tree: StaticTree) -> float:
         """When a static tree could serve somebody else."""
@@ -49,9 +51,9 @@ class Availability:
         return self._ends[holder]
 
     def _element(self, element: ElementId) -> float:
-        if self._ledger.unusable(element) is not None:
+        if self._inventory.unusable(element) is not None:
             return NEVER
-        holder = self._ledger.holder.get(element)
+        holder = self._inventory.holders.get(element)
         return self._now if holder is None else self.end(holder)
 
     def _end(self, holder: int) -> float:
@@ -60,7 +62,7 @@ class Availability:
         reservation = self._state.reservations.live[holder]
         if reservation.state is ReservationState.IDLE:
             return self._now
-        if any(device in self._ledger.away for layout in reservation.layouts for device in layout.holding.devices):
+        if any(device in self._inventory.away for layout in reservation.layouts for device in layout.holding.devices):
             # A device that is away keeps what it holds, so that nobody else can have it.
             return NEVER
         at_once = math.nextafter(self._now, math.inf)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from blast_controller.core.applications import Applications
-from blast_controller.core.commands import Command
 from blast_controller.core.deadlines import Deadlines
 from blast_controller.core.durable import restore, unwritten
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.explanation import Explanation, explain
+from blast_controller.core.fibre_check import FibreCheck
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.model.commands import Command
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     AuditAsked,
     CircuitsObserved,
     ClientsVanished,
@@ -42,24 +46,22 @@ from blast_controller.core.events import (
     VerifyAsked,
     WithdrawAsked,
 )
-from blast_controller.core.explanation import Explanation, explain
-from blast_controller.core.fabric import Fabric
-from blast_controller.core.fibre_check import FibreCheck
-from blast_controller.core.identifiers import ElementId
-from blast_controller.core.ledger import Ledger
-from blast_controller.core.lifecycle import Lifecycle
-from blast_controller.core.part_states import PartState
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import Part, Request, RequestKey
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.placements import Placements
-from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.records import Record
-from blast_controller.core.requests import Part, Request, RequestKey
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.reservations import Seen
-from blast_controller.core.settings import CoreSettings
-from blast_controller.core.splitter_limits import NO_LIGHT
+from blast_controller.core.policy.splitter_limits import NO_LIGHT
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.reservations import Seen
 from blast_controller.core.state import State
-from blast_controller.core.warm_trees import WarmTrees
+from blast_controller.core.view import View
+
+_ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed
+"""Most of them change nothing that is decided by: others have still to answer. Those that do say so themselves."""
 
 
 class Core:
@@ -71,10 +73,12 @@ class Core:
         self._book, self._reservations = self._state.book, self._state.reservations
         self._outbox, self._timers = self._state.outbox, self._state.timers
         self._auditor = self._state.auditor
+        self._decision_due = True
         self._lifecycle = Lifecycle(self._state)
         self._places = Placements(self._state, self._lifecycle)
         self._fibres = FibreCheck(self._state)
         self._deadlines = Deadlines(self._state, self._lifecycle, self._fibres)
+        self._view = View(self._state, self._fibres)
         applications = Applications(self._state, self._lifecycle)
         self._handlers: dict[type, Callable[[Any, float], None]] = {
             RequestSubmitted: applications.on_submitted,
@@ -116,6 +120,7 @@ class Core:
     def take(self, event: Event, now: float) -> None:
         """Take one event of several that came together; `conclude` says what is to be done. Raises RequestError."""
         self._handlers[type(event)](event, now)
+        self._decision_due |= not isinstance(event, _ANSWERS)
         self._auditor.note_work()
 
     def restore(self, records: Iterable[Record], now: float) -> list[Command]:
@@ -128,10 +133,13 @@ class Core:
     def load(self, records: Iterable[Record], now: float) -> None:
         """Know what an earlier run has left on disk, only to be looked at. Raises FabricError when it does not fit."""
         restore(self._state, records, now)
+        self._decision_due = True
 
     def conclude(self, now: float) -> list[Command]:
         """What is to be done about the events that were taken: one decision for all of them."""
-        self._decide(now)
+        if self._decision_due:
+            self._decision_due = False
+            self._decide(now)
         while self._places.decide_again:
             self._places.decide_again = False
             self._decide(now)
@@ -153,14 +161,9 @@ class Core:
         return self._state.settings
 
     @property
-    def ledger(self) -> Ledger:
-        """Who holds what."""
-        return self._state.ledger
-
-    @property
-    def warm(self) -> WarmTrees:
-        """The trees that are kept lit."""
-        return self._state.warm
+    def view(self) -> View:
+        """Who holds what, who waits, what is out of use, and what is kept lit."""
+        return self._view
 
     @property
     def draining(self) -> bool:
@@ -255,12 +258,12 @@ class Core:
 
     def _on_element_released(self, event: ElementReleased, now: float) -> None:
         self._check_element(event.element)
-        if event.element not in self.ledger.quarantined:
+        if event.element not in self._state.inventory.quarantined:
             raise Rejected("not_quarantined", f"{event.element} is not quarantined.")
         self._state.quarantine(event.element, None)
 
     def _check_element(self, element: ElementId) -> None:
-        if element not in self.ledger.elements:
+        if element not in self._state.inventory.elements:
             raise Rejected(
                 "unknown_element", f"The fabric has no element {element!r}; `blast element list` lists them."
             )
@@ -277,13 +280,13 @@ class Core:
     # ------------------------------------------------------------------------------------------- devices
 
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
-        self.ledger.note_back(event.device)
+        self._state.inventory.note_back(event.device)
         self._reservations.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
         self._fibres.on_device_up(event, now)
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
-        self.ledger.note_away(event.device, event.reason)
+        self._state.inventory.note_away(event.device, event.reason)
         self._auditor.lost(event.device, event.reason)
         self._fibres.on_device_down(event, now)
 
@@ -300,8 +303,10 @@ class Core:
     def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
         if event.reservation == PROBER:
             self._fibres.on_answer(event, now)
-        else:
-            self._lifecycle.act_on(self._reservations.answered(event), now)
+            self._decision_due = True
+        elif outcomes := self._reservations.answered(event):
+            self._lifecycle.act_on(outcomes, now)
+            self._decision_due = True
 
     def _on_port_changed(self, event: PortChanged, now: float) -> None:
         self._lifecycle.act_on(self._lifecycle.watch.on_port_changed(event, now), now)

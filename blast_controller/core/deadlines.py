@@ -7,11 +7,8 @@ from typing import Any
 
 from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.lifecycle import Lifecycle
-from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.request_book import is_ungranted
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.state import State
-from blast_controller.core.timers import (
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.timers import (
     AuditDue,
     ClearAgain,
     Cool,
@@ -26,6 +23,9 @@ from blast_controller.core.timers import (
     QuotaLook,
     Retry,
 )
+from blast_controller.core.requests.request_book import is_ungranted
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.state import State
 
 MOST_AT_ONCE = 16
 """Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks

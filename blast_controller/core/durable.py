@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from blast_controller.core import event_log, probe_circuits
-from blast_controller.core.errors import FabricError
-from blast_controller.core.fabric import Fabric
-from blast_controller.core.identifiers import ElementId, SwitchId
-from blast_controller.core.records import Record
-from blast_controller.core.requests import Request, RequestKey
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.snapshot import (
+from blast_controller.core.fibres import probe_circuits
+from blast_controller.core.journal.snapshot import (
     Body,
     load_event,
     load_request,
@@ -20,6 +14,13 @@ from blast_controller.core.snapshot import (
     request_key,
     reservation_body,
 )
+from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import Request, RequestKey
+from blast_controller.core.requests import event_log
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
 
 _PLACES = {event_log.KIND: 1, probe_circuits.KIND: 2}
@@ -35,7 +36,18 @@ def unwritten(state: State) -> Iterator[Record]:
 
     Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
     """
+    yield from _unwritten_reservations(state)
+    for key, note in state.book.touched.items():
+        request = state.book.requests.get(key)
+        yield Record("request", request_key(key), request_body(request) if request else None, note=note)
+    state.book.touched.clear()
+    yield from state.book.log.take_records()
+
+
+def _unwritten_reservations(state: State) -> Iterator[Record]:
     live, touched = state.reservations.live, state.reservations.touched
+    if not touched:
+        return
     after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
     for number in _givers_first(after, state.written_holdings):
         body = reservation_body(live[number]) if number in live else None
@@ -45,14 +57,9 @@ def unwritten(state: State) -> Iterator[Record]:
             del state.written_holdings[number]
     if state.reservations.last_id != state.written_id:
         state.written_id = state.reservations.last_id
-        last = {"id": state.reservations.last_id, "next_group": state.ledger.next_group}
+        last = {"id": state.reservations.last_id, "next_group": state.addresses.next}
         yield Record("meta", LAST_RESERVATION, last)
-    for key, note in state.book.touched.items():
-        request = state.book.requests.get(key)
-        yield Record("request", request_key(key), request_body(request) if request else None, note=note)
-    yield from state.book.log.take_records()
     touched.clear()
-    state.book.touched.clear()
 
 
 def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
@@ -84,13 +91,13 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
             case "reservation":
                 state.reservations.adopt(load_reservation(record.body, state.fabric))
             case "element":
-                state.ledger.quarantine(ElementId(record.key), record.body["reason"])
+                state.inventory.quarantine(ElementId(record.key), record.body["reason"])
             case probe_circuits.KIND:
                 switch = SwitchId(record.key)
                 state.probes.adopt(switch, record.body, state.reservations.circuits(switch))
             case "meta" if record.key == LAST_RESERVATION:
                 state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
-                state.ledger.next_group = record.body["next_group"]
+                state.addresses.next = record.body["next_group"]
                 state.written_id = state.reservations.last_id
     state.written_holdings = {n: frozenset(r.elements) for n, r in state.reservations.live.items()}
     state.unplaced |= dict.fromkeys(state.book.requests)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from blast_controller.core.availability import NEVER
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Part, Request
+from blast_controller.core.model.wording import are, listed, moment
 from blast_controller.core.obstacles import Obstacle, Obstacles
-from blast_controller.core.part_states import PartState
 from blast_controller.core.prospect import Prospect
-from blast_controller.core.request_book import is_ungranted
-from blast_controller.core.requests import Part, Request
+from blast_controller.core.requests.request_book import is_ungranted
 from blast_controller.core.smallest_change import Change, smallest_change
 from blast_controller.core.state import State
-from blast_controller.core.wording import are, listed, moment
 
 
 @dataclass(frozen=True, slots=True)

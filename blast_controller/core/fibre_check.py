@@ -11,9 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
-from blast_controller.core.commands import Announce, SendProbe
-from blast_controller.core.events import (
+from blast_controller.core.fibres.fibre_judge import FibreFault, judge
+from blast_controller.core.fibres.fibre_survey import FibreMap, Pair, Round, Survey, survey
+from blast_controller.core.model.commands import Announce, SendProbe
+from blast_controller.core.model.events import (
     DeviceDown,
     DeviceUp,
     ProbeSeen,
@@ -22,12 +25,10 @@ from blast_controller.core.events import (
     StepFailed,
     VerifyAsked,
 )
-from blast_controller.core.fabric import OpticalPort, Splitter
-from blast_controller.core.fibre_judge import FibreFault, judge
-from blast_controller.core.fibre_survey import FibreMap, Pair, Round, Survey, survey
-from blast_controller.core.identifiers import DatapathId, ElementId, SwitchId, static_element
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.identifiers import DatapathId, ElementId, SwitchId, static_element
+from blast_controller.core.model.timers import ClearAgain, ProbeDue
 from blast_controller.core.state import State
-from blast_controller.core.timers import ClearAgain, ProbeDue
 
 TIMES_SENT = 4
 """How often each probe is sent within a round's time: a receiver may need a moment to lock."""
@@ -42,6 +43,13 @@ class FibreReport:
     faults: tuple[FibreFault, ...]
     skipped: tuple[str, ...]
     probed: int = 0
+
+
+class CheckStage(NamedTuple):
+    """The switch that a check is at, and how far that is: setting, probing or clearing."""
+
+    switch: str
+    phase: str
 
 
 class _Phase(Enum):
@@ -111,6 +119,17 @@ class FibreCheck:
     def topic(self) -> str:
         """Under what the report of the latest check is announced."""
         return f"fibres {self._number}"
+
+    @property
+    def busy(self) -> bool:
+        """Whether a check runs."""
+        return self._run is not None
+
+    @property
+    def stage(self) -> CheckStage | None:
+        """Where the check stands that runs; None between two switches."""
+        bench = self._run.bench if self._run else None
+        return None if bench is None else CheckStage(bench.switch, bench.phase.value)
 
     # ---------------------------------------------------------------------------------------------- events
 
@@ -189,7 +208,7 @@ class FibreCheck:
         run = self._run
         if run is None or run.bench is not None:
             return
-        if run.begin_by is not None and now < run.begin_by and self._state.ledger.away:
+        if run.begin_by is not None and now < run.begin_by and self._state.inventory.away:
             return
         run.begin_by = None
         while run.switches and run.bench is None:
@@ -201,8 +220,8 @@ class FibreCheck:
             self._run = None
 
     def _begin(self, run: _Run, switch: SwitchId, now: float) -> None:
-        ledger = self._state.ledger
-        free = [] if self._probes.has(switch) else ledger.free_pieces(switch)
+        inventory = self._state.inventory
+        free = [] if self._probes.has(switch) else inventory.untouched(switch)
         ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
         splitters = tuple(piece for piece in free if isinstance(piece, Splitter))
         probed = {piece.element for piece in free}
@@ -240,7 +259,7 @@ class FibreCheck:
     def _send(self, bench: _Bench, now: float) -> None:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
-            self._state.outbox.say(SendProbe(self._state.ledger.datapath_of(sender.rack), sender.port, payload))
+            self._state.outbox.say(SendProbe(self._state.fabric.datapath_of(sender.rack), sender.port, payload))
         self._state.timers.add(now + self._state.settings.probe_wait / TIMES_SENT, ProbeDue(bench.serial))
 
     def _payload(self, number: int) -> bytes:
@@ -286,7 +305,7 @@ class FibreCheck:
             self._go_on(now)
 
     def _needs(self, bench: _Bench, datapath: DatapathId) -> bool:
-        return any(self._state.ledger.datapath_of(port.rack) == datapath for port in bench.ports)
+        return any(self._state.fabric.datapath_of(port.rack) == datapath for port in bench.ports)
 
     def _bench_of(self, switch: SwitchId) -> _Bench | None:
         bench = self._run.bench if self._run else None
@@ -298,10 +317,10 @@ class FibreCheck:
 
     def _skip_but(self, switch: SwitchId, probed: Collection[ElementId]) -> None:
         """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
-        ledger = self._state.ledger
+        inventory = self._state.inventory
         splitters = [s for s in self._state.fabric.splitters.values() if s.switch == switch]
         whole = [*(p.element for p in self._state.fabric.whole_ports_on(switch)), *(s.element for s in splitters)]
         legs = [s.leg_element(leg) for s in splitters if s.element in probed for leg in s.outputs]
         for element in (*whole, *legs):
             if element not in probed:
-                self._skip([element], ledger.hindrance(element) or "fewer than two of its legs can be used")
+                self._skip([element], inventory.hindrance(element) or "fewer than two of its legs can be used")

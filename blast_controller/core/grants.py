@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from blast_controller.core.lease_terms import lease_of, rate_of, service_of
-from blast_controller.core.requests import Grant, Part, Request, Timings
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.model.lease_terms import lease_of, rate_of, service_of
+from blast_controller.core.model.requests import Grant, Part, Request, Timings
+from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.state import State
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from blast_controller.core.admission import check_feasible, check_share, group_of, served_statically
-from blast_controller.core.errors import Rejected
 from blast_controller.core.grants import make_grant
 from blast_controller.core.light_watch import LightWatch
-from blast_controller.core.outcomes import (
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.part_states import PartEvent
+from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request
+from blast_controller.core.model.timers import Retry
+from blast_controller.core.policy.admission import check_feasible, check_share, group_of, served_statically
+from blast_controller.core.rollout.outcomes import (
     Changed,
     ChangeRefused,
     Dark,
@@ -21,12 +24,9 @@ from blast_controller.core.outcomes import (
     Spoilt,
     Stuck,
 )
-from blast_controller.core.part_states import PartEvent
-from blast_controller.core.requests import EventKind, MulticastRequest, Part, Request
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
-from blast_controller.core.timers import Retry
 
 MOST_FORGOTTEN = 32
 """Requests forgotten at once where the operator has lowered how many may be known."""
@@ -96,14 +96,14 @@ class Lifecycle:
 
     def check_feasible(self, request: MulticastRequest) -> None:
         """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
-        if served_statically(request, self._state.fabric, self._state.ledger):
+        if served_statically(request, self._state.fabric, self._state.inventory):
             return
         loop_leaf = self._state.settings.loop_leaf
         group = group_of(request, request.receivers, self._state.fabric, loop_leaf)
-        check_feasible(group, self._state.fabric, self._state.ledger, loop_leaf, self._state.settings.most_splitters)
+        check_feasible(group, self._state.fabric, self._state.inventory, loop_leaf, self._state.settings.most_splitters)
         most = self._state.settings.limits(request.tenant).max_splitters
         if group is not None and most is not None:
-            check_share(group, self._state.ledger, most)
+            check_share(group, self._state.inventory, most)
         self._state.allocator.check_light(request, request.receivers, most)
 
     def _hopeless(self, request: MulticastRequest) -> str | None:

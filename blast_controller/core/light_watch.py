@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blast_controller.core.change import Change
-from blast_controller.core.events import LightAlarm, PortChanged
-from blast_controller.core.identifiers import LinkId
-from blast_controller.core.light_doctor import NO_LIGHT
-from blast_controller.core.light_tree import Leaf, LightTree
-from blast_controller.core.outcomes import Outcome
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.light.light_doctor import NO_LIGHT
+from blast_controller.core.light.light_tree import Leaf, LightTree
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.events import LightAlarm, PortChanged
+from blast_controller.core.model.identifiers import LinkId
+from blast_controller.core.model.timers import LeafDown, LinkDue
+from blast_controller.core.rollout.change import Change
+from blast_controller.core.rollout.outcomes import Outcome
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import StaticLight
-from blast_controller.core.timers import LeafDown, LinkDue
 
 
 class LightWatch:
@@ -26,7 +26,7 @@ class LightWatch:
     def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
         """A ToR's port has, or has lost, its link."""
         link = LinkId(event.datapath, event.port)
-        self._state.ledger.note_link(link, event.up, now)
+        self._state.links.note(link, event.up, now)
         if event.up:
             self._take_back(link)
             return self._state.reservations.link_up(link)
@@ -44,7 +44,7 @@ class LightWatch:
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
         """A port had lost its link a while ago; if it still has none, its branch is repaired."""
-        since = self._state.ledger.without_link.get(deadline.link)
+        since = self._state.links.down_since.get(deadline.link)
         if since is None:
             return []
         due = since + self._state.settings.flap_tolerance
@@ -80,14 +80,14 @@ class LightWatch:
                 yield from ((reservation, leaf) for leaf in tree.leaves)
 
     def _leaf_at(self, link: LinkId) -> tuple[Reservation, Leaf] | None:
-        link_of = self._state.ledger.link_of
+        link_of = self._state.links.of
         return next((found for found in self._leaves() if link_of(found[1].port) == link), None)
 
     def look_at_fixed_leaves(self, reservation: Reservation, now: float) -> None:
         """Say of a static tree that has just been granted which of its leaves are known to be dark."""
         tree = reservation.layout.tree
         for leaf in tree.leaves if isinstance(tree, StaticLight) else ():
-            if self._state.ledger.link_of(leaf.port) in self._state.ledger.without_link:
+            if not self._state.links.are_up([leaf.port]):
                 self._branch_lost(reservation, leaf, now)
 
     def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
@@ -108,7 +108,7 @@ class LightWatch:
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
         """Take the most likely culprits out of use. What the operator has taken out of use stays as it is."""
         diagnosis = self._state.doctor.dark(tree, outputs)
-        quarantined = self._state.ledger.quarantined
+        quarantined = self._state.inventory.quarantined
         for element in diagnosis.clear:
             if quarantined.get(element, "").startswith(NO_LIGHT):
                 self._state.quarantine(element, None)
@@ -120,7 +120,7 @@ class LightWatch:
         """Say in the status which leaves that were promised light have none, and why they cannot get any."""
         tree = reservation.layout.tree
         dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
-        blamed = [self._state.ledger.unusable(element) for element in dark]
+        blamed = [self._state.inventory.unusable(element) for element in dark]
         why = "; ".join(reason for reason in blamed if reason) or "and no open leg to lead it there"
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
@@ -145,9 +145,9 @@ class LightWatch:
 
     def _mended(self, tree: LightTree, outputs: frozenset[int]) -> LightTree | None:
         """The tree with dark leaves on other legs; None where that helps nobody."""
-        ledger = self._state.ledger
+        inventory = self._state.inventory
         curable = [
-            leaf for leaf in tree.leaves if leaf.port.output in outputs and not ledger.unusable(leaf.port.element)
+            leaf for leaf in tree.leaves if leaf.port.output in outputs and not inventory.unusable(leaf.port.element)
         ]
         if not curable:
             return None

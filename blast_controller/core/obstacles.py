@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from blast_controller.core.availability import NEVER
-from blast_controller.core.identifiers import Device, ElementId, SwitchId, device_name, static_element
-from blast_controller.core.probe_circuits import PROBER
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
+from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.model.wording import are, listed, moment
 from blast_controller.core.prospect import Offer, Prospect
-from blast_controller.core.requests import RequestKey
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
-from blast_controller.core.wording import are, listed, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Obstacles:
 
     def __init__(self, state: State, request: RequestKey, now: float, viewer: str | None) -> None:
         self._state, self._request, self._now, self._viewer = state, request, now, viewer
-        self._ledger = state.ledger
+        self._inventory = state.inventory
         self._holders: dict[int, str | None] = {}
 
     def of(self, prospect: Prospect) -> Iterator[Obstacle]:
         """Everything that is in the way of a part now."""
         for rack in prospect.absent:
-            reason = self._ledger.away[self._ledger.datapath_of(rack)]
+            reason = self._inventory.away[self._state.fabric.datapath_of(rack)]
             yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is away ({reason})")
         if not prospect.has_address:
             network = self._state.settings.group_network
@@ -67,9 +67,9 @@ class Obstacles:
         return Obstacle(f"for the static tree {' or '.join(names)}", tuple(lines))
 
     def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[Obstacle]:
-        if offer.switch in self._ledger.away:
+        if offer.switch in self._inventory.away:
             text = f"the optical switch {offer.switch}"
-            yield _single(f"for {text}", f"{text} is away ({self._ledger.away[offer.switch]})")
+            yield _single(f"for {text}", f"{text} is away ({self._inventory.away[offer.switch]})")
             return
         # A port that lacks only because its ToR is away has been told of.
         blocked = [rack for rack in prospect.without_port(offer) if not prospect.is_absent(rack)]
@@ -111,9 +111,9 @@ class Obstacles:
         return [f"{listed(names)} {are(names)} {trouble}" for trouble, names in grouped]
 
     def _trouble(self, element: ElementId) -> str | None:
-        if reason := self._ledger.unusable(element):
+        if reason := self._inventory.unusable(element):
             return f"not usable: {reason}"
-        holder = self._ledger.holder.get(element)
+        holder = self._inventory.holders.get(element)
         if holder is None:
             return None
         if holder not in self._holders:
@@ -144,7 +144,7 @@ class Obstacles:
 
     def _device(self, device: Device) -> str | None:
         """The name of a device that is away."""
-        if device not in self._ledger.away:
+        if device not in self._inventory.away:
             return None
         return device_name(device)
 

@@ -8,18 +8,18 @@ from algorithms.b_matching.residual import Choice
 from algorithms.leaf_assignment import Refusal
 from algorithms.scheduling.job import PartName
 from algorithms.scheduling.selection import Start
-from blast_controller.core.dispatcher import Subject
-from blast_controller.core.errors import Rejected
 from blast_controller.core.grants import make_grant
 from blast_controller.core.lifecycle import Lifecycle
-from blast_controller.core.light_budget import told
-from blast_controller.core.light_tree import LightTree
-from blast_controller.core.outcomes import Lit
-from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.requests import EventKind, Part, Request
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.light.light_budget import told
+from blast_controller.core.light.light_tree import LightTree
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.requests import EventKind, Part, Request
+from blast_controller.core.policy.dispatcher import Subject
+from blast_controller.core.rollout.outcomes import Lit
+from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import StaticLight
 
 
 class Placements:
@@ -178,7 +178,7 @@ class Placements:
         return True
 
     def _light(self, request: Request, part: Part, tree: LightTree | None, now: float) -> bool:
-        address = self._state.ledger.take_address()
+        address = self._state.addresses.take()
         if address is None:
             return False
         layout = self._state.allocator.layout(request.current, part.receivers, tree, address)

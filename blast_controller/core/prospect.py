@@ -10,12 +10,12 @@ from functools import cached_property
 
 from algorithms.b_matching.feasibility import Feasibility
 from blast_controller.core.availability import NEVER, Availability
-from blast_controller.core.fabric import Splitter, StaticTree, rack_of
-from blast_controller.core.hyper_edge import leaves_of
-from blast_controller.core.identifiers import ElementId, SwitchId, is_splitter
-from blast_controller.core.requests import MulticastRequest
+from blast_controller.core.light.static_tree import covers
+from blast_controller.core.model.fabric import Splitter, StaticTree, rack_of
+from blast_controller.core.model.hyper_edge import leaves_of
+from blast_controller.core.model.identifiers import ElementId, SwitchId, is_splitter
+from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.state import State
-from blast_controller.core.static_tree import covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Prospect:
         self.now = now
         self.availability = Availability(state, now)
         self._state = state
-        self._fabric, self._ledger = state.fabric, state.ledger
+        self._fabric, self._inventory = state.fabric, state.inventory
         self.root = self._fabric.hosts[request.sender].rack
         self.hosts_of: dict[str, list[str]] = {}
         for host in receivers:
@@ -64,7 +64,7 @@ class Prospect:
 
     def is_absent(self, rack: str) -> bool:
         """Whether a rack's ToR is away."""
-        return self._ledger.datapath_of(rack) in self._ledger.away
+        return self._fabric.datapath_of(rack) in self._inventory.away
 
     @cached_property
     def has_address(self) -> bool:
@@ -136,7 +136,7 @@ class Prospect:
         return min(map(self.availability.port, ports), default=NEVER)
 
     def _usable(self, splitter: Splitter) -> Splitter:
-        return splitter.without(lambda leg: self._ledger.unusable(leg) is not None)
+        return splitter.without(lambda leg: self._inventory.unusable(leg) is not None)
 
     def without_port(self, offer: Offer) -> list[str]:
         """The racks that have no free port on the offer's switch now."""
@@ -145,7 +145,7 @@ class Prospect:
     @cached_property
     def static_trees(self) -> list[tuple[float, StaticTree]]:
         """The static trees that reach everybody, the one that is free first at the head."""
-        trees = [tree for tree in self._ledger.usable_static() if self.reaches_all(tree, self.request_hosts)]
+        trees = [tree for tree in self._inventory.usable_static() if self.reaches_all(tree, self.request_hosts)]
         return sorted(((self.availability.static_tree(tree), tree) for tree in trees), key=lambda found: found[0])
 
     @property

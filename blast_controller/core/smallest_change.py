@@ -48,7 +48,7 @@ def _most_racks(state: State, prospect: Prospect) -> frozenset[str]:
     choices = [local]
     if not prospect.light_used_up:
         choices += [[*local, *_joined(prospect, offer)] for offer in prospect.offers]
-        choices += [_reached(prospect, tree.name, state) for tree in state.ledger.free_static()]
+        choices += [_reached(prospect, tree.name, state) for tree in state.inventory.available_static()]
     best = max(choices, key=lambda racks: (len(racks), _receivers(prospect, racks)))
     return frozenset(best)
 

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from algorithms.scheduling.job import PartName
-from blast_controller.core.allocation import Allocator
 from blast_controller.core.auditor import Auditor
-from blast_controller.core.dispatcher import Dispatcher, Subject
-from blast_controller.core.fabric import Fabric
-from blast_controller.core.identifiers import ElementId, is_static
-from blast_controller.core.ledger import Ledger
-from blast_controller.core.light_budget import LightBudget
-from blast_controller.core.light_doctor import LightDoctor
-from blast_controller.core.light_refusals import Light, LightRefusals
-from blast_controller.core.optimising import Optimising
-from blast_controller.core.outbox import Outbox
-from blast_controller.core.probe_circuits import ProbeCircuits
-from blast_controller.core.quota import LOOK_AGAIN, Quota
-from blast_controller.core.records import Record
-from blast_controller.core.request_book import RequestBook
-from blast_controller.core.requests import Part, Request, RequestKey
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservations import Reservations
-from blast_controller.core.settings import CoreSettings
-from blast_controller.core.splitter_limits import SplitterLimits
-from blast_controller.core.timers import AuditDue, QuotaLook, Timers
-from blast_controller.core.warm_trees import WarmTrees
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.inventory.addresses import GroupAddresses
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.links import Links
+from blast_controller.core.light.light_budget import LightBudget
+from blast_controller.core.light.light_doctor import LightDoctor
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.identifiers import ElementId, is_static
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import Part, Request, RequestKey
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.timers import AuditDue, QuotaLook, Timers
+from blast_controller.core.policy.allocation import Allocator
+from blast_controller.core.policy.dispatcher import Dispatcher, Subject
+from blast_controller.core.policy.light_refusals import Light, LightRefusals
+from blast_controller.core.policy.optimising import Optimising
+from blast_controller.core.policy.quota import LOOK_AGAIN, Quota
+from blast_controller.core.policy.splitter_limits import SplitterLimits
+from blast_controller.core.policy.warm_trees import WarmTrees
+from blast_controller.core.requests.request_book import RequestBook
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservations import Reservations
 
 
 class State:
@@ -46,37 +48,39 @@ class State:
         self.written_holdings: dict[int, frozenset[ElementId]] = {}
         self.timers = Timers()
         self.outbox = Outbox()
-        self.ledger = Ledger(fabric, settings.group_network, settings.most_splitters)
+        self.inventory = Inventory(fabric, settings.most_splitters)
+        self.addresses = GroupAddresses(settings.group_network)
+        self.links = Links(fabric)
         self.book = RequestBook(settings, self.outbox, self.timers)
-        self.reservations = Reservations(self.ledger, self.outbox)
+        self.reservations = Reservations(self.inventory, self.addresses, self.links, self.outbox)
         self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
         self.budget = LightBudget(fabric)
-        self.refusals = LightRefusals(self.ledger, fabric.switches)
+        self.refusals = LightRefusals(self.inventory, fabric.switches)
         self.dispatcher = self._new_dispatcher()
         self.leases_over: dict[PartName, Subject] = {}
         self.unplaced: dict[RequestKey, None] = {}
-        self.warm = WarmTrees(self.ledger, self.reservations, self.timers, settings)
-        self.allocator = Allocator(fabric, self.ledger, settings, self.budget)
+        self.warm = WarmTrees(self.inventory, self.reservations, self.timers, settings)
+        self.allocator = Allocator(fabric, self.inventory, self.links, settings, self.budget)
         self.quota = Quota(settings.limits)
         self.splitter_limits = SplitterLimits(settings, self.quota, self.reservations)
         self.doctor = LightDoctor()
-        self.probes = ProbeCircuits(fabric, self.ledger, self.outbox)
-        self.auditor = Auditor(fabric, self.ledger, self.reservations, self.outbox, self.probes)
+        self.probes = ProbeCircuits(fabric, self.inventory, self.outbox)
+        self.auditor = Auditor(fabric, self.inventory, self.reservations, self.outbox, self.probes)
 
     def _new_dispatcher(self) -> Dispatcher:
         light = Light(self.budget, self.refusals)
-        return Dispatcher(self.fabric, self.ledger, self.settings, self.optimising, light)
+        return Dispatcher(self.fabric, self.inventory, self.settings, self.optimising, light)
 
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
         every_before = self.settings.reconcile_every
         self.settings = self.book.settings = self.warm.settings = self.splitter_limits.settings = settings
-        self.allocator = Allocator(self.fabric, self.ledger, settings, self.budget)
+        self.allocator = Allocator(self.fabric, self.inventory, self.links, settings, self.budget)
         self.refusals.clear()
         self.optimising.budget = settings.optimise
         self.dispatcher = self._new_dispatcher()
-        self.ledger.offered.tell_anew()
-        self.ledger.dark.look_anew()
+        self.inventory.offer_anew()
+        self.inventory.unsettle()
         self.unplaced |= dict.fromkeys(self.book.requests)
         self.quota.limits = settings.limits
         if settings.reconcile_every != every_before:
@@ -107,11 +111,11 @@ class State:
     def quarantine(self, element: ElementId, reason: str | None) -> None:
         """Take an element out of use for this reason, or (None) bring it back."""
         if reason is not None:
-            for number in self.ledger.lenders_of([element]):
+            for number in self.inventory.keepers_of([element]):
                 self.warm.give_up(number)
-            self.ledger.quarantine(element, reason)
+            self.inventory.quarantine(element, reason)
             self.outbox.record(Record("element", element, {"reason": reason}, note="quarantined"))
-        elif self.ledger.lift_quarantine(element):
+        elif self.inventory.lift_quarantine(element):
             self.outbox.record(Record("element", element, None, note="released"))
             if is_static(element):
                 # The policy hears of ports and splitters that come free, but knows of no static tree.

@@ -18,7 +18,7 @@ exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
 # ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
 from __future__ import annotations
 
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.identifiers import DatapathId
 
 from blast_controller.openflow import framework as _patched_first  # noqa: F401
 
@@ -34,13 +34,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from blast_controller.core.commands import SetForwarding
-from blast_controller.core.events import ProbeSeen
+from blast_controller.core.model.commands import SetForwarding
+from blast_controller.core.model.events import ProbeSeen
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.openflow.vocabulary import Event
-from blast_controller.tls import BadTlsFile, TlsSettings
+from blast_controller.serving.tls import BadTlsFile, TlsSettings
 
 STDIN = 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from blast_controller.core.commands import Forward
+from blast_controller.core.model.commands import Forward
 from blast_controller.openflow.rules import (
     AddRule,
     DeleteRule,

@@ -21,8 +21,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from blast_controller.core.events import StepConfirmed, StepFailed
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.events import StepConfirmed, StepFailed
+from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.audit import Audit
 from blast_controller.openflow.rules import Operation, Rule, Stray
 from blast_controller.openflow.vocabulary import (

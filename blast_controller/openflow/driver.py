@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
-from blast_controller.core.commands import SetForwarding
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.commands import SetForwarding
+from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.app import ForwardingApplication
 from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
@@ -33,7 +33,7 @@ from blast_controller.openflow.vocabulary import (
     Transmit,
     TurnAway,
 )
-from blast_controller.tls import TlsSettings
+from blast_controller.serving.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
 STRANGERS = 64

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
-from blast_controller.core.commands import Forward, ForwardingChange
+from blast_controller.core.model.commands import Forward, ForwardingChange
 
 MAGIC = 0xB1A5 << 48
 MAGIC_MASK = 0xFFFF << 48

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from blast_controller.listener import Door, Listener
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     HEADER,
@@ -22,8 +21,9 @@ from blast_controller.openflow.framework import (
     hear,
 )
 from blast_controller.openflow.screening import is_readable
-from blast_controller.places import Places
-from blast_controller.tls import TlsSettings, certificate_names
+from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.places import Places
+from blast_controller.serving.tls import TlsSettings, certificate_names
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048

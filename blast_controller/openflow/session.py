@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from blast_controller.core.commands import ForwardingChange, SetForwarding
-from blast_controller.core.events import DeviceDown, DeviceUp, PortChanged, ProbeSeen, StepFailed, TableObserved
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.commands import ForwardingChange, SetForwarding
+from blast_controller.core.model.events import DeviceDown, DeviceUp, PortChanged, ProbeSeen, StepFailed, TableObserved
+from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.audit import audit
 from blast_controller.openflow.dialogues import (
     FENCED,
@@ -55,7 +55,7 @@ from blast_controller.openflow.vocabulary import (
     StepKey,
     Transmit,
 )
-from blast_controller.tls import CertificateNames
+from blast_controller.serving.tls import CertificateNames
 
 WINDOW = 8
 ANSWER_TIMEOUT = 10.0

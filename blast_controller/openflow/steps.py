@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-from blast_controller.core.events import DeviceDown, DeviceUp, StepFailed
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.events import DeviceDown, DeviceUp, StepFailed
+from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
 from blast_controller.openflow.rules import guards, merged
 from blast_controller.openflow.session import Session, Terms, Tor

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blast_controller.core.commands import SetForwarding
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import SetForwarding
+from blast_controller.core.model.events import (
     DeviceDown,
     DeviceUp,
     PortChanged,
@@ -18,9 +18,9 @@ from blast_controller.core.events import (
     StepFailed,
     TableObserved,
 )
-from blast_controller.core.identifiers import DatapathId
+from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.rules import Operation, Rule, Stray
-from blast_controller.tls import CertificateNames
+from blast_controller.serving.tls import CertificateNames
 
 # ------------------------------------------------------------------------------------- inputs: what a ToR says
 

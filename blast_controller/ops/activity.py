@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 
-from blast_controller.core.events import (
+from blast_controller.core.model.events import (
     DeviceDown,
     DeviceUp,
     PortChanged,
     StepFailed,
 )
-from blast_controller.core.identifiers import DatapathId, SwitchId, device_name
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Grant, RequestEvent, RequestKey
+from blast_controller.core.model.identifiers import DatapathId, SwitchId, device_name
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, RequestKey
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from blast_controller.core.commands import CircuitChange, SetCircuits
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import CircuitChange, SetCircuits
+from blast_controller.core.model.events import (
     CircuitsObserved,
     DeviceDown,
     DeviceEvent,
@@ -27,8 +27,8 @@ from blast_controller.core.events import (
     StepDark,
     StepFailed,
 )
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.identifiers import SwitchId
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.optical.light_check import LightCheck
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient

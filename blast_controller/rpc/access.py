@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
 from blast_controller.rpc.tokens import digest_of
-from blast_controller.tls import CertificateNames
+from blast_controller.serving.tls import CertificateNames
 
 
 @dataclass(frozen=True, slots=True)

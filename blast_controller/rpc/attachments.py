@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from blast_controller.core.errors import Rejected
-from blast_controller.core.requests import RequestKey
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.requests import RequestKey
 
 MOST_PER_ACCOUNT = 4096
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from blast_controller.core.errors import Rejected
+from blast_controller.core.model.errors import Rejected
 
 
 class Condition(Protocol):

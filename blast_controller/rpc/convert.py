@@ -7,15 +7,15 @@ from functools import singledispatch
 from typing import TypeVar
 
 from blast_api import ttypes
-from blast_controller.core import errors
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.identifiers import device_name, static_element
-from blast_controller.core.part_states import PartState
-from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.requests import (
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model import errors
+from blast_controller.core.model.identifiers import device_name, static_element
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import (
     EventKind,
     Extension,
     Grant,
@@ -28,7 +28,7 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
-from blast_controller.parked_future import ParkedFuture
+from blast_controller.runtime.parked_future import ParkedFuture
 
 T = TypeVar("T")
 
@@ -203,21 +203,21 @@ def explanation(found: Explanation) -> ttypes.Explanation:
 
 def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttypes.FabricStatus:
     """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
-    declared, ledger = core.fabric, core.ledger
+    declared, view = core.fabric, core.view
     return ttypes.FabricStatus(
         racks=[
             ttypes.RackStatus(
                 name=rack.name,
                 datapath=f"{rack.datapath:016x}",
-                connected=rack.datapath not in ledger.away,
+                connected=rack.datapath not in view.away,
                 opticalPorts=[
                     ttypes.OpticalPortStatus(
                         port.port,
                         port.switch,
                         port.input,
                         port.output,
-                        ledger.holder.get(port.element),
-                        ledger.unusable(port.element),
+                        view.holders.get(port.element),
+                        view.unusable(port.element),
                     )
                     for port in rack.optical_ports
                 ],
@@ -239,14 +239,13 @@ def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttyp
                 s.switch,
                 s.input,
                 list(s.outputs),
-                ledger.holder.get(s.element),
-                ledger.unusable(s.element),
+                view.holders.get(s.element),
+                view.unusable(s.element),
             )
             for s in declared.splitters.values()
         ],
         opticalSwitches=[
-            ttypes.OpticalSwitchStatus(name, name not in ledger.away, ledger.away.get(name))
-            for name in declared.switches
+            ttypes.OpticalSwitchStatus(name, name not in view.away, view.away.get(name)) for name in declared.switches
         ],
         lightTrees=list(_light_trees(core, tenant)),
         lightRateBitsPerSecond=int(declared.light_rate),
@@ -259,14 +258,13 @@ def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttyp
 
 def _warm(core: Core) -> ttypes.WarmStatus | None:
     """What is kept lit, if anything is."""
-    warm, settings = core.warm, core.settings
-    if not (settings.keep_warm or len(warm)):
+    view = core.view
+    if not (core.settings.keep_warm or view.kept_warm):
         return None
-    stocks = core.ledger.dark.stocks(settings.warm_reserve)
-    counts = warm.counts
+    counts = view.warm_counts
     return ttypes.WarmStatus(
-        trees=len(warm),
-        pieces=[ttypes.IdlePieces(s.switch, s.ways or None, s.dark, s.lit, s.reserve) for s in stocks],
+        trees=view.kept_warm,
+        pieces=[ttypes.IdlePieces(s.switch, s.ways or None, s.dark, s.lit, s.reserve) for s in view.reserves],
         lightGiven=counts.lit,
         foundLit=counts.hits,
         gaveWay=counts.gave_way,
@@ -275,14 +273,14 @@ def _warm(core: Core) -> ttypes.WarmStatus | None:
 
 
 def _static_trees(core: Core) -> list[ttypes.StaticTreeStatus]:
-    ledger = core.ledger
+    view = core.view
     return [
         ttypes.StaticTreeStatus(
             tree.name,
             tree.root_rack or tree.root_host or "",
             [*tree.leaf_ports, *sorted(tree.leaf_hosts)],
-            ledger.holder.get(static_element(tree.name)),
-            ledger.unusable(static_element(tree.name)),
+            view.holders.get(static_element(tree.name)),
+            view.unusable(static_element(tree.name)),
         )
         for tree in core.fabric.static_trees.values()
     ]
@@ -317,19 +315,19 @@ def _rack_of_sender(core: Core, request: RequestKey) -> str:
 
 def elements(core: Core) -> list[ttypes.ElementStatus]:
     """Every piece of hardware and its state."""
-    ledger = core.ledger
+    view = core.view
     found = []
-    for name in ledger.elements:
-        holder, reason = ledger.holder.get(name), ledger.unusable(name)
+    for name in view.elements:
+        holder, reason = view.holders.get(name), view.unusable(name)
         state = "reserved" if holder is not None else "unusable" if reason else "free"
         if holder == PROBER:
             holder, reason = None, "being probed by `blast fabric verify`"
         found.append(ttypes.ElementStatus(name, state, reason, holder))
     for switch in core.fabric.switches:
-        away = ledger.away.get(switch)
+        away = view.away.get(switch)
         found.append(ttypes.ElementStatus(device_name(switch), "away" if away else "free", away))
     for datapath in sorted({rack.datapath for rack in core.fabric.racks.values()}):
-        away = ledger.away.get(datapath)
+        away = view.away.get(datapath)
         found.append(ttypes.ElementStatus(device_name(datapath), "away" if away else "free", away))
     return found
 

@@ -7,14 +7,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import ClientsVanished
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import ClientsVanished
 from blast_controller.rpc.attachments import Attachments
 from blast_controller.rpc.condition import Condition
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.convert import ThriftFuture
 from blast_controller.rpc.gate import Gate
-from blast_controller.runtime import Runtime, Turn
+from blast_controller.runtime.runtime import Runtime, Turn
 
 T = TypeVar("T")
 

@@ -18,12 +18,12 @@ from types import ModuleType
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.listener import Door, Listener
 from blast_controller.rpc.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.served_connection import ServedConnection
 from blast_controller.rpc.server_state import ServerCounters, ServerLimits, Shared
-from blast_controller.tls import TlsSettings
+from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.tls import TlsSettings
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 1024

@@ -10,7 +10,7 @@ from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.desk import About, Desk, History
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.methods import METHODS, Cost, Method
-from blast_controller.runtime import Runtime
+from blast_controller.runtime.runtime import Runtime
 
 FIELD_FEATURES = frozenset({"deadlines", "pausing", "priorities", "splitting"})
 """Features that are fields of a request, and not methods."""

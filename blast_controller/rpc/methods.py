@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeVar, TypeVarTuple
 
 from blast_api.BlastOperator import Iface
-from blast_controller.core.events import WithdrawAsked
+from blast_controller.core.model.events import WithdrawAsked
 from blast_controller.rpc import request_calls as requests
 from blast_controller.rpc import server_calls as server
 from blast_controller.rpc.connection import Connection

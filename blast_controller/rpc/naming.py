@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from blast_api import ttypes
-from blast_controller.core.requests import Request, RequestKey
+from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
 from blast_controller.rpc.access import name_request
 from blast_controller.rpc.identity import Identity
-from blast_controller.runtime import Turn
+from blast_controller.runtime.runtime import Turn
 
 
 def named(turn: Turn, client: Identity, key: str | None) -> RequestKey:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.part_states import PartState
+from blast_controller.core.model.part_states import PartState
 from blast_controller.rpc import convert
 from blast_controller.rpc.convert import state_number
 

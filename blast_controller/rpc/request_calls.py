@@ -7,16 +7,16 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
 from blast_api import ttypes
-from blast_controller.core.errors import NotYet, Rejected, RequestEnded
-from blast_controller.core.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
-from blast_controller.core.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
+from blast_controller.core.model.errors import NotYet, Rejected, RequestEnded
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
+from blast_controller.core.model.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import convert, pages
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.naming import found, named, status_of
-from blast_controller.runtime import Turn
-from blast_controller.waiting import Seat, Wait
+from blast_controller.runtime.runtime import Turn
+from blast_controller.runtime.waiting import Seat, Wait
 
 LONGEST_WAIT = 24 * 3600.0
 

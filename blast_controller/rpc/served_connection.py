@@ -23,7 +23,7 @@ from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMes
 from blast_controller.rpc.frames import FrameDecoder
 from blast_controller.rpc.messages import Call
 from blast_controller.rpc.server_state import Shared
-from blast_controller.tls import certificate_names
+from blast_controller.serving.tls import certificate_names
 
 _log = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ from importlib.metadata import version as version_of
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
-from blast_controller.core.identifiers import ElementId
-from blast_controller.core.wording import listed
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
+from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.wording import listed
 from blast_controller.rpc import convert, pages
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.kinds import Announcement
-from blast_controller.runtime import Turn
+from blast_controller.runtime.runtime import Turn
 
 PROTOCOL = 1
 LONGEST_READING = 30.0

@@ -8,16 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVarTuple
+from typing import Protocol, TypeVarTuple
 
-from blast_controller.places import Places
 from blast_controller.rpc.connection import Guard, Handler
 from blast_controller.rpc.errors import MalformedMessage
 from blast_controller.rpc.frames import FRAME_BYTES
 from blast_controller.rpc.messages import ServiceCodec
-
-if TYPE_CHECKING:
-    from blast_controller.rpc.served_connection import ServedConnection
+from blast_controller.serving.places import Places
 
 Arguments = TypeVarTuple("Arguments")
 
@@ -70,6 +67,26 @@ class ServerCounters:
     oversized: int = 0
 
 
+class Served(Hashable, Protocol):
+    """A connection, as others and the server see it."""
+
+    @property
+    def working(self) -> bool:
+        """Whether a call is in progress."""
+
+    def make_room(self) -> None:
+        """End, as somebody else has this one's place among the strangers."""
+
+    def take_no_more_calls(self) -> None:
+        """Answer what is in progress, and nothing else."""
+
+    def close(self) -> None:
+        """End when what was answered has left."""
+
+    def abort(self) -> None:
+        """End at once."""
+
+
 @dataclass(slots=True)
 class Shared:
     """What all connections of a server have in common."""
@@ -83,10 +100,10 @@ class Shared:
     loop: asyncio.AbstractEventLoop
     at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
-    connections: set[ServedConnection] = field(default_factory=set)
+    connections: set[Served] = field(default_factory=set)
     held: Counter[Hashable] = field(default_factory=Counter)
     """Connections of clients that have proved who they are, by account."""
-    strangers: Places[ServedConnection] = field(init=False)
+    strangers: Places[Served] = field(init=False)
     buffer: memoryview = field(init=False)
     """What arrives is read into it, for one connection at a time."""
 

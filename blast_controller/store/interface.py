@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 
 Body = Mapping[str, Any]
 

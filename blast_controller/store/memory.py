@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Locked, NotOpen
 from blast_controller.store.holdings import Holdings
 from blast_controller.store.interface import Body, Entry, Loaded

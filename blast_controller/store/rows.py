@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.interface import RESERVATION
 

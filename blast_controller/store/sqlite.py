@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
 from blast_controller.store.files import connect, create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from blast_controller.config_schema import SchemaFault, line_of
+from blast_controller.configuration.schema import SchemaFault, line_of
 from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.config_schema import Location, SchemaFault
+from blast_controller.configuration.schema import Location, SchemaFault
 from blast_sim.scenario_file import Source, tables_of
 from blast_sim.wrong_input import shown
 

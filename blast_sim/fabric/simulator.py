@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from blast_controller.config_schema import Location
+from blast_controller.configuration.schema import Location
 from blast_sim.fabric.scenario import Model
 from blast_sim.report import Row
 

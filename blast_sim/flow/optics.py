@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from blast_controller.core.fabric import Fabric, Host, OpticalPort, Rack, Splitter
-from blast_controller.core.identifiers import DatapathId, SwitchId
+from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter
+from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_sim.flow.network import Network
 
 SWITCH = SwitchId("ocs")

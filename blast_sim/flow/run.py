@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.compute import compute_of
 from blast_sim.core_driver import Delays
 from blast_sim.flow.background import Rounds

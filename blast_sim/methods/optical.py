@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from blast_controller.core.controller import Core
-from blast_controller.core.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.core_driver import Compute, CoreDriver, Delays, Refused, Told
 from blast_sim.flow.engine import Transfer
 from blast_sim.flow.optics import Optics, host_name, place_of, server_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.compute import compute_of
 from blast_sim.core_driver import Delays
 from blast_sim.flow.network import Network

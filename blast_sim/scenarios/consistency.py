@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from algorithms.balanced.network import InvalidNetwork
 from algorithms.splitter_tree import most_leaves
-from blast_controller.config_schema import Location, SchemaFault
+from blast_controller.configuration.schema import Location, SchemaFault
 from blast_sim.fabric.replication import RACKS
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
 from blast_sim.scenarios.sites import hosts_of

@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path
 
 from blast_api.ttypes import MulticastRequest
-from blast_controller.core.identifiers import ElementId
-from blast_controller.core.records import Record
+from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.records import Record
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.interface import RESERVATION, Entry

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import blast_controller
-from blast_controller.config import Config, ConfigError, load, parse
+from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.reading import load, parse
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
 TEXTS = inputs(20_000)

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.config_schema import SchemaFault
+from blast_controller.configuration.schema import SchemaFault
 from blast_sim.fabric.scenario import HERE, load
 from blast_sim.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
 

@@ -28,9 +28,9 @@ from blast_api.ttypes import (
     TransferReport,
     Unsupported,
 )
-from blast_controller.core.requests import Extension as CoreExtension
-from blast_controller.core.requests import MulticastRequest as CoreRequest
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.requests import Extension as CoreExtension
+from blast_controller.core.model.requests import MulticastRequest as CoreRequest
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.convert import to_extension, to_request

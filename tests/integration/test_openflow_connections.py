@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_controller.core.commands import Forward
+from blast_controller.core.model.commands import Forward
 from blast_controller.openflow.rules import RuleSettings, forward_rule, guards
 from tests.integration.openflow_harness import (
     BARRIER_REPLY,

@@ -19,12 +19,12 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.contention import Contention
 from algorithms.scheduling.job import Job, multicast
-from blast_controller.core.commands import Optimise
-from blast_controller.core.events import FinishAsked, Optimised, RequestSubmitted
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
-from blast_controller.optimiser_process import GRACE, OptimiserProcess
-from blast_controller.optimiser_worker import NICENESS
+from blast_controller.core.model.commands import Optimise
+from blast_controller.core.model.events import FinishAsked, Optimised, RequestSubmitted
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.optimiser.process import GRACE, OptimiserProcess
+from blast_controller.optimiser.worker import NICENESS
 from tests.support.core import key_of, make_fabric
 from tests.support.core import multicast as request
 from tests.support.runtime import PATIENCE, running

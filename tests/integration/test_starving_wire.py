@@ -13,15 +13,15 @@ from thrift.transport.TTransport import TFramedTransport
 
 from blast_api import BlastOperator, ttypes
 from blast_client import Client, Ended, Extension, MulticastRequest, NotYet, Rejected
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.framed_server import FramedServer, Security
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
+from blast_controller.runtime.waiting import Places
 from blast_controller.store.details import read_page
-from blast_controller.waiting import Places
 from tests.support.core import make_fabric
 from tests.support.runtime import running
 from tests.support.waiting import eventually

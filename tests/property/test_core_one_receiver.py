@@ -8,8 +8,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.events import RequestSubmitted
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import RequestSubmitted
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim import workloads
 from tests.support.core import make_fabric, multicast, ready_world
 from tests.support.greedy_oracle import papers_text

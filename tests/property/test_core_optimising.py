@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.events import FinishAsked, Optimised, ProgressTold, Tick
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Part
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import FinishAsked, Optimised, ProgressTold, Tick
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Part
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.core_checks import check_nobody_waits_needlessly
 

@@ -9,19 +9,18 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_controller.core.errors import RequestError
-from blast_controller.core.events import (
+from blast_controller.core.model.errors import RequestError
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ExtensionAsked,
     FinishAsked,
     RequestSubmitted,
     WithdrawAsked,
 )
-from blast_controller.core.explanation import explain
-from blast_controller.core.fabric import StaticTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension, MulticastRequest, RequestKey
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.fabric import StaticTree
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension, MulticastRequest, RequestKey
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import World, make_fabric, ready_world
 from tests.support.explaining import go_to
 
@@ -111,7 +110,7 @@ def _do(world: World, number: int, kind: str, more: list, tenants: tuple[str, st
             if world.device(device).up:
                 world.lose(device)
         case "quarantine", element:
-            if element in world.core.ledger.elements:
+            if element in world.core.view.elements:
                 world.handle(ElementQuarantined(element, "dirty"))
 
 
@@ -120,7 +119,7 @@ def waiting(world: World) -> list[RequestKey]:
 
 
 def told(world: World, name: RequestKey, viewer: str | None = None):
-    return explain(world.core._state, world.core.request(name), world.now, viewer)
+    return world.core.explain(name, viewer, world.now)
 
 
 def state_after_leaving_out(

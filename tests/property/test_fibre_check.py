@@ -6,12 +6,12 @@ from contextlib import suppress
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blast_controller.core.errors import RequestError
-from blast_controller.core.events import AuditAsked, FinishAsked, RequestSubmitted, VerifyAsked
-from blast_controller.core.fabric import CrossConnect
 from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.identifiers import Device
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.errors import RequestError
+from blast_controller.core.model.events import AuditAsked, FinishAsked, RequestSubmitted, VerifyAsked
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.fibre_world import NONCE, FibreWorld
 
@@ -80,10 +80,10 @@ class Bystander:
         }
         allowed |= {c for r in world.core.reservations for layout in r.layouts for c in layout.circuits}
         assert {c for switch in world.switches.values() for c in switch.held} <= allowed
-        mine = {e for e, holder in world.core.ledger.holder.items() if holder == 0}
+        mine = {e for e, holder in world.core.view.holders.items() if holder == 0}
         theirs = {e for reservation in world.core.reservations for e in reservation.elements}
         assert not mine & theirs
-        assert world.core.ledger.occupied.get("ocs1", {}) == {}, "our own circuits are taken for foreign ones"
+        assert world.core.view.occupied.get("ocs1", {}) == {}, "our own circuits are taken for foreign ones"
         for report in world.announced.values():
             if isinstance(report, FibreReport):
                 assert report.faults == (), "a right fibre is called wrong"
@@ -96,7 +96,7 @@ class Bystander:
             world.tick()
             world.settle()
         self.look()
-        assert 0 not in world.core.ledger.holder.values()
+        assert 0 not in world.core.view.holders.values()
         assert not [key for kind, key in world.store._state if kind == "probe"]
         lit = {c for r in world.core.reservations for c in r.layout.circuits}
         assert {c for switch in world.switches.values() for c in switch.held} == lit

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling import POLICIES
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.core_driver import Delays
 from blast_sim.flow.optics import Optics
 from blast_sim.methods.method import Multicast, Phased

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.inbox import MOST_URGENT, Inbox
+from blast_controller.runtime.inbox import MOST_URGENT, Inbox
 
 URGENT, LAST = "urgent", "last"
 WHOSE = st.sampled_from([URGENT, "a", "b", "c", LAST])

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.errors import ImpossibleTransition
-from blast_controller.core.fabric import CrossConnect, OpticalPort, Splitter
-from blast_controller.core.identifiers import is_leg
 from blast_controller.core.inventory.custody import PROBER, Custody, DoubleBooked, Standing
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.model.errors import ImpossibleTransition
+from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
+from blast_controller.core.model.identifiers import is_leg
 from tests.support.core import by_sides, make_fabric
 
 FABRIC = make_fabric(racks=4, splitters=(4, 2, 4, 3), ports=2, switches=2, shared=2)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.layout import NOTHING, both, everything, step_between
+from blast_controller.core.light.layout import NOTHING, both, everything, step_between
+from blast_controller.core.model.fabric import CrossConnect
 from tests.support.core import World
 from tests.support.layouts import FABRIC, GROUP, SENDER, Devices, changes, holdings, layouts
 

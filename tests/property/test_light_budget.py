@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, Loss, exactly
-from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
-from blast_controller.core.light_budget import LightBudget
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds
+from blast_controller.core.light.light_budget import LightBudget
 from tests.support.core import make_fabric
 from tests.support.core_power import with_optics
 

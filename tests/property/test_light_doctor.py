@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.light_doctor import NO_LIGHT, LightDoctor
-from blast_controller.core.light_tree import build
+from blast_controller.core.light.light_doctor import NO_LIGHT, LightDoctor
+from blast_controller.core.light.light_tree import build
 from tests.support.core import make_fabric
 
 FABRIC = make_fabric(6, [4, 4, 2])

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.commands import Forward, ForwardingChange
+from blast_controller.core.model.commands import Forward, ForwardingChange
 from blast_controller.openflow.audit import audit
 from blast_controller.openflow.rules import (
     OWNER_MASK,

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from blast_controller.core.commands import Forward, ForwardingChange, SetForwarding
-from blast_controller.core.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed, TableObserved
+from blast_controller.core.model.commands import Forward, ForwardingChange, SetForwarding
+from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed, TableObserved
 from blast_controller.openflow.rules import AddRule, DeleteRule, DeleteStray, RuleSettings, Stray
 from blast_controller.openflow.session import ANSWER_TIMEOUT, WINDOW, Terms
 from blast_controller.openflow.steps import Steps

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_client.part_plan import STOP_BEFORE, Darken, Finish, PartPlan, Shine, Tell
-from blast_controller.core.errors import Rejected, RequestEnded
-from blast_controller.core.events import FinishAsked, ProgressTold, Tick
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.errors import Rejected, RequestEnded
+from blast_controller.core.model.events import FinishAsked, ProgressTold, Tick
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.convert import grant as to_thrift
 from blast_transport.carriers.choices import Light
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world

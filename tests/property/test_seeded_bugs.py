@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from blast_controller.core.errors import CoreError
+from blast_controller.core.model.errors import CoreError
 from blast_controller.store.errors import StoreFault
 from tests.property.long_run import episode
 from tests.support.seeded_bugs import BUGS, LEAKS

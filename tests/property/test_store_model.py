@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DoubleHeld
 from blast_controller.store.files import wal_of
 from blast_controller.store.memory import MemoryStore

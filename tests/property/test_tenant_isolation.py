@@ -149,5 +149,5 @@ def test_viewers_change_nothing_and_only_operators_handle_hardware(history):
             assert answer[0] == "Denied"
         if identity.role is Role.VIEWER or call[0] in OPERATORS:
             assert lab.requests() == before
-    assert not lab.world.core.ledger.quarantined
+    assert not lab.world.core.view.quarantined
     assert {tenant for tenant, _ in lab.world.core.requests} <= {identity.tenant for identity, _ in history}

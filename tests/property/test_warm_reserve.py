@@ -8,15 +8,15 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.dark_pieces import Kind
-from blast_controller.core.events import FinishAsked, Tick
-from blast_controller.core.giving_way import GivingWay
-from blast_controller.core.part_states import PartState
-from blast_controller.core.returning_groups import MOST_TRUST, ReturningGroups
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.events import FinishAsked, Tick
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.policy.giving_way import GivingWay
+from blast_controller.core.policy.returning_groups import MOST_TRUST, ReturningGroups
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_reserve import check_reserve, recounted
+from tests.support.core_reserve import check_reserve, has_fabric_to_itself, recounted
 
 WAYS = 4
 FABRIC = make_fabric(6, [WAYS] * 5, ports=2)
@@ -37,7 +37,7 @@ def is_below_reserve(world: World, group: tuple[str, ...]) -> bool:
     reserve = {what: int(world.core.settings.warm_reserve * number) for (_, what), number in idle.items()}
     splitters = math.ceil((len(group) - 2) / (WAYS - 1))
     enough = reserve.get(f"1:{WAYS}", 0) >= splitters and all(reserve.get(host[:2]) for host in group)
-    return enough and not world.core.warm._groups.is_alone(world.core.settings.keep_warm, world.now)
+    return enough and not has_fabric_to_itself(world.core, world.now)
 
 
 @given(histories, st.sampled_from([0.5, 0.7, 1.0]))

@@ -14,7 +14,8 @@ from itertools import groupby
 
 from algorithms.b_matching.budget import Steps
 from algorithms.scheduling.choosing import choose
-from blast_controller.core.commands import (
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import (
     Announce,
     CircuitChange,
     Command,
@@ -25,8 +26,7 @@ from blast_controller.core.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.controller import Core
-from blast_controller.core.events import (
+from blast_controller.core.model.events import (
     CircuitsObserved,
     DeviceDown,
     DeviceEvent,
@@ -39,11 +39,11 @@ from blast_controller.core.events import (
     TableObserved,
     Tick,
 )
-from blast_controller.core.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
-from blast_controller.core.identifiers import Device
-from blast_controller.core.records import Record
-from blast_controller.core.requests import MulticastRequest, Part, Request, RequestKey
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.memory import MemoryStore
 from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
 
@@ -121,7 +121,8 @@ class World:
     """A core, its journal and its devices. Commands wait at the devices until `work`, events to the core until
     `deliver`.
 
-    `after_operation` is called after every single cross-connect and rule that a device changes. `crash_after` is how
+    `after_operation` is called after every single cross-connect and rule that a device changes, `on_deed` with whatever
+    the core was asked to do and what it said, but for what it has refused. `crash_after` is how
     many deeds more (a commit, a command to a device, a message to a client) the controller lives for.
     """
 
@@ -145,6 +146,7 @@ class World:
         self.on_command: Callable[[SetCircuits | SetForwarding], None] = lambda command: None
         self.on_delivered: Callable[[DeviceEvent | Optimised], None] = lambda event: None
         self.on_crash: Callable[[], None] = lambda: None
+        self.on_deed: Callable[[str, tuple, list[Command]], None] = lambda deed, arguments, said: None
         self.store = MemoryStore()
         self.epoch = self.store.open().epoch
         self.core = Core(fabric, settings or CoreSettings())
@@ -168,8 +170,12 @@ class World:
         """Give the core an event; its commands go to the devices. Raises what the core raises."""
         if not self.running:
             return []
-        self.core.take(event, self.now)
+        self._tell(event)
         return self.conclude()
+
+    def _tell(self, event: Event) -> None:
+        self.core.take(event, self.now)
+        self.on_deed("take", (event, self.now), [])
 
     def catch_up(self) -> None:
         """Let the core handle every deadline that is over; of very many, some at a time."""
@@ -180,7 +186,9 @@ class World:
     def conclude(self) -> list[Command]:
         """Let the core decide on all that it was told of; its commands go to the devices."""
         self.undecided = False
-        return self._carry_out(self.core.conclude(self.now))
+        commands = self.core.conclude(self.now)
+        self.on_deed("conclude", (self.now,), commands)
+        return self._carry_out(commands)
 
     def _carry_out(self, commands: list[Command]) -> list[Command]:
         check_rounds(commands)
@@ -264,7 +272,9 @@ class World:
         self.running = True
         self.core = Core(self.fabric, self.core.settings)
         records = [Record(kind, key, body) for kind, rows in loaded.state.items() for key, body in rows.items()]
-        self._carry_out(self.core.restore(records, self.now))
+        commands = self.core.restore(records, self.now)
+        self.on_deed("restore", (records, self.now), commands)
+        self._carry_out(commands)
 
     def restart(self) -> None:
         """The controller's process dies and a new one starts at once."""
@@ -283,7 +293,7 @@ class World:
 
         def tell() -> None:
             if self.together:
-                self.core.take(event, self.now)
+                self._tell(event)
                 self.undecided = True
             else:
                 self.handle(event)

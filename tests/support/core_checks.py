@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_controller.core.admission import group_of
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
-from blast_controller.core.events import AuditAsked
-from blast_controller.core.layout import everything
-from blast_controller.core.light_tree import LightTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Part, Request, RequestEvent
-from blast_controller.core.reservation_states import ReservationState
+from blast_controller.core.light.layout import everything
+from blast_controller.core.model.events import AuditAsked
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Part, Request, RequestEvent
+from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import World
+from tests.support.core_free import Free
 
 
 def image(core: Core) -> str:
-    """All that an event may change."""
-    auditor, ledger = core._auditor, core.ledger
+    """All that can be seen of a core, and that an event may change."""
+    view = core.view
     return repr(
         (
             core.requests,
-            core._reservations.live,
-            core._reservations.last_id,
+            list(core.reservations),
             # The order in which a journal is read is no difference.
-            sorted(ledger.holder.items()),
-            sorted(ledger._addresses),
-            ledger.next_group,
-            sorted(ledger.quarantined.items()),
-            (ledger.occupied, ledger.without_link, ledger.away),
-            core._book.pending.keys(),
-            core._timers,
-            core.draining,
-            (auditor.number, auditor._round),
+            *map(sorted, (view.holders.items(), view.group_addresses, view.quarantined.items(), view.leases_over)),
+            (dict(view.occupied), dict(view.without_link), dict(view.away)),
+            (view.waiting, view.kept_free_for, core.draining, core.settings),
+            # To ask for the next deadline makes the core forget those that no longer count.
+            (core.next_timer(), view.deadlines),
+            (view.is_auditing, core.audit_number, core.audit_waits_for),
+            (view.fibre_check, view.is_checking_fibres, core.fibre_topic, sorted(view.probe_circuits.items())),
+            (view.warm_counts, sorted(view.trusted), view.alone_since),
+            *(sorted(item for item in counts.items() if item[1]) for counts in (view.idle, view.dark)),
         )
     )
 
@@ -87,22 +85,13 @@ def audited(world: World, dry_run: bool) -> AuditReport:
 
 def check_nobody_waits_needlessly(world: World) -> None:
     """When all is quiet, no part waits although it could have light."""
-    core = world.core
-    allowance = core._state.splitter_limits.left(world.now)
-    addresses = core.settings.group_network.num_addresses - 2
-    for request, part in core._book.pending.values():
-        if core._state.allocator.absent_datapaths(request.current, part.receivers):
-            continue
-        if len(core.ledger._addresses) >= addresses:
-            continue
-        if allowance.get(request.current.tenant, 0) >= 0:
-            assert core._state.allocator.static_for(request.current, part.receivers) is None, f"{part} waits needlessly"
-        if core._state.dispatcher.kept_free_for not in (None, (request.current.id, part.slot)):
-            continue
-        if world.fabric.optics.passes:
-            most = allowance.get(request.current.tenant)
-            found = core._state.allocator.tree_of_any(request.current, part.receivers, most)
-            assert not isinstance(found, LightTree), f"{part} waits needlessly"
-            continue
-        group = group_of(request.current, part.receivers, world.fabric, core.settings.loop_leaf)
-        assert group is not None and core.ledger.residual(allowance).fit(group) is None, f"{part} waits needlessly"
+    requests = world.core.requests.values()
+    waiting = [(request, part) for request in requests for part in request.parts if part.state is PartState.PENDING]
+    if not waiting:
+        return
+    free, kept_free_for = Free(world), world.core.view.kept_free_for
+    for request, part in waiting:
+        group = free.group(request.current, part.receivers)
+        assert not free.could_be_served_aside(group), f"{part} waits needlessly"
+        if kept_free_for in (None, (request.current.id, part.slot)):
+            assert not free.could_have_a_tree(group), f"{part} waits needlessly"

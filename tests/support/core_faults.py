@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from blast_controller.core.change import ChangePhase
-from blast_controller.core.commands import ReadDevice
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.identifiers import Device
-from blast_controller.core.part_states import PartState
-from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.snapshot import request_key
+from blast_controller.core.fibre_check import CheckStage
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.journal.snapshot import request_key
+from blast_controller.core.model.commands import ReadDevice
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.rollout.reservation import ChangePhase, Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core_invariants import Invariants
 from tests.support.dice import Dice
 from tests.support.fake_devices import FakeSwitch
@@ -37,19 +36,18 @@ class DeviceFaults(Invariants):
         self.note(fault, self.on(name))
         bench = self.bench()
         if bench is not None and (name == bench.switch or not isinstance(name, str)):
-            self.counts["check " + bench.phase.value, fault] += 1
+            self.counts["check " + bench.phase, fault] += 1
 
     def note_command(self, fault: str, command: object) -> None:
         """Count a fault of a command for every reservation, and the check of fibres, that it names."""
         self.note(fault, self.of(command))
         bench = self.bench()
         if bench is not None and any(change.reservation == PROBER for change in getattr(command, "changes", ())):
-            self.counts["check " + bench.phase.value, fault] += 1
+            self.counts["check " + bench.phase, fault] += 1
 
-    def bench(self) -> Any:
+    def bench(self) -> CheckStage | None:
         """The switch whose fibres are being checked, with the phase of that."""
-        run = self.core._fibres._run if self.world.running else None
-        return run.bench if run else None
+        return self.core.view.fibre_check if self.world.running else None
 
     def on(self, name: Device) -> list[Reservation]:
         """The reservations that have a share on a device."""
@@ -261,7 +259,7 @@ class DeviceFaults(Invariants):
     def connect_by_hand(self, switch: FakeSwitch, dice: Dice, ours: bool) -> None:
         fabric = self.world.fabric
         holders = {element for reservation in self.reservations() for element in reservation.elements}
-        holders |= self.core.ledger.holder.keys()
+        holders |= self.core.view.holders.keys()
         ports = [p for p in fabric.ports_on(switch.name) if (p.element in holders) == ours]
         splitters = [s for s in fabric.splitters.values() if s.switch == switch.name and (s.element in holders) == ours]
         inputs = [p.input for p in ports] + [leg for s in splitters for leg in s.outputs]
@@ -269,7 +267,8 @@ class DeviceFaults(Invariants):
         if not inputs or not outputs:
             return
         circuit = CrossConnect(switch.name, dice.pick(inputs), dice.pick(outputs))
-        if circuit in {c for r in self.reservations() for x in r.layouts for c in x.circuits} | self.probe_circuits():
+        mine = {c for r in self.reservations() for x in r.layouts for c in x.circuits}
+        if circuit in mine | self.journal.probe_circuits():
             return
         rivals = {c for c in switch.held if c.input == circuit.input or c.output == circuit.output}
         if rivals & switch.foreign:
@@ -307,12 +306,12 @@ class DeviceFaults(Invariants):
             self.world.crash()
 
     def crashed(self) -> None:
-        self.note("crash", self.journalled(), self.part_states())
-        bench = self.core._fibres._run.bench if self.core._fibres._run else None
+        self.note("crash", self.journal.reservations(), self.part_states())
+        bench = self.core.view.fibre_check
         if bench is not None:
-            self.counts["check " + bench.phase.value, "crash"] += 1
+            self.counts["check " + bench.phase, "crash"] += 1
         remember = self.core.settings.remember_ended
-        known = self.rows("request")
+        known = self.journal.rows("request")
         for key in [key for key, over in self.ended_at.items() if self.world.now >= over + remember]:
             if request_key(key) not in known:
                 self.accepted.discard(key)
@@ -327,7 +326,7 @@ class DeviceFaults(Invariants):
         """A new process: a later epoch, a steady clock that begins anew."""
         if self.world.running:
             return
-        self.note("restart", self.journalled())
+        self.note("restart", self.journal.reservations())
         self.begin_anew(dice.pick([0.0, self.world.now, 1e6]))
 
     def begin_anew(self, now: float) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from blast_controller.core.commands import CircuitChange
-from blast_controller.core.events import LightAlarm, Tick, VerifyAsked
 from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.reservation import Reservation
+from blast_controller.core.model.commands import CircuitChange
+from blast_controller.core.model.events import LightAlarm, Tick, VerifyAsked
+from blast_controller.core.rollout.reservation import Reservation
 from tests.support.core_faults import DeviceFaults
 from tests.support.core_light import Place
 from tests.support.dice import Dice
@@ -125,7 +125,7 @@ class FibreFaults(DeviceFaults):
         report = self.world.announced[topic]
         assert isinstance(report, FibreReport)
         assert report.faults == (), report
-        assert not self.rows("probe")
+        assert not self.journal.rows("probe")
 
     def mend_everything(self) -> None:
         """All fibres are as configured, and all ports have what arrives."""
@@ -138,7 +138,7 @@ class FibreFaults(DeviceFaults):
         """Let a check of the fibres that runs come to its end."""
         for _ in range(MOST_ROUNDS):
             self.world.settle()
-            if self.core._fibres._run is None and not self.rows("probe"):
+            if not self.core.view.is_checking_fibres and not self.journal.rows("probe"):
                 return
             self.pass_time(0.5)
         raise AssertionError("a check of the fibres does not end")

@@ -1,4 +1,4 @@
-"""What must hold after every step of the machine, whatever has happened: I1 to I12, each a method with its number.
+"""What must hold after every step of the machine, whatever has happened: I1 to I13, each a method with its number.
 
 The oracles look at devices, at the journal and at what clients were told, and only then at the core.
 """
@@ -11,25 +11,27 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
-from blast_controller.core.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
-from blast_controller.core.fabric import CrossConnect, Host, OpticalPort
-from blast_controller.core.identifiers import Device
-from blast_controller.core.part_states import PartState
-from blast_controller.core.probe_circuits import PROBER
-from blast_controller.core.records import Record
-from blast_controller.core.requests import MulticastRequest, Part, Request, RequestEvent, RequestKey
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.snapshot import event_body, load_reservation, request_body, request_key, reservation_body
-from blast_controller.core.static_tree import StaticLight
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.journal.snapshot import event_body, request_body, request_key, reservation_body
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
+from blast_controller.core.model.fabric import CrossConnect, Host, OpticalPort
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestEvent, RequestKey
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.store.rows import encode
 from tests.support.core import World, reached_by
 from tests.support.core_checks import audited, check_desired, check_history, check_nobody_waits_needlessly, image
+from tests.support.core_free import splitters_of
 from tests.support.core_light import LightWorld
 from tests.support.core_power import is_lit_well
 from tests.support.core_reserve import check_reserve
+from tests.support.fabric_pieces import pieces_on, touched_by
 from tests.support.fake_devices import FakeSwitch
+from tests.support.journal import Journal
 
 ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
 HELD = (ReservationState.LIT, ReservationState.CHANGING)
@@ -63,7 +65,6 @@ class Invariants:
         self.meaning: dict[int, tuple[Any, ...]] = {}
         self.gone: set[int] = set()
         self.splitters: Counter[str] = Counter()
-        self._parsed: dict[str, Reservation] = {}
         self._converged: set[int] = set()
 
     @property
@@ -86,38 +87,25 @@ class Invariants:
         self.i10_fenced()
         self.i11_leaves_get_their_light()
         self.i12_the_reserve_is_dark()
+        self.i13_devices_are_as_it_says()
         self.i3_converges()
 
     def own_what_is_journalled(self) -> None:
         """A switch knows no owners: a stranger's circuit between the very ports of a journalled one is ours by that."""
-        ours = {c for reservation in self.journalled() for x in reservation.layouts for c in x.circuits}
-        ours |= self.probe_circuits()
+        ours = {c for reservation in self.journal.reservations() for x in reservation.layouts for c in x.circuits}
+        ours |= self.journal.probe_circuits()
         for switch in self.world.switches.values():
             switch.foreign -= ours
 
     # --------------------------------------------------------------------------------------------- looking
 
-    def rows(self, kind: str) -> dict[str, str]:
-        """The journal's rows of one kind, as text."""
-        return {key: text for (found, key), text in self.world.store._state.items() if found == kind}
-
-    def journalled(self) -> list[Reservation]:
-        """The live reservations as the journal has them."""
-        return [self._parse(text) for text in self.rows("reservation").values()]
-
-    def _parse(self, text: str) -> Reservation:
-        if text not in self._parsed:
-            self._parsed[text] = load_reservation(json.loads(text), self.world.fabric)
-        return self._parsed[text]
-
-    def probe_circuits(self) -> set[CrossConnect]:
-        """What a check of the fibres may have made, as the journal has it."""
-        rows = self.rows("probe")
-        return {CrossConnect(switch, *pair) for switch, text in rows.items() for pair in json.loads(text)["circuits"]}
+    @property
+    def journal(self) -> Journal:
+        return Journal(self.world.store, self.world.fabric)
 
     def reservations(self) -> list[Reservation]:
         """Those of the core while it runs, else those of the journal."""
-        return list(self.core.reservations) if self.world.running else self.journalled()
+        return list(self.core.reservations) if self.world.running else self.journal.reservations()
 
     def has_heard(self, name: Device) -> bool:
         return self.world.device(name).up and not self.unheard[name] and name not in self.silent
@@ -140,7 +128,7 @@ class Invariants:
 
     def forget_what_is_over(self) -> None:
         """In a quiet moment: shares that have nothing to do are undisturbed."""
-        live = self.core._reservations.live
+        live = {reservation.id: reservation for reservation in self.core.reservations}
         self.disturbed = {
             (number, name)
             for number, name in self.disturbed
@@ -151,7 +139,7 @@ class Invariants:
 
     def i1_one_holder(self) -> None:
         """No splitter and no port in two live reservations, in the journal nor in the core."""
-        found = self.journalled()
+        found = self.journal.reservations()
         holders = Counter(element for reservation in found for element in reservation.elements)
         assert all(count == 1 for count in holders.values()), holders
         addresses = [reservation.group_address for reservation in found]
@@ -163,21 +151,25 @@ class Invariants:
         assert not self.gone & set(meaning), "a reservation is back from the dead"
         self.gone = set(self.meaning) - set(meaning)
         if self.world.running:
-            expected = {e: reservation.id for reservation in self.core.reservations for e in reservation.elements}
-            benches = self.core._state.probes._benches
-            each = self.core.ledger._each
-            expected |= {side: PROBER for bench in benches.values() for side in each(bench.elements)}
-            assert self.core.ledger.holder == expected
-            assert self.core.ledger._addresses == {r.group_address for r in self.core.reservations}
-            self.check_shares_of_tenants()
+            self.check_holders(found)
+            assert self.core.view.group_addresses == set(addresses)
+            self.check_shares_of_tenants(found)
 
-    def check_shares_of_tenants(self) -> None:
+    def check_holders(self, found: list[Reservation]) -> None:
+        """What is held is held by the reservation that needs it, or by a check of the fibres on its own switch."""
+        expected = {element: reservation.id for reservation in found for element in reservation.elements}
+        holders = self.core.view.holders
+        assert {element: holder for element, holder in holders.items() if holder != PROBER} == expected
+        fabric, at_work = self.world.fabric, self.journal.rows("probe").keys()
+        for switch in fabric.switches:
+            probed = {e for e in pieces_on(fabric, switch) if holders.get(e) == PROBER}
+            assert not probed or switch in at_work, f"{probed} are held for a check that does not run"
+            touched = touched_by(fabric, self.core.view.probe_circuits.get(switch, ()))
+            assert touched <= holders.keys(), f"{touched - holders.keys()} are free and may have a circuit of a check"
+
+    def check_shares_of_tenants(self, found: list[Reservation]) -> None:
         """No tenant gets more splitters while it has as many as it may."""
-        now: Counter[str] = Counter()
-        for reservation in self.core.reservations:
-            if reservation.state is not ReservationState.IDLE and not reservation.left_behind:
-                splitters = (element for element in reservation.elements if element.startswith("splitter:"))
-                now[reservation.request[0]] += sum(1 for _ in splitters)
+        now = splitters_of(found)
         for tenant, count in now.items():
             most = self.core.settings.limits(tenant).max_splitters
             assert most is None or count <= max(most, self.splitters[tenant]), f"{tenant} holds {count} splitters"
@@ -185,7 +177,7 @@ class Invariants:
 
     def i2_marks_are_journalled(self) -> None:
         """Every circuit and rule with our mark belongs to a live reservation of the journal."""
-        live = {reservation.id: reservation for reservation in self.journalled()}
+        live = {reservation.id: reservation for reservation in self.journal.reservations()}
         for name, rules in list(self.stale.items()):
             self.stale[name] = rules & self.world.tors[int(name)].held
         for tor in self.world.tors.values():
@@ -199,13 +191,13 @@ class Invariants:
                 ]
                 assert set(forward.outputs) <= {port for some in allowed for port in some}
         ours = {c for reservation in live.values() for x in reservation.layouts for c in x.circuits}
-        ours |= self.probe_circuits()
+        ours |= self.journal.probe_circuits()
         for switch in self.world.switches.values():
             assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
 
     def i3_converges(self) -> None:
         """From here, after a crash and without further faults: observed is desired, and a second audit is empty."""
-        state = hash((tuple(self.world.store._state.items()), self.device_states()))
+        state = hash((tuple(self.journal.content.items()), self.device_states()))
         if state not in self._converged:
             self._converged.add(state)
             self._check_convergence(self.copy_of_world())
@@ -218,7 +210,7 @@ class Invariants:
         """The journal and the devices as they are; controller, sessions and what is on the wire are gone."""
         copy = World(self.world.fabric, self.core.settings)
         copy.store.close()
-        copy.store._state = dict(self.world.store._state)
+        copy.store._state = dict(self.journal.content)
         copy.store._holdings = deepcopy(self.world.store._holdings)
         copy.running = False
         for name, switch in self.world.switches.items():
@@ -232,7 +224,7 @@ class Invariants:
     def _check_convergence(self, copy: World) -> None:
         intact = {
             r.id
-            for r in self.journalled()
+            for r in self.journal.reservations()
             if r.state is ReservationState.LIT and all(self.holds_all(r, d) for d in r.layout.holding.devices)
         } - {number for rules in self.stale.values() for number, _ in rules}
         touched: set[int] = set()
@@ -261,24 +253,26 @@ class Invariants:
             check_history(request)
             for part in request.parts:
                 self.check_part(request, part)
+        states = ((key, p.index, p.state) for key, request in self.core.requests.items() for p in request.parts)
+        waiting = [(key, index) for key, index, state in states if state is PartState.PENDING]
+        assert sorted(self.core.view.waiting) == sorted(waiting)
         for key, end in self.leases.items():
             request = self.core.requests[key]
-            if request.state is PartState.ACTIVE and not self.core._state.leases_over:
+            if request.state is PartState.ACTIVE and not self.core.view.leases_over:
                 assert self.ticked_at < end, f"{key} has outlived its lease by {self.ticked_at - end} s"
         if self.world.quiet and not self.core.draining:
             check_nobody_waits_needlessly(self.world)
 
     def check_part(self, request: Request, part: Part) -> None:
-        reservation = self.core._reservations.live.get(part.reservation or 0)
+        reservation = self.core.view.reservation(part.reservation or 0)
         state = reservation.state if reservation else None
         assert (part.state is PartState.ACTIVE) == (state in HELD)
         assert (part.state is PartState.CONFIGURING) == (state is ReservationState.CONFIGURING)
-        assert (part.state is PartState.PENDING) == ((request.current.id, part.index) in self.core._book.pending)
         assert part.state in (*ENDED, PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
         if part.state is PartState.ACTIVE:
             assert part.grant is not None
             assert part.lease_end is not None
-            if (request.current.id, part.slot) in self.core._state.leases_over:
+            if (request.current.id, part.slot) in self.core.view.leases_over:
                 return
             timer = self.core.next_timer()
             assert timer is not None
@@ -384,33 +378,31 @@ class Invariants:
         if not self.world.running:
             return
         requests = {request_key(key): encode(request_body(r)) for key, r in self.core.requests.items()}
-        assert self.rows("request") == requests
+        assert self.journal.rows("request") == requests
         events = {
             f"{event.sequence}/{request_key(key)}": encode(event_body(key, event))
             for key, request in self.core.requests.items()
             for event in request.events
         }
-        assert self.rows("event") == events
+        assert self.journal.rows("event") == events
         live = {str(r.id): encode({**reservation_body(r), "step": 0}) for r in self.core.reservations}
-        assert {key: without_step(text) for key, text in self.rows("reservation").items()} == live
-        quarantined = {key: {"reason": reason} for key, reason in self.core.ledger.quarantined.items()}
-        assert {key: json.loads(text) for key, text in self.rows("element").items()} == quarantined
-        journalled = self.probe_circuits()
-        for bench in self.core._state.probes._benches.values():
-            assert bench.present <= journalled, "a fibre check uses circuits that a crash would forget"
+        assert {key: without_step(text) for key, text in self.journal.rows("reservation").items()} == live
+        assert self.journal.quarantined() == self.core.view.quarantined
+        journalled = self.journal.probe_circuits()
+        for circuits in self.core.view.probe_circuits.values():
+            assert circuits <= journalled, "a fibre check uses circuits that a crash would forget"
 
     def i8_replay_is_deterministic(self, copy: World) -> None:
         """The same journal gives the same core: no clock and no chance has a part in it."""
         again = Core(copy.fabric, copy.core.settings)
-        records = [Record(kind, key, json.loads(text)) for (kind, key), text in self.world.store._state.items()]
-        again.restore(records, copy.now)
+        again.restore(self.journal.records(), copy.now)
         assert image(again) == image(copy.core)
 
     def i9_bounded(self) -> None:
         """Memory is bounded by what is known; that nothing untyped is ever raised is checked at every event."""
         if self.world.running:
-            known = len(self.core.requests) + len(self.core._reservations.live) + 1
-            assert len(self.core._timers._heap) <= 20 * known + len(self.core.ledger.elements)
+            known = len(self.core.requests) + len(list(self.core.reservations)) + 1
+            assert self.core.view.deadlines <= 20 * known + len(self.core.view.elements)
 
     def i10_fenced(self) -> None:
         """No device obeys an epoch older than the one that has taken it over; checked at every late write, too."""
@@ -435,6 +427,17 @@ class Invariants:
         if self.world.running and not self.world.undecided:
             check_reserve(self.core, self.world.now)
 
+    def i13_devices_are_as_it_says(self) -> None:
+        """When all is quiet, the core knows who is there, and what strangers have connected where it has looked."""
+        if not self.world.running or not self.world.quiet:
+            return
+        devices = {name: self.world.device(name) for name in self.world.devices}
+        assert self.core.view.away.keys() == {name for name, device in devices.items() if not device.up}
+        for name, switch in self.world.switches.items():
+            if self.has_heard(name):
+                occupied = self.core.view.occupied[name].keys()
+                assert occupied == touched_by(self.world.fabric, switch.foreign)
+
     # --------------------------------------------------------------------------------------------- moments
 
     def check_command(self, command: SetCircuits | SetForwarding) -> None:
@@ -442,7 +445,7 @@ class Invariants:
         self.own_what_is_journalled()
         name = command.switch if isinstance(command, SetCircuits) else command.datapath
         for change in command.changes:
-            reservation = self.core._reservations.live.get(change.reservation)
+            reservation = self.core.view.reservation(change.reservation)
             if reservation is not None and reservation.state is ReservationState.LIT:
                 is_known = (reservation.id, name) in self.disturbed
                 assert is_known or not self.has_effect(name, change), f"{change} touches what is lit and right"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from blast_controller.core.commands import CircuitChange, ForwardingChange
-from blast_controller.core.events import DeviceEvent, LightAlarm, PortChanged, StepDark
-from blast_controller.core.fabric import Fabric, StaticTree
-from blast_controller.core.identifiers import Device
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.commands import CircuitChange, ForwardingChange
+from blast_controller.core.model.events import DeviceEvent, LightAlarm, PortChanged, StepDark
+from blast_controller.core.model.fabric import Fabric, StaticTree
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.fibre_wiring import Wiring
 from tests.support.fibre_world import FibreWorld
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Network
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.commands import Publish
-from blast_controller.core.errors import KeyReused, RequestError
-from blast_controller.core.events import (
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.commands import Command, Publish
+from blast_controller.core.model.errors import KeyReused, RequestError
+from blast_controller.core.model.events import (
     AuditAsked,
     ClientsVanished,
     DeviceEvent,
@@ -32,17 +34,17 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.fabric import Fabric, StaticTree
-from blast_controller.core.identifiers import Device
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Extension, MulticastRequest, RequestKey
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.settings import CoreSettings, TenantLimits
-from blast_controller.core.static_tree import StaticLight
-from tests.support.core import by_sides, make_fabric
+from blast_controller.core.model.fabric import Fabric, StaticTree
+from blast_controller.core.model.identifiers import Device
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Extension, MulticastRequest, RequestKey
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
+from blast_controller.core.rollout.reservation import Reservation
+from tests.support.core import by_sides, make_fabric, multicast
 from tests.support.core_checks import audited, image
 from tests.support.core_faults import is_passing, phase_of
 from tests.support.core_fibre_faults import FibreFaults
+from tests.support.core_life import Life
 from tests.support.core_light import LightWorld
 from tests.support.core_power import with_optics
 from tests.support.dice import Dice
@@ -107,6 +109,8 @@ class CoreMachine(FibreFaults):
         self.hosts = sorted(fabric.hosts)
         self.saved: dict[Device, dict] = {}
         self.world = LightWorld(fabric, chosen, measures=dice.pick([False, True]), sees_links=dice.pick([False, True]))
+        self.life = Life(self.world.core)
+        self.world.on_deed = self.remember
         self.world.on_dark = self.dark_leaf
         self.world.on_publish = self.check_publish
         self.world.on_command = self.check_command
@@ -162,7 +166,7 @@ class CoreMachine(FibreFaults):
             # What came just before may not have been decided on yet.
             alone = not self.world.undecided
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
-            pending = self.core._book.pending_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
+            pending = self.core.pending_count_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
             if isinstance(event, RequestSubmitted) and known is None:
                 # Forgotten, or never heard of: what is told now is another request's.
                 self.told.pop(event.request.id, None)
@@ -172,7 +176,6 @@ class CoreMachine(FibreFaults):
                     self.world.catch_up()
             except RequestError as error:
                 assert image(self.core) == before
-                assert not alone or not self.core._outbox.drain()
                 if known is not None and isinstance(event, RequestSubmitted):
                     assert isinstance(error, KeyReused) == (known.content != event.request)
                 return
@@ -240,9 +243,8 @@ class CoreMachine(FibreFaults):
     def note_request(self, fault: str, key: RequestKey) -> None:
         request = self.core.requests.get(key) if self.world.running else None
         if request is not None:
-            live = self.core._reservations.live
-            numbers = [part.reservation for part in request.parts if part.reservation in live]
-            self.note(fault, [live[number] for number in numbers if number], [part.state for part in request.parts])
+            found = [self.core.view.reservation(part.reservation or 0) for part in request.parts]
+            self.note(fault, [r for r in found if r is not None], [part.state for part in request.parts])
 
     def some_key(self, dice: Dice) -> RequestKey:
         """Mostly of a request that is not over."""
@@ -316,8 +318,8 @@ class CoreMachine(FibreFaults):
         how = dice.pick(["quarantine", "release", "audit", "audit", "dry run", "settings", "drain", "drain over"])
         settings = self.core.settings
         events: dict[str, Callable[[], Event]] = {
-            "quarantine": lambda: ElementQuarantined(dice.pick(self.core.ledger.elements), dice.pick(["dirty", ""])),
-            "release": lambda: ElementReleased(dice.pick(sorted(self.core.ledger.quarantined) or ["port:r1/50"])),
+            "quarantine": lambda: ElementQuarantined(dice.pick(self.core.view.elements), dice.pick(["dirty", ""])),
+            "release": lambda: ElementReleased(dice.pick(sorted(self.core.view.quarantined) or ["port:r1/50"])),
             "audit": lambda: AuditAsked(dry_run=False),
             "dry run": lambda: AuditAsked(dry_run=True),
             "settings": lambda: SettingsChanged(
@@ -343,7 +345,7 @@ class CoreMachine(FibreFaults):
         if not self.world.running or not all(self.world.device(name).up for name in self.world.devices):
             return
         self.world.settle()
-        if not self.world.running or self.core._auditor.busy:
+        if not self.world.running or self.core.view.is_auditing:
             return
         armed, self.world.crash_after = self.world.crash_after, None
         before = (self.device_states(), repr(self.core.requests), repr(list(self.core.reservations)))
@@ -354,11 +356,21 @@ class CoreMachine(FibreFaults):
         again = audited(self.world, dry_run=False)
         for name in self.silent & set(self.world.devices):
             self.silent.discard(name)
-        if not self.core._timers.next() or not any(r.busy for r in self.core.reservations):
+        if not self.core.next_timer() or not any(r.busy for r in self.core.reservations):
             assert again.commands == (), again
         self.world.crash_after = armed
 
     # -------------------------------------------------------------------------------------------- moments
+
+    def remember(self, deed: str, arguments: tuple, said: list[Command]) -> None:
+        """The core has done what it was asked to; with a journal to take over a life begins."""
+        if deed == "restore":
+            self.life = Life(self.core)
+        self.life.note(deed, arguments, said)
+
+    def crashed(self) -> None:
+        self.life.live_again()
+        super().crashed()
 
     def heard(self, event: DeviceEvent | Optimised) -> None:
         if isinstance(event, DeviceUp):
@@ -390,9 +402,9 @@ class CoreMachine(FibreFaults):
 
     def check_granted(self, publish: Publish) -> None:
         part = self.core.requests[publish.request].parts[publish.event.part]
-        if part.reservation is None or part.reservation not in self.core._reservations.live:
+        reservation = self.core.view.reservation(part.reservation or 0)
+        if reservation is None:
             return
-        reservation = self.core._reservations.live[part.reservation]
         assert publish.event.grant is not None
         if part.grant != publish.event.grant:
             # What came of the next event is there already.
@@ -420,7 +432,7 @@ class CoreMachine(FibreFaults):
         assert not dark, f"granted, and no light at {dark}"
         for leaf in tree.leaves if tree else ():
             place = (self.world.fabric.racks[leaf.port.rack].datapath, leaf.port.port)
-            if place in self.core.ledger.without_link:
+            if place in self.core.view.without_link:
                 # The fibres of a static tree are fixed: to wait would help nobody, but it is said.
                 assert isinstance(tree, StaticLight), f"granted, and {place} has no link"
                 reason = self.core.requests[reservation.request].parts[reservation.part].reason
@@ -444,11 +456,13 @@ class CoreMachine(FibreFaults):
             self.world.settle()
             self.world.now += pause
             self.world.catch_up()
-        assert not self.core._reservations.live
-        assert self.core.ledger.holder == {}
+        assert not list(self.core.reservations)
+        assert self.core.view.holders == {}
         self.world.settle()
         audited(self.world, dry_run=False)
         self.nothing_is_left_on_devices()
+        self.ask_once_more()
+        self.life.live_again()
 
     def nothing_is_left_on_devices(self) -> None:
         """They hold what strangers have made, and no more."""
@@ -463,6 +477,13 @@ class CoreMachine(FibreFaults):
         self.world.now += 60.0
         self.world.catch_up()
         assert self.core.next_timer() is None
+
+    def ask_once_more(self) -> None:
+        """Whoever comes next shows what is left of all that was refused."""
+        sender, *others = self.hosts
+        receivers = [host for host in others if self.world.fabric.hosts[host].rack in ("r2", "r3")]
+        with suppress(RequestError):
+            self.world.handle(RequestSubmitted(multicast("next", sender, receivers)))
 
 
 ACTIONS = (

@@ -1,16 +1,23 @@
-"""Optics for fabrics in tests, and an oracle of its own for received power: sums along the circuits of a switch."""
+"""Optics for fabrics in tests, and oracles of their own: received power by sums along the circuits of a switch, and
+whether there is any tree with light enough by hanging all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
-from algorithms.power_budget import Light, Loss, Passive, Piece, Transceiver, exactly
-from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort
-from blast_controller.core.optics import Optics
+from algorithms.power_budget import ROUNDING_DB, Light, Loss, Passive, Piece, Transceiver, exactly
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter
+from blast_controller.core.model.optics import Optics
+from tests.support.splitter_trees import Slots, matched, tiny_trees
 
 LEG_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
 PASS_LOSS = Loss(0.5, 1.0, 1.5)
+Supply = tuple[tuple[Piece, int], ...]
+"""How many pieces of each kind there are."""
 
 
 def with_optics(
@@ -61,3 +68,44 @@ def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: Optica
     least, most = received(fabric, circuits, port)
     needs = fabric.optics.ports[port.element]
     return least >= needs.sensitivity - 1e-5 and most <= needs.overload + 1e-5
+
+
+# ------------------------------------------------------------------------------------------------ any tree at all
+
+
+def supply_of(fabric: Fabric, splitters: Iterable[Splitter]) -> Supply:
+    """These splitters, with the legs that they have, by kind."""
+    pieces = Counter(replace(fabric.optics.splitters[s.element], ways=s.ways).kind for s in splitters)
+    return tuple(sorted(pieces.items(), key=repr))
+
+
+def sorts_of(fabric: Fabric, ports: Iterable[OpticalPort]) -> list[Transceiver]:
+    """The transceivers of these ports, without names: those that are alike only once."""
+    return list(dict.fromkeys(replace(fabric.optics.ports[port.element], name="") for port in ports))
+
+
+def can_light_each_other(one: Transceiver, other: Transceiver, switch: Passive) -> bool:
+    """Whether two ports get the right light over a circuit each way."""
+    pairs = ((one, other), (other, one))
+    return all(receiver.needed.fits(switch.after(sender.entering)) for sender, receiver in pairs)
+
+
+@lru_cache(maxsize=100_000)
+def can_be_lit(
+    sender: Transceiver, receivers: tuple[Transceiver, ...], supply: Supply, switch: Passive, most: int
+) -> bool:
+    """Whether any tree of at most so many pieces gives every receiver its light."""
+    windows = [receiver.needed for receiver in receivers]
+    lights = (_beyond(switch, slots) for count, slots in _trees(sender.entering, switch, supply) if count <= most)
+    return any(len(found) >= len(windows) and matched(found, windows) for found in lights)
+
+
+@lru_cache(maxsize=1000)
+def _trees(root: Light, switch: Passive, supply: Supply) -> Sequence[tuple[int, Slots]]:
+    """All trees that can be hung: of how many pieces each is, and the light at its open slots."""
+    return [(sum(counts), tuple(slots)) for counts, slots in tiny_trees(root, switch, dict(supply))]
+
+
+def _beyond(switch: Passive, slots: Slots) -> list[Light]:
+    """The light of these slots after one more pass through the switch, as far as it bears that."""
+    return [switch.after(slot) for slot in slots if slot.best <= switch.most_input + ROUNDING_DB]

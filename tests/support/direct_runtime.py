@@ -6,11 +6,11 @@ import math
 import threading
 from concurrent.futures import Future
 
-from blast_controller.core.commands import Publish
-from blast_controller.core.errors import RequestError
-from blast_controller.core.events import Event
-from blast_controller.runtime import Turn, _run_into
-from blast_controller.waiting import WaitingRoom
+from blast_controller.core.model.commands import Publish
+from blast_controller.core.model.errors import RequestError
+from blast_controller.core.model.events import Event
+from blast_controller.runtime.runtime import Turn, _run_into
+from blast_controller.runtime.waiting import WaitingRoom
 from tests.support.core import World
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from blast_controller.core.events import Tick
-from blast_controller.core.explanation import Explanation, explain
-from blast_controller.core.requests import RequestKey
+from blast_controller.core.explanation import Explanation
+from blast_controller.core.model.events import Tick
+from blast_controller.core.model.requests import RequestKey
 from tests.support.core import TENANT, World
 
 
 def explained(world: World, key: str, viewer: str | None = None, tenant: str = TENANT) -> Explanation:
     """What a client of the tenant `viewer` (None: an operator) is told of a request."""
     name: RequestKey = (tenant, key)
-    return explain(world.core._state, world.core.request(name), world.now, viewer)
+    return world.core.explain(name, viewer, world.now)
 
 
 def go_to(world: World, moment: float) -> None:

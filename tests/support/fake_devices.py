@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from blast_controller.core.commands import Forward, ReadDevice, SetCircuits, SetForwarding
-from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.model.commands import Forward, ReadDevice, SetCircuits, SetForwarding
+from blast_controller.core.model.fabric import CrossConnect
 
 RuleKey = tuple[int, str, str]
 Change = SetCircuits | SetForwarding

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort
-from blast_controller.core.fibre_judge import FibreFault, judge
-from blast_controller.core.fibre_survey import Pair, Round, survey
+from blast_controller.core.fibres.fibre_judge import FibreFault, judge
+from blast_controller.core.fibres.fibre_survey import Pair, Round, survey
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort
 
 End = OpticalPort | str | None
 """A port, a splitter by its name, or nothing."""

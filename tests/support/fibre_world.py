@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from blast_controller.core.commands import SendProbe
-from blast_controller.core.events import ProbeSeen, Tick, VerifyAsked
-from blast_controller.core.fabric import Fabric, OpticalPort
 from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.commands import SendProbe
+from blast_controller.core.model.events import ProbeSeen, Tick, VerifyAsked
+from blast_controller.core.model.fabric import Fabric, OpticalPort
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World
 from tests.support.fibre_wiring import Wiring
 
@@ -117,7 +118,7 @@ class FibreWorld(World):
     def assert_nothing_left(self, but: Collection[object] = ()) -> None:
         """No circuit but these, nothing held, nothing in the journal."""
         assert {c for switch in self.switches.values() for c in switch.held} == set(but)
-        assert 0 not in self.core.ledger.holder.values()
+        assert PROBER not in self.core.view.holders.values()
         assert not [key for kind, key in self.store._state if kind == "probe"]
 
 

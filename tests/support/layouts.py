@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from blast_controller.core.commands import Forward
-from blast_controller.core.fabric import CrossConnect, Fabric
-from blast_controller.core.forwarding import forwards_for
-from blast_controller.core.layout import Holding, Layout, Step
-from blast_controller.core.light_tree import LightTree, build, good_legs, grow, prune, rehang
+from blast_controller.core.light.forwarding import forwards_for
+from blast_controller.core.light.layout import Holding, Layout, Step
+from blast_controller.core.light.light_tree import LightTree, build, good_legs, grow, prune, rehang
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.fabric import CrossConnect, Fabric
 from tests.support.core import make_fabric
 
 FABRIC: Fabric = make_fabric(8, [4, 4, 2, 2])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
-from blast_controller.core.events import StepConfirmed, StepDark, StepFailed, Tick
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed, Tick
 from tests.support.core import World, key_of, make_fabric
 
 GROUP = ["r2h1", "r3h1"]
@@ -56,7 +56,7 @@ def served(world, key="a"):
 
 
 def quarantined(world):
-    return set(world.core.ledger.quarantined)
+    return set(world.core.view.quarantined)
 
 
 def leg(world, number, splitter="s1"):

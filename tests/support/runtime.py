@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
 from blast_controller.core.controller import Core
-from blast_controller.core.events import DeviceUp, StepConfirmed, StepFailed
-from blast_controller.core.fabric import Fabric
-from blast_controller.core.settings import CoreSettings
-from blast_controller.runtime import Runtime, Turn
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.events import DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.runtime.observing import Observer
+from blast_controller.runtime.runtime import Runtime, Turn
 from blast_controller.store.memory import MemoryStore
 
 PATIENCE = 60.0
@@ -60,11 +61,11 @@ class InstantDevices:
 class Running:
     """A started runtime; `failures` are what it called fatal."""
 
-    def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
+    def __init__(self, fabric: Fabric, settings: CoreSettings, observers: Iterable[Observer] = ()) -> None:
         self.failures: list[BaseException] = []
         self.store = MemoryStore()
         loaded = self.store.open()
-        self.runtime = Runtime(Core(fabric, settings), self.store, self.failures.append)
+        self.runtime = Runtime(Core(fabric, settings), self.store, self.failures.append, observers=observers)
         self.devices = InstantDevices(self.runtime)
         self.runtime.start(self.devices, self.devices, loaded)
         for device in [*fabric.switches, *{rack.datapath for rack in fabric.racks.values()}]:
@@ -86,9 +87,11 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(fabric: Fabric, settings: CoreSettings | None = None) -> Iterator[Running]:
+def running(
+    fabric: Fabric, settings: CoreSettings | None = None, observers: Iterable[Observer] = ()
+) -> Iterator[Running]:
     """A runtime that must end without having failed."""
-    lab = Running(fabric, settings or CoreSettings())
+    lab = Running(fabric, settings or CoreSettings(), observers)
     try:
         yield lab
     finally:

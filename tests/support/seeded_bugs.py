@@ -13,29 +13,31 @@ from typing import Any
 import pytest
 
 from algorithms.leaf_assignment import Refusal
-from blast_controller.core import controller, durable, probe_circuits
+from blast_controller.core import controller, durable
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
-from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds
-from blast_controller.core.change import ChangePhase
-from blast_controller.core.commands import Command, SetCircuits, SetForwarding
-from blast_controller.core.events import StepConfirmed, StepDark, StepFailed
-from blast_controller.core.fabric import Splitter
-from blast_controller.core.layout import NOTHING, Holding, Step, everything
-from blast_controller.core.ledger import Ledger
-from blast_controller.core.light_budget import LightBudget
-from blast_controller.core.light_refusals import LightRefusals
-from blast_controller.core.light_tree import build
-from blast_controller.core.outbox import Outbox
-from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.probe_circuits import ProbeCircuits
-from blast_controller.core.records import Record
-from blast_controller.core.request_book import RequestBook
-from blast_controller.core.requests import MulticastRequest, Request
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationEvent, ReservationState
-from blast_controller.core.reservations import UNTRACKED, Outcome, Reservations, Seen
-from blast_controller.core.splitter_limits import SplitterLimits
+from blast_controller.core.fibres import probe_circuits
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.inventory.addresses import GroupAddresses
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds
+from blast_controller.core.light.layout import NOTHING, Holding, Step, everything
+from blast_controller.core.light.light_budget import LightBudget
+from blast_controller.core.light.light_tree import build
+from blast_controller.core.model.commands import Command, SetCircuits, SetForwarding
+from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.model.fabric import Splitter
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import MulticastRequest, Request
+from blast_controller.core.policy.light_refusals import LightRefusals
+from blast_controller.core.policy.splitter_limits import SplitterLimits
+from blast_controller.core.requests.request_book import RequestBook
+from blast_controller.core.rollout.change import ChangePhase
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
+from blast_controller.core.rollout.reservations import UNTRACKED, Outcome, Reservations, Seen
 from blast_controller.core.state import State
 from tests.support.fake_devices import FakeDevice
 
@@ -54,12 +56,12 @@ def act_before_journal(patch: Patch) -> None:
 
 def leaked_splitter(patch: Patch) -> None:
     """Splitters stay held when their reservation is gone."""
-    free = Ledger.free
+    free = Inventory.free
 
-    def free_ports(self: Ledger, elements: set[str]) -> None:
+    def free_ports(self: Inventory, elements: set[str]) -> None:
         free(self, [element for element in elements if not element.startswith("splitter:")])
 
-    patch.setattr(Ledger, "free", free_ports)
+    patch.setattr(Inventory, "free", free_ports)
 
 
 def foreign_circuit_deleted(patch: Patch) -> None:
@@ -185,7 +187,7 @@ def undo_lost_after_partial(patch: Patch) -> None:
             release(self, reservation, event)
             return
         reservation.take(event)
-        self._ledger.retire(reservation.id, reservation.elements)
+        self._inventory.release(reservation.id, reservation.elements)
         held = everything(x.holding for x in reservation.layouts)
         present = Holding(
             tuple(c for c in held.circuits if c.switch not in failed),
@@ -299,14 +301,15 @@ def address_given_back_early(patch: Patch) -> None:
         self: Reservations, reservation: Reservation, event: ReservationEvent = ReservationEvent.PART_ENDED
     ) -> None:
         release(self, reservation, event)
-        self._ledger._addresses.discard(reservation.group_address)
+        self._addresses._used.discard(reservation.group_address)
 
     patch.setattr(Reservations, "release", hasty)
-    patch.setattr(Ledger, "free_address", lambda self, address: self._addresses.discard(address))
+    patch.setattr(GroupAddresses, "free", lambda self, address: self._used.discard(address))
 
 
 def quota_ignored(patch: Patch) -> None:
     """A tenant gets splitters beyond what it may hold."""
+    patch.setattr(SplitterLimits, "in_all", lambda self, now: {})
     patch.setattr(SplitterLimits, "left", lambda self, now: {})
 
 
@@ -345,13 +348,13 @@ def probes_left_after_restart(patch: Patch) -> None:
 
 def static_tree_shared(patch: Patch) -> None:
     """Two groups get one static tree."""
-    patch.setattr(Ledger, "free_static", Ledger.usable_static)
-    take = Ledger.take
+    patch.setattr(Inventory, "available_static", Inventory.usable_static)
+    take = Inventory.take
 
-    def careless(self: Ledger, elements: Iterable[str], reservation: int) -> None:
-        take(self, [e for e in elements if not e.startswith("static:") or e not in self.holder], reservation)
+    def careless(self: Inventory, elements: Iterable[str], reservation: int) -> None:
+        take(self, [e for e in elements if not e.startswith("static:") or e not in self.holders], reservation)
 
-    patch.setattr(Ledger, "take", careless)
+    patch.setattr(Inventory, "take", careless)
 
 
 def budget_ignored(patch: Patch) -> None:
@@ -376,16 +379,17 @@ def refused_for_ever(patch: Patch) -> None:
 
 def splitter_counted_twice(patch: Patch) -> None:
     """What is given back counts as dark, and once more when it has been."""
-    retire = Ledger.retire
+    release = Inventory.release
 
-    def forget(self: Ledger, reservation: int, elements: Iterable[str]) -> None:
+    def forgetful(self: Inventory, holder: int, elements: Iterable[str]) -> None:
         gone = list(elements)
-        retire(self, reservation, gone)
+        release(self, holder, gone)
         for element in gone:
-            if element.startswith("splitter:"):
-                self.dark._counted.pop(element, None)
+            account = self._accounts.get(element)
+            if element.startswith("splitter:") and account is not None:
+                self._accounts[element] = account._replace(dark=None)
 
-    patch.setattr(Ledger, "retire", forget)
+    patch.setattr(Inventory, "release", forgetful)
 
 
 BUGS: dict[str, Callable[[Patch], None]] = {

@@ -29,7 +29,7 @@ from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
-from blast_controller.tls import certificate_names
+from blast_controller.serving.tls import certificate_names
 
 METHODS = ServiceCodec(BlastOperator).methods
 CHANGING = {"submit", "request", "extend", "finish", "withdraw"}

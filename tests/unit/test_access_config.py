@@ -9,11 +9,18 @@ from textwrap import dedent
 import pytest
 
 from blast_client.command import main
-from blast_controller.access_files import check_access_files, read_policy, read_secret, switch_tls, tls_settings
-from blast_controller.config import Config, ConfigError, parse
-from blast_controller.config_openflow import required_names
-from blast_controller.config_section import is_loopback
-from blast_controller.core.settings import TenantLimits
+from blast_controller.configuration.access_files import (
+    check_access_files,
+    read_policy,
+    read_secret,
+    switch_tls,
+    tls_settings,
+)
+from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.openflow import required_names
+from blast_controller.configuration.reading import parse
+from blast_controller.configuration.section import is_loopback
+from blast_controller.core.model.settings import TenantLimits
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.tokens import digest_of, new_token, parse_tokens, token_line

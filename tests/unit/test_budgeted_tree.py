@@ -11,10 +11,10 @@ from algorithms.b_matching.group import Group, shared_ports
 from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, exactly
 from algorithms.splitter_tree import shallowest
-from blast_controller.core.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit
-from blast_controller.core.fabric import Fabric, OpticalPort, Rack, Splitter, reached_ports
-from blast_controller.core.light_tree import build
-from blast_controller.core.optics import Optics
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit
+from blast_controller.core.light.light_tree import build
+from blast_controller.core.model.fabric import Fabric, OpticalPort, Rack, Splitter, reached_ports
+from blast_controller.core.model.optics import Optics
 
 RACKS = 12
 SIZES = (4, 4, 4, 16)

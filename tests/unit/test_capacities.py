@@ -20,7 +20,7 @@ from blast_client.capacities.by_file import FileCapacities
 from blast_client.capacities.by_monitor import MonitorCapacities, MonitorFailed
 from blast_client.capacities.capacities import Capacities, WrongNetwork, read_capacities
 from blast_client.capacities.table import capacities_table
-from blast_controller.config import parse
+from blast_controller.configuration.reading import parse
 from blast_controller.core.controller import Core
 from blast_controller.rpc import convert
 from blast_sim.network_file import parse_network

@@ -10,9 +10,10 @@ from textwrap import dedent
 import pytest
 
 import blast_controller
-from blast_controller.config import Config, ConfigError, load, parse
+from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.reading import load, parse
 from blast_controller.core.controller import Core
-from blast_controller.core.fabric import OpticalPort
+from blast_controller.core.model.fabric import OpticalPort
 
 EXAMPLE = Path(blast_controller.__file__).parent / "example.toml"
 

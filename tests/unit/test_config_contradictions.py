@@ -6,7 +6,8 @@ from importlib.resources import files
 
 import pytest
 
-from blast_controller.config import ConfigError, parse
+from blast_controller.configuration.config import ConfigError
+from blast_controller.configuration.reading import parse
 
 EXAMPLE = files("blast_controller").joinpath("example.toml").read_text()
 SECOND = '\n[[optical_switch]]\nname = "ocs2"\naddress = "{}"\ninputs = 4\noutputs = 4\n'

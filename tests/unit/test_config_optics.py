@@ -8,9 +8,10 @@ import re
 import pytest
 
 from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver
-from blast_controller.config import ConfigError, parse
-from blast_controller.config_optics import usual_price
-from blast_controller.core.optics import Optics
+from blast_controller.configuration.config import ConfigError
+from blast_controller.configuration.optics import usual_price
+from blast_controller.configuration.reading import parse
+from blast_controller.core.model.optics import Optics
 from tests.unit.test_config import EXAMPLE, GOOD, sentence
 
 FABRIC = "[fabric]\nlaunch_dbm = [-4.7, 0, 4]\nsensitivity_dbm = -15.8\noverload_dbm = -1\n"

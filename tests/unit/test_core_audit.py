@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.auditor import AuditReport
-from blast_controller.core.commands import Forward, ReadDevice, SetCircuits, SetForwarding
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import Forward, ReadDevice, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     AuditAsked,
     CircuitsObserved,
     ExtensionAsked,
@@ -19,10 +19,10 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
@@ -290,7 +290,7 @@ def test_what_a_device_has_still_to_answer_for_is_no_difference(world):
     report = audit(world)
     assert report == QUIET
     assert not world.switches["ocs1"].held
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_a_device_that_goes_away_does_not_hold_up_the_round(world):

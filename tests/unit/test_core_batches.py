@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import FinishAsked, RequestSubmitted, StepConfirmed
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.commands import Publish, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import FinishAsked, RequestSubmitted, StepConfirmed
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 

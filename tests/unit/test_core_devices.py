@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
-from blast_controller.core.errors import ImpossibleTransition, Rejected
-from blast_controller.core.events import DecisionTimed, ExtensionAsked, FinishAsked, StepConfirmed, Tick, WithdrawAsked
-from blast_controller.core.fabric import CrossConnect, reached_ports
-from blast_controller.core.ledger import DoubleBooked
-from blast_controller.core.light_tree import build, grow
-from blast_controller.core.part_states import PartEvent, PartState
-from blast_controller.core.part_states import after as part_after
-from blast_controller.core.requests import Extension
-from blast_controller.core.reservation_states import ReservationEvent, ReservationState
-from blast_controller.core.reservation_states import after as reservation_after
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.light.light_tree import build, grow
+from blast_controller.core.model.commands import Publish, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import ImpossibleTransition, Rejected
+from blast_controller.core.model.events import (
+    DecisionTimed,
+    ExtensionAsked,
+    FinishAsked,
+    StepConfirmed,
+    Tick,
+    WithdrawAsked,
+)
+from blast_controller.core.model.fabric import CrossConnect, reached_ports
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.part_states import after as part_after
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
+from blast_controller.core.rollout.reservation_states import after as reservation_after
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
@@ -68,7 +74,7 @@ def test_three_refusals_in_a_row_are_the_end(world):
     assert part_of(world).state is PartState.FAILED
     assert world.kinds("a") == ["ended"]
     assert "denied" in reason(world)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
 
 
@@ -77,11 +83,11 @@ def test_undoing_is_tried_until_the_device_does_it(world):
     world.handle(FinishAsked(key_of("a"), 0))
     world.work("ocs1", denied={0})
     world.settle()
-    assert "splitter:s1" in world.core.ledger.holder, "nothing is free before the switch has confirmed"
+    assert "splitter:s1" in world.core.view.holders, "nothing is free before the switch has confirmed"
     world.now += 1.0
     world.handle(Tick())
     world.settle()
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_answers_to_old_steps_are_ignored(world):
@@ -91,10 +97,10 @@ def test_answers_to_old_steps_are_ignored(world):
         if world.device(name).queue:
             world.work(name)
     world.deliver()
-    assert world.core.ledger.holder, "the confirmations of lighting are not those of releasing"
+    assert world.core.view.holders, "the confirmations of lighting are not those of releasing"
     assert world.handle(StepConfirmed("ocs1", 99, 1, 0.0)) == []
     world.settle()
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 # ------------------------------------------------------------------------------------------------------- away
@@ -134,7 +140,7 @@ def test_a_session_lost_in_the_middle_is_a_failure_and_the_rest_is_undone_later(
     assert part_of(world).state is PartState.PENDING
     assert "away (connection lost)" in reason(world)
     assert len(world.switches["ocs1"].held) == 2
-    assert world.core.ledger.holder, "what the switch may hold is not free"
+    assert world.core.view.holders, "what the switch may hold is not free"
     world.come_back("ocs1")
     world.settle()
     assert part_of(world).state is PartState.ACTIVE
@@ -298,7 +304,7 @@ def test_foreign_circuits_block_what_they_touch():
     world.switches["ocs1"].foreign = foreign
     world.connect_all()
     for element in ("port:r4/50", "splitter:s1", "splitter:s2"):
-        assert "which Blast did not make" in world.core.ledger.unusable(element)
+        assert "which Blast did not make" in world.core.view.unusable(element)
     with pytest.raises(Rejected) as refusal:
         world.submit(multicast("a", "r1h1", GROUP))
     assert (refusal.value.code, refusal.value.largest) == ("group_too_wide", 2)
@@ -354,7 +360,7 @@ def test_a_loop_of_two_racks_is_a_two_way_circuit():
     world = ready_world(make_fabric(2, [4]), CoreSettings(loop_leaf=True))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     assert world.switches["ocs1"].held == {CrossConnect("ocs1", 1, 2), CrossConnect("ocs1", 2, 1)}
-    assert "splitter:s1" not in world.core.ledger.holder
+    assert "splitter:s1" not in world.core.view.holders
 
 
 # ------------------------------------------------------------------------------------- small but load-bearing
@@ -382,14 +388,6 @@ def test_a_tree_without_an_open_leg_cannot_grow():
     tree = build(one, [two], [], loop_leaf=False)
     assert grow(tree, [three], [fabric.splitters["s1"]]) is None
     assert grow(tree, [], []) == tree
-
-
-def test_a_double_booking_changes_nothing(world):
-    ledger = world.core.ledger
-    ledger.take(["splitter:s1"], 1)
-    with pytest.raises(DoubleBooked, match="splitter:s1 is held by reservation 1, wanted by 2"):
-        ledger.take(["splitter:s2", "splitter:s1"], 2)
-    assert ledger.holder == {"splitter:s1": 1}
 
 
 def test_what_is_not_in_a_table_cannot_happen():

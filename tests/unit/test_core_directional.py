@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.events import ElementQuarantined, VerifyAsked
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.events import ElementQuarantined, VerifyAsked
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import by_sides, key_of, make_fabric, multicast, ready_world
 
 
@@ -30,7 +31,7 @@ def test_a_rack_sends_to_one_group_and_receives_from_another(world):
     assert granted(world, "a", "r1h1", ["r2h1", "r3h1"]).state is PartState.ACTIVE
     assert granted(world, "b", "r2h1", ["r1h1", "r4h1"]).state is PartState.ACTIVE
     assert reached(world, "a", "r1h1") == {"r2h1", "r3h1"} and reached(world, "b", "r2h1") == {"r1h1", "r4h1"}
-    held = set(world.core.ledger.holder)
+    held = set(world.core.view.holders)
     assert {"port:r1/50/tx", "port:r2/50/rx", "port:r2/50/tx", "port:r1/50/rx"} <= held
 
 
@@ -58,9 +59,10 @@ def test_it_survives_a_restart(world):
 
 def test_only_ports_with_both_fibres_free_are_probed(world):
     granted(world, "a", "r1h1", ["r2h1"])
-    free = {piece.element for piece in world.core.ledger.free_pieces("ocs1")}
-    assert free == {"port:r3/50", "port:r4/50", "splitter:s1", "splitter:s2"}
     world.handle(VerifyAsked(bytes(32)))
+    probed = {element for element, holder in world.core.view.holders.items() if holder == PROBER}
+    sides = {f"port:{rack}/50/{side}" for rack in ("r3", "r4") for side in ("tx", "rx")}
+    assert probed == sides | {"splitter:s1", "splitter:s2"}
     world.settle()
     assert granted(world, "b", "r3h1", ["r4h1"]).state in (PartState.PENDING, PartState.ACTIVE)
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     ClientsVanished,
     DrainAsked,
     ExtensionAsked,
@@ -17,8 +17,8 @@ from blast_controller.core.events import (
     SettingsChanged,
     Tick,
 )
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
@@ -75,7 +75,7 @@ def test_what_was_admitted_is_served_to_its_end(world):
     world.handle(FinishAsked(key_of("b"), 0))
     world.settle()
     assert (world.core.active_count, world.core.pending_count) == (0, 0)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_draining_ends_when_the_operator_says_so(world):

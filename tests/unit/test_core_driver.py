@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.events import AuditAsked, Event, FinishAsked, RequestSubmitted, WithdrawAsked
-from blast_controller.core.requests import EventKind
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import AuditAsked, Event, FinishAsked, RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.requests import EventKind
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.core_driver import CoreDriver, Delays, Refused, Told
 from blast_sim.virtual_clock import VirtualClock
 from tests.support.core import make_fabric, multicast

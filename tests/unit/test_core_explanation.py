@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from blast_controller.core.events import (
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ExtensionAsked,
     FinishAsked,
@@ -15,11 +15,12 @@ from blast_controller.core.events import (
     VerifyAsked,
     WithdrawAsked,
 )
-from blast_controller.core.fabric import CrossConnect, StaticTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension, MulticastRequest
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.fabric import CrossConnect, StaticTree
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension, MulticastRequest
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
+from tests.support.core_checks import image
 from tests.support.explaining import explained, go_to
 
 SERVICE = 10**9
@@ -394,18 +395,6 @@ def test_a_key_is_quoted_for_the_shell():
 
 
 def test_explaining_changes_nothing(busy):
-    state = busy.core._state
-    before = (
-        repr(state.book.requests),
-        repr(state.reservations.live),
-        dict(state.ledger.holder),
-        state.ledger.next_group,
-    )
+    before = image(busy.core)
     explained(busy, "late")
-    after = (
-        repr(state.book.requests),
-        repr(state.reservations.live),
-        dict(state.ledger.holder),
-        state.ledger.next_group,
-    )
-    assert before == after and busy.core.conclude(busy.now) == []
+    assert image(busy.core) == before and busy.core.conclude(busy.now) == []

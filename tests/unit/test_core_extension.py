@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.errors import Rejected, RequestEnded, UnknownRequest
-from blast_controller.core.events import DeviceDown, DeviceUp, ExtensionAsked, FinishAsked, Tick, WithdrawAsked
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.errors import Rejected, RequestEnded, UnknownRequest
+from blast_controller.core.model.events import DeviceDown, DeviceUp, ExtensionAsked, FinishAsked, Tick, WithdrawAsked
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 
@@ -32,7 +32,7 @@ def served(world):
 
 def state_of(world):
     core = world.core
-    return repr((core.requests, core._reservations.live, core.ledger.holder))
+    return repr((core.requests, list(core.reservations), core.view.holders))
 
 
 def contents(world):
@@ -66,7 +66,7 @@ def test_a_new_rack_takes_the_open_leg(world):
     world.settle()
     assert served(world) == {"r1h2", "r2h1", "r3h1", "r4h1", "r5h1"}
     assert moments
-    assert "splitter:s2" not in world.core.ledger.holder
+    assert "splitter:s2" not in world.core.view.holders
     assert world.kinds("a") == ["granted", "changed"]
 
 
@@ -75,7 +75,7 @@ def test_a_new_splitter_hangs_on_the_open_leg(world):
     extend(world, add_receivers=("r5h1", "r6h1"))
     world.settle()
     assert served(world) == {"r1h2", "r2h1", "r3h1", "r4h1", "r5h1", "r6h1"}
-    assert "splitter:s2" in world.core.ledger.holder
+    assert "splitter:s2" in world.core.view.holders
 
 
 def test_members_leave_without_a_gap_for_the_others(world):
@@ -85,7 +85,7 @@ def test_members_leave_without_a_gap_for_the_others(world):
     extend(world, remove_receivers=("r1h2", "r3h1", "r5h1", "r6h1"))
     world.settle()
     assert served(world) == {"r2h1", "r4h1"}
-    assert set(world.core.ledger.holder) == {"port:r1/50", "port:r2/50", "port:r4/50", "splitter:s1"}
+    assert set(world.core.view.holders) == {"port:r1/50", "port:r2/50", "port:r4/50", "splitter:s1"}
 
 
 def test_all_members_change_places(world):
@@ -100,7 +100,7 @@ def test_light_goes_when_only_the_own_rack_is_left_and_comes_back(world):
     extend(world, remove_receivers=("r2h1", "r3h1", "r4h1"))
     world.settle()
     assert served(world) == {"r1h2"}
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
     extend(world, add_receivers=("r7h1",))
     world.settle()
@@ -241,7 +241,7 @@ def test_what_is_over_cannot_be_extended(world):
 @pytest.mark.parametrize("device", ["ocs1", 5], ids=["optical switch", "ToR"])
 def test_a_refused_device_step_leaves_the_old_state(world, device):
     keep_serving(world, ["r1h2", "r2h1", "r3h1", "r4h1"])
-    held, on_devices = dict(world.core.ledger.holder), contents(world)
+    held, on_devices = dict(world.core.view.holders), contents(world)
     extend(world, add_receivers=("r5h1",), remove_receivers=("r1h2", "r3h1"))
     world.work(device, denied={0})
     world.settle()
@@ -250,7 +250,7 @@ def test_a_refused_device_step_leaves_the_old_state(world, device):
     event = world.core.request(key_of("a")).events[-1]
     assert (event.kind.value, event.grant.receivers) == ("changed", ("r1h2", "r2h1", "r3h1", "r4h1"))
     assert "denied" in event.reason
-    assert world.core.ledger.holder == held
+    assert world.core.view.holders == held
     extend(world, add_receivers=("r5h1",))
     world.settle()
     assert "r5h1" in served(world)
@@ -260,12 +260,12 @@ def test_taking_away_is_tried_until_it_is_done(world):
     extend(world, remove_receivers=("r4h1",))
     world.work("ocs1", denied={0})
     world.settle()
-    assert "port:r4/50" in world.core.ledger.holder
+    assert "port:r4/50" in world.core.view.holders
     assert world.core.next_timer() == 1.0
     world.now = 1.0
     world.handle(Tick())
     world.settle()
-    assert "port:r4/50" not in world.core.ledger.holder
+    assert "port:r4/50" not in world.core.view.holders
     assert served(world) == {"r1h2", "r2h1", "r3h1"}
 
 
@@ -274,7 +274,7 @@ def test_withdrawn_in_the_middle_of_a_change_everything_goes(world):
     world.work("ocs1")
     world.handle(WithdrawAsked(key_of("a")))
     world.settle()
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
     assert not any(tor.rules for tor in world.tors.values())
 

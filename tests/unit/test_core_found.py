@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.events import ExtensionAsked, FinishAsked, StepConfirmed, Tick, WithdrawAsked
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, StepConfirmed, Tick, WithdrawAsked
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 

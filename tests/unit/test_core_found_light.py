@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.events import FinishAsked, LightAlarm, PortChanged, Tick
-from blast_controller.core.fabric import CrossConnect, StaticTree
-from blast_controller.core.part_states import PartState
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.events import FinishAsked, LightAlarm, PortChanged, Tick
+from blast_controller.core.model.fabric import CrossConnect, StaticTree
+from blast_controller.core.model.part_states import PartState
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 from tests.support.fibre_world import ready_fibres
 from tests.support.measuring import GROUP, leg, leg_name, measuring, output_of, part_of, quarantined, reason, served
@@ -66,7 +66,7 @@ def test_what_is_given_back_does_not_wait_for_a_link():
     world.handle(PortChanged(2, 50, up=False, reason="no signal"))
     world.settle()
     assert not list(world.core.reservations)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_light_that_a_stranger_has_taken_is_revoked_though_an_alarm_came_meanwhile():
@@ -156,4 +156,4 @@ def test_a_circuit_that_was_a_probe_and_is_a_reservation_s_now_stays():
     world.settle()
     assert not [command for command in world.commands if isinstance(command, SetCircuits)]
     assert world.switches["ocs1"].held == held
-    assert 0 not in world.core.ledger.holder.values()
+    assert 0 not in world.core.view.holders.values()

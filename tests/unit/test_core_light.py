@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ExtensionAsked,
     FinishAsked,
     LightAlarm,
 )
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
 from tests.support.core import key_of, multicast
 from tests.support.measuring import (
     GROUP,
@@ -49,7 +49,7 @@ def test_a_dark_leg_is_avoided_in_the_next_attempt():
     world.granted(multicast("a", "r1h1", GROUP))
     assert world.kinds("a") == ["granted"]
     assert quarantined(world) == {leg_name(world, 0)}
-    assert "no light towards port:r2/50" in world.core.ledger.quarantined[leg_name(world, 0)]
+    assert "no light towards port:r2/50" in world.core.view.quarantined[leg_name(world, 0)]
     assert served(world) == set(GROUP)
     assert leg(world, 0) not in {c.input for c in world.switches["ocs1"].held}
 
@@ -66,7 +66,7 @@ def test_a_receiver_that_is_dark_over_two_legs_is_to_blame_and_the_legs_are_not(
     assert "r2: no light over leg:s1/" in part.reason
     assert world.kinds("a") == ["ended"]
     world.granted(multicast("b", "r1h1", ["r3h1", "r4h1"]))
-    assert world.core.ledger.quarantined.keys() == {"port:r2/50"}
+    assert world.core.view.quarantined.keys() == {"port:r2/50"}
 
 
 def test_another_port_of_the_rack_serves_when_one_is_to_blame():
@@ -83,7 +83,7 @@ def test_a_splitter_that_is_dark_as_a_whole_is_to_blame():
     world.granted(multicast("a", "r1h1", GROUP))
     assert quarantined(world) == {"splitter:s1"}
     assert served(world) == set(GROUP)
-    assert "splitter:s2" in world.core.ledger.holder
+    assert "splitter:s2" in world.core.view.holders
 
 
 def test_without_another_splitter_it_is_given_up_with_the_sentence():
@@ -95,7 +95,7 @@ def test_without_another_splitter_it_is_given_up_with_the_sentence():
     assert part.state is PartState.FAILED
     assert "no light at port:r2/50, port:r3/50" in part.reason
     assert "the splitters of this fabric can join at most 2" in part.reason
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
 
 
@@ -276,7 +276,7 @@ def test_a_quarantine_of_the_operator_is_not_lifted_by_a_finding(world):
     world.handle(ElementQuarantined(leg_name(world, 0), "dirty"))
     world.dead = {("out", output_of(world, "r2"))}
     world.settle()
-    assert world.core.ledger.quarantined[leg_name(world, 0)] == "dirty"
+    assert world.core.view.quarantined[leg_name(world, 0)] == "dirty"
     assert "port:r2/50" in quarantined(world)
 
 
@@ -285,13 +285,13 @@ def test_a_quarantine_of_the_operator_is_not_lifted_by_a_finding(world):
 
 def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(world):
     before = {name: world.device(name).held for name in world.devices}
-    holder = dict(world.core.ledger.holder)
+    holder = dict(world.core.view.holders)
     world.after_operation = lambda: set(GROUP) <= served(world) or pytest.fail("a receiver who stays was cut off")
     world.dead = {("in", leg(world, 2))}
     world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h1",))))
     world.settle()
     assert {name: world.device(name).held for name in world.devices} == before
-    assert world.core.ledger.holder == holder
+    assert world.core.view.holders == holder
     event = world.core.request(key_of("a")).events[-1]
     assert (event.kind.value, event.reason) == ("changed", "no light arrived at the new leaves")
     assert event.grant.receivers == tuple(GROUP)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.events import ExtensionAsked, FinishAsked, PortChanged, Tick
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, PortChanged, Tick
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, multicast
 from tests.support.measuring import (
     GROUP,

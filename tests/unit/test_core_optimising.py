@@ -7,10 +7,17 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.events import ElementQuarantined, FinishAsked, Optimised, ProgressTold, SettingsChanged, Tick
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import (
+    ElementQuarantined,
+    FinishAsked,
+    Optimised,
+    ProgressTold,
+    SettingsChanged,
+    Tick,
+)
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 BUDGET = 0.05

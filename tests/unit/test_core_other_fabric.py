@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.errors import FabricError
-from blast_controller.core.events import FinishAsked, WithdrawAsked
-from blast_controller.core.fabric import OpticalPort, Rack, StaticTree
-from blast_controller.core.part_states import PartState
+from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.events import FinishAsked, WithdrawAsked
+from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
+from blast_controller.core.model.part_states import PartState
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from blast_controller.core.commands import Forward, SetCircuits, SetForwarding
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.layout import Step
-from blast_controller.core.outbox import Outbox
+from blast_controller.core.light.layout import Step
+from blast_controller.core.model.commands import Forward, SetCircuits, SetForwarding
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.rollout.outbox import Outbox
 
 CIRCUIT = CrossConnect("ocs1", 1, 2)
 OTHER = CrossConnect("ocs1", 3, 4)

@@ -6,13 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
-from blast_controller.core.errors import Rejected, RequestEnded
-from blast_controller.core.events import ExtensionAsked, FinishAsked, LightAlarm, ProgressTold, Tick, WithdrawAsked
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Extension
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.errors import Rejected, RequestEnded
+from blast_controller.core.model.events import (
+    ExtensionAsked,
+    FinishAsked,
+    LightAlarm,
+    ProgressTold,
+    Tick,
+    WithdrawAsked,
+)
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Extension
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 SETTINGS = CoreSettings(reconcile_every=None, keep_warm=60.0)

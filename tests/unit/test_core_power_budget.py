@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from blast_api import ttypes
 from blast_client.request_views import describe_grant, describe_request
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.journal.snapshot import load_request, request_body
+from blast_controller.core.light.light_budget import LightBudget
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ElementReleased,
     ExtensionAsked,
@@ -19,12 +22,11 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.part_states import PartState
-from blast_controller.core.records import Record
-from blast_controller.core.requests import Extension, Grant
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.settings import CoreSettings, TenantLimits
-from blast_controller.core.snapshot import load_request, request_body
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import Extension, Grant
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
+from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.rpc import convert
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
 from tests.support.core_power import is_lit_well, received, with_optics
@@ -42,7 +44,7 @@ def to(*racks):
 
 def hung(world, key):
     part = world.core.request(key_of(key)).parts[0]
-    tree = world.core._reservations.live[part.reservation].layout.tree
+    tree = world.core.view.reservation(part.reservation).layout.tree
     return sorted(h.splitter.name for h in tree.splitters)
 
 
@@ -148,7 +150,7 @@ def test_the_exact_search_is_not_repeated_while_nothing_comes_free(monkeypatch):
     world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
     weak = world.submit(multicast("weak", "r9h1", to(6, 7, 8)))
     asked = []
-    monkeypatch.setattr(world.core._state.budget, "tree", lambda *given: asked.append(given))
+    monkeypatch.setattr(LightBudget, "tree", lambda *given: asked.append(given))
     for _ in range(5):
         world.now += 1.0
         world.handle(Tick())
@@ -312,10 +314,15 @@ def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():
     world = world_of([4], settings=settings)
     world.granted(multicast("k", "r1h1", to(2, 3)))
     world.handle(FinishAsked(key_of("k"), 0))
-    state = world.core._state
-    request = multicast("again", "r1h1", to(2, 3))
-    part = world.core.request(key_of("k")).parts[0]
-    assert state.allocator.kept_for(request, part, state.warm, {}) is not None
-    aged = with_optics(make_fabric(8, [4]), {"r3": 6.0})
-    state.budget._optics = aged.optics
-    assert state.allocator.kept_for(request, part, state.warm, {}) is None
+    for aged in (False, True):
+        if aged:
+            world.fabric = with_optics(make_fabric(8, [4]), {"r3": 6.0})
+        world.restart()
+        world.connect_all()
+        world.settle()
+        with pytest.raises(Rejected, match="port:r3/50 lacks") if aged else nullcontext():
+            world.submit(multicast(f"again, {aged}", "r1h1", to(2, 3)))
+        world.settle()
+        assert world.core.view.kept_warm == aged and world.core.view.warm_counts.hits == (not aged)
+        if not aged:
+            world.handle(FinishAsked(key_of("again, False"), 0))

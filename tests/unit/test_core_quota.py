@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import ExtensionAsked, FinishAsked, RequestSubmitted, SettingsChanged, Tick
-from blast_controller.core.fabric import StaticTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.quota import WINDOW, Quota
-from blast_controller.core.requests import Extension, MulticastRequest
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import ExtensionAsked, FinishAsked, RequestSubmitted, SettingsChanged, Tick
+from blast_controller.core.model.fabric import StaticTree
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension, MulticastRequest
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
+from blast_controller.core.policy.quota import WINDOW, Quota
 from tests.support.core import make_fabric, ready_world
 
 LONG = 10**13
@@ -105,7 +105,7 @@ def test_an_extension_takes_no_more_splitters_than_the_tenant_may_hold():
     for request, added in ((lit, ("r7h1",)), (alone, ("r5h1", "r6h1"))):
         with pytest.raises(Rejected):
             world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=added)))
-    assert world.core.ledger.holder.keys() == {"port:r1/50", "port:r2/50", "port:r3/50", "splitter:s1"}
+    assert world.core.view.holders.keys() == {"port:r1/50", "port:r2/50", "port:r3/50", "splitter:s1"}
 
 
 def test_what_needs_more_splitters_than_the_tenant_may_ever_hold_is_refused_at_once():
@@ -173,7 +173,7 @@ def test_a_group_within_one_rack_needs_no_light():
 def test_light_counts_from_the_extension_that_brings_it_to_the_one_that_takes_it():
     world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=100.0))
     request = submit(world, "a", "r1h1", ["r1h2"])
-    used = world.core._state.quota.used
+    used = world.core.view.light_used
     world.now = 50.0
     world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=("r2h1",))))
     world.settle()

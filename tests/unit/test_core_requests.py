@@ -6,9 +6,9 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from blast_controller.core.commands import Publish, SetCircuits, SetForwarding
-from blast_controller.core.errors import KeyReused, Rejected, RequestEnded, UnknownRequest
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import Publish, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import KeyReused, Rejected, RequestEnded, UnknownRequest
+from blast_controller.core.model.events import (
     ClientsVanished,
     ElementQuarantined,
     ElementReleased,
@@ -17,9 +17,9 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 HOSTS = [f"r{n}h1" for n in range(2, 9)]
@@ -42,7 +42,7 @@ def later(world, seconds):
 def test_a_group_within_one_rack_needs_no_light(world):
     part = world.granted(multicast("a", "r1h1", ["r1h2"]))
     assert [type(c) for c in world.commands if not isinstance(c, Publish)] == [SetForwarding]
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert world.receivers_of(world.fabric.hosts["r1h1"], part.grant.group_address) == {"r1h2"}
 
 
@@ -50,7 +50,7 @@ def test_two_racks_need_a_cross_connect_and_no_splitter(world):
     part = world.granted(multicast("a", "r1h1", ["r2h1", "r2h2"]))
     (command,) = [c for c in world.commands if isinstance(c, SetCircuits)]
     assert command.changes[0].connect == (CrossConnect("ocs1", 1, 2),)
-    assert set(world.core.ledger.holder) == {"port:r1/50", "port:r2/50"}
+    assert set(world.core.view.holders) == {"port:r1/50", "port:r2/50"}
     assert world.receivers_of(world.fabric.hosts["r1h1"], part.grant.group_address) == {"r2h1", "r2h2"}
 
 
@@ -58,7 +58,7 @@ def test_two_racks_need_a_cross_connect_and_no_splitter(world):
 def test_more_racks_take_the_papers_number_of_splitters(world, racks):
     members = HOSTS[: racks - 1]
     part = world.granted(multicast("a", "r1h1", ["r1h2", *members]))
-    splitters = [e for e in world.core.ledger.holder if e.startswith("splitter:")]
+    splitters = [e for e in world.core.view.holders if e.startswith("splitter:")]
     assert len(splitters) == -(-(racks - 2) // 3)
     (command,) = [c for c in world.commands if isinstance(c, SetCircuits)]
     assert len(command.changes[0].connect) == racks - 1 + len(splitters)
@@ -282,7 +282,7 @@ def test_finish_twice_is_finish_once(world):
     assert world.handle(FinishAsked(key_of("a"), 0)) == []
     assert world.kinds("a") == ["granted", "ended"]
     world.settle()
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_finish_needs_a_part_that_is_active(world):
@@ -313,7 +313,7 @@ def test_withdraw_gives_everything_back(world, settled):
     assert world.handle(WithdrawAsked(key_of("a"))) == [], "withdrawing twice is withdrawing once"
     world.settle()
     assert world.kinds("a") == (["granted", "ended"] if settled else ["ended"])
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
     assert not any(tor.rules for tor in world.tors.values())
 
@@ -338,7 +338,7 @@ def test_a_lease_ends_by_itself(world):
     world.settle()
     assert world.core.request(key_of("a")).state is PartState.EXPIRED
     assert "extend it in time" in str(world.core.request(key_of("a")).parts[0].reason)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_patience_ends_the_wait(world):
@@ -417,7 +417,7 @@ def test_a_quarantined_element_serves_on_and_is_not_taken_again(world, reason):
     world.submit(multicast("b", "r2h1", ["r2h2"]))
     world.handle(FinishAsked(key_of("a"), 0))
     world.settle()
-    assert world.core.ledger.unusable("port:r2/50")
+    assert world.core.view.unusable("port:r2/50")
     with pytest.raises(Rejected, match="No optical switch has usable ports"):
         world.submit(multicast("c", "r1h1", ["r2h1"]))
     world.handle(ElementReleased("port:r2/50"))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
-from blast_controller.core.errors import KeyReused, Rejected
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.errors import KeyReused, Rejected
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ElementReleased,
     ExtensionAsked,
@@ -17,9 +17,9 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
@@ -66,7 +66,7 @@ def test_what_was_being_lit_is_undone_and_waits_again(world, done):
         world.work(name)
     world.restart()
     assert part_of(world).state is PartState.PENDING
-    assert world.core.ledger.holder, "nothing is free before the devices have confirmed that it is undone"
+    assert world.core.view.holders, "nothing is free before the devices have confirmed that it is undone"
     world.connect_all()
     world.settle()
     assert world.kinds("a") == ["granted"]
@@ -104,7 +104,7 @@ def test_releasing_goes_on(world):
     world.handle(FinishAsked(key_of("a"), 0))
     world.work(2)
     come_up(world)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
     assert not any(tor.rules for tor in world.tors.values())
     assert part_of(world).state is PartState.DONE
@@ -123,7 +123,7 @@ def test_adding_is_undone_and_the_client_is_told(world, worked):
     event = world.core.request(key_of("a")).events[-1]
     assert event.reason == "the controller restarted during the change"
     assert event.grant.receivers == tuple(GROUP)
-    assert "port:r4/50" not in world.core.ledger.holder
+    assert "port:r4/50" not in world.core.view.holders
     assert {c.output for c in world.switches["ocs1"].held if c.output <= 5} == {2, 3}
 
 
@@ -148,7 +148,7 @@ def test_removing_goes_on(world, worked):
     assert world.kinds("a") == ["granted", "changed"]
     assert world.core.request(key_of("a")).events[-1].reason is None
     assert part_of(world).receivers == ("r2h1", "r4h1")
-    assert "port:r3/50" not in world.core.ledger.holder
+    assert "port:r3/50" not in world.core.view.holders
 
 
 def test_undoing_goes_on(world):
@@ -170,7 +170,7 @@ def test_withdrawn_in_a_change_everything_goes(world):
     world.work("ocs1")
     world.handle(WithdrawAsked(key_of("a")))
     come_up(world)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not world.switches["ocs1"].held
     assert not any(tor.rules for tor in world.tors.values())
 
@@ -201,7 +201,7 @@ def test_quarantine_and_its_reason_are_kept(world):
     world.handle(ElementQuarantined("port:r2/50", "dirty"))
     world.handle(ElementReleased("port:r2/50"))
     come_up(world)
-    assert world.core.ledger.quarantined == {"splitter:s1": "dirty"}
+    assert world.core.view.quarantined == {"splitter:s1": "dirty"}
 
 
 def test_numbers_and_addresses_are_not_used_again_at_once(world):
@@ -333,7 +333,7 @@ def test_who_waits_keeps_their_place(world):
         world.submit(multicast(key, "r1h1", GROUP))
     assert part_of(world, "a").state is PartState.CONFIGURING
     world.restart()
-    assert [key for (_, key), _ in world.core._book.pending] == ["a", "b", "c"]
+    assert [key for (_, key), _ in world.core.view.waiting] == ["a", "b", "c"]
     world.connect_all()
     world.settle()
     assert [key for key in "abc" if part_of(world, key).state is PartState.ACTIVE] == ["a"]

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core import change, rollout
-from blast_controller.core.change import Change, ChangePhase
-from blast_controller.core.errors import ImpossibleTransition
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.identifiers import Device, SwitchId
-from blast_controller.core.layout import Layout, Step
-from blast_controller.core.rollout import DarkLeaves, Rollout, Target, TargetEvent, TargetState
+from blast_controller.core.light.layout import Layout, Step
+from blast_controller.core.model.errors import ImpossibleTransition
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import Device, SwitchId
+from blast_controller.core.rollout import change, rollout
+from blast_controller.core.rollout.change import Change, ChangePhase
+from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, Target, TargetEvent, TargetState
 from tests.support.core import multicast
 
 DEVICES = [SwitchId("ocs1"), SwitchId("ocs2"), SwitchId("ocs3")]

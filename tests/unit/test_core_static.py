@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import Forward, SetCircuits, SetForwarding
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import (
+from blast_controller.core.light.static_tree import covers, light_of
+from blast_controller.core.model.commands import Forward, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import (
     ElementQuarantined,
     ElementReleased,
     ExtensionAsked,
@@ -16,10 +17,9 @@ from blast_controller.core.events import (
     PortChanged,
     Tick,
 )
-from blast_controller.core.fabric import StaticTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import Extension
-from blast_controller.core.static_tree import covers, light_of
+from blast_controller.core.model.fabric import StaticTree
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Extension
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 AT_TOR = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h2"}))
@@ -108,10 +108,10 @@ def test_it_is_granted_through_rules_alone():
         3: {Forward(61, "10.0.1.1", group, (1,))},
     }
     assert not [c for c in world.commands if isinstance(c, SetCircuits)]
-    assert world.core.ledger.holder == {"static:t1": 1}
+    assert world.core.view.holders == {"static:t1": 1}
     finish(world)
     assert rules(world) == {}
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 def test_a_host_that_hangs_on_a_splitter_needs_no_rule():
@@ -138,7 +138,7 @@ def test_only_hosts_on_light_need_no_device_at_all():
     assert part.state is PartState.ACTIVE
     assert not [c for c in world.commands if isinstance(c, SetForwarding)]
     finish(world)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
     assert not list(world.core.reservations)
 
 
@@ -157,7 +157,7 @@ def test_two_trees_serve_two_groups():
     world = world_with(AT_TOR, replace(AT_TOR, name="t3", root_port=70, leaf_ports={"r2": 70}))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     world.granted(multicast("b", "r1h2", ["r2h2"]))
-    assert set(world.core.ledger.holder) == {"static:t1", "static:t3"}
+    assert set(world.core.view.holders) == {"static:t1", "static:t3"}
 
 
 def test_who_is_outside_every_tree_is_refused_at_once():
@@ -186,7 +186,7 @@ def test_a_tor_that_is_away_is_waited_for():
 def test_a_static_tree_is_preferred_to_the_switch():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
-    assert world.core.ledger.holder == {"static:t1": 1}
+    assert world.core.view.holders == {"static:t1": 1}
     assert not world.switches["ocs1"].held
 
 
@@ -194,7 +194,7 @@ def test_while_it_is_in_use_the_switch_serves():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
     part = world.granted(multicast("b", "r1h2", GROUP))
-    assert "splitter:s1" in world.core.ledger.holder
+    assert "splitter:s1" in world.core.view.holders
     assert world.receivers_of(world.fabric.hosts["r1h2"], part.grant.group_address) == set(GROUP)
 
 
@@ -202,11 +202,11 @@ def test_quarantined_it_leaves_its_groups_to_the_switch():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.handle(ElementQuarantined("static:t1", "cut"))
     world.granted(multicast("a", "r1h1", GROUP))
-    assert "static:t1" not in world.core.ledger.holder
+    assert "static:t1" not in world.core.view.holders
     finish(world)
     world.handle(ElementReleased("static:t1"))
     world.granted(multicast("b", "r1h1", GROUP))
-    assert world.core.ledger.holder == {"static:t1": 2}
+    assert world.core.view.holders == {"static:t1": 2}
 
 
 def test_quarantined_without_a_switch_its_groups_are_refused():
@@ -227,7 +227,7 @@ def test_back_in_use_it_serves_who_waits_for_the_switch():
     assert part_of(world).state is PartState.PENDING
     world.handle(ElementReleased("static:t1"))
     world.settle()
-    assert part_of(world).state is PartState.ACTIVE and world.core.ledger.holder["static:t1"] == 2
+    assert part_of(world).state is PartState.ACTIVE and world.core.view.holders["static:t1"] == 2
 
 
 def test_quarantined_in_use_it_serves_on():
@@ -236,7 +236,7 @@ def test_quarantined_in_use_it_serves_on():
     world.handle(ElementQuarantined("static:t1", "cut"))
     assert part_of(world).state is PartState.ACTIVE
     finish(world)
-    assert world.core.ledger.holder == {}
+    assert world.core.view.holders == {}
 
 
 # ------------------------------------------------------------------------------------------------ changing
@@ -256,7 +256,7 @@ def test_members_come_and_go_within_the_tree():
     world.handle(ExtensionAsked(key_of("a"), Extension(remove_receivers=("r2h1", "r4h2", "r1h2"))))
     world.settle()
     assert rules(world).keys() == {1, 3}
-    assert world.core.ledger.holder == {"static:t1": 1}
+    assert world.core.view.holders == {"static:t1": 1}
 
 
 def test_who_is_outside_cannot_join_and_nothing_changes():
@@ -275,14 +275,14 @@ def test_it_survives_a_restart_untouched():
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.granted(multicast("b", "r1h2", ["r1h1", "r3h2"], size=10**12))
     before = rules(world)
-    held = dict(world.core.ledger.holder)
+    held = dict(world.core.view.holders)
     world.restart()
     world.commands.clear()
     world.connect_all()
     world.settle()
     assert world.commands == []
     assert rules(world) == before
-    assert world.core.ledger.holder == held
+    assert world.core.view.holders == held
     world.handle(ExtensionAsked(key_of("a"), Extension(add_receivers=("r4h2",))))
     world.settle()
     assert part_of(world).receivers == (*GROUP, "r4h2")
@@ -300,7 +300,7 @@ def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
     world.now += 1.0
     world.handle(Tick())
     assert reason(world) == "no light at port:r2/60, and the fibres of the static tree t1 are fixed"
-    assert world.core.ledger.quarantined == {}
+    assert world.core.view.quarantined == {}
     assert world.commands == []
     world.handle(PortChanged(2, 60, up=True))
     assert reason(world) is None
@@ -308,4 +308,4 @@ def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
 
 def test_the_fabric_names_it_as_an_element():
     world = World(fabric_with(AT_TOR))
-    assert "static:t1" in world.core.ledger.elements
+    assert "static:t1" in world.core.view.elements

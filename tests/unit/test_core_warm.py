@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits, SetForwarding
-from blast_controller.core.events import (
+from blast_controller.core.model.commands import SetCircuits, SetForwarding
+from blast_controller.core.model.events import (
     DeviceDown,
     ElementQuarantined,
     FinishAsked,
@@ -17,9 +17,9 @@ from blast_controller.core.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.part_states import PartState
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.settings import CoreSettings, TenantLimits
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings, TenantLimits
+from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
 
 GROUP = ("r2h1", "r3h1")
@@ -165,7 +165,7 @@ def test_what_has_gone_dark_is_not_granted_again(world):
     iterate(world, "b")
     (kept,) = world.core.reservations
     leaf = kept.layout.tree.leaves[0].port
-    world.handle(PortChanged(world.core.ledger.datapath_of(leaf.rack), leaf.port, False, "no light"))
+    world.handle(PortChanged(world.core.fabric.datapath_of(leaf.rack), leaf.port, False, "no light"))
     later(world, 2.0)
     assert states(world) == []
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_undone_comes_back_to_who_has_handed_it_over(world):
     world.work("ocs1", denied={0})
     world.settle()
     assert part_of(world, "b").state is PartState.PENDING
-    assert {e for e, holder in world.core.ledger.holder.items() if holder == kept.id} == held
+    assert {e for e, holder in world.core.view.holders.items() if holder == kept.id} == held
     later(world, 2.0)
     assert part_of(world, "b").state is PartState.ACTIVE and states(world) == [ReservationState.LIT]
 
@@ -264,7 +264,7 @@ def test_it_is_not_granted_while_a_leaf_has_no_link(world):
     iterate(world, "a")
     (kept,) = world.core.reservations
     leaf = kept.layout.tree.leaves[0].port
-    world.handle(PortChanged(world.core.ledger.datapath_of(leaf.rack), leaf.port, False, "no light"))
+    world.handle(PortChanged(world.core.fabric.datapath_of(leaf.rack), leaf.port, False, "no light"))
     world.commands.clear()
     submit(world, "b")
     assert told(world), "a new tree is made, whose grant waits for the link"

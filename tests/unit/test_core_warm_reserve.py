@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.events import DeviceDown, ElementQuarantined, FinishAsked, SettingsChanged, Tick
-from blast_controller.core.part_states import PartState
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.returning_groups import MOST_GROUPS, ReturningGroups
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.events import DeviceDown, ElementQuarantined, FinishAsked, SettingsChanged, Tick
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.policy.returning_groups import MOST_GROUPS, ReturningGroups
+from blast_controller.core.rollout.reservation_states import ReservationState
 from tests.support.core import key_of, make_fabric, multicast, ready_world
 
 SETTINGS = CoreSettings(keep_warm=60.0, warm_reserve=0.5, reconcile_every=None)
@@ -46,9 +46,9 @@ def serve(world, *groups, seconds=1.0):
     """One request after the other, each done after a while; which of them found their light."""
     found = []
     for group in groups:
-        before = world.core.warm.counts.hits
+        before = world.core.view.warm_counts.hits
         key = ask(world, group)
-        found.append(world.core.warm.counts.hits > before)
+        found.append(world.core.view.warm_counts.hits > before)
         world.now += seconds
         finish(world, key)
         world.now += seconds
@@ -78,7 +78,7 @@ def test_of_groups_that_never_come_back_nothing_is_in_the_way():
         assert not any(change.disconnect for change in order.changes), "a lit tree had to go first"
         finish(world, key)
         assert states(world) == [] and circuits(world) == set()
-    assert world.core.warm.counts.taken_over == 0
+    assert world.core.view.warm_counts.taken_over == 0
 
 
 def test_a_group_that_comes_back_is_warm_from_its_third_request_on():
@@ -109,7 +109,7 @@ def test_half_of_the_splitters_stay_dark():
     world = room(splitters=(4, 4))
     serve(world, A, B, A, B, A, B)
     assert states(world) == [ReservationState.IDLE]
-    assert [s.dark for s in world.core.ledger.dark.stocks(0.5) if s.ways == 4] == [1]
+    assert [s.dark for s in world.core.view.reserves if s.ways == 4] == [1]
 
 
 def test_jobs_that_take_turns_do_not_drive_each_other_out():
@@ -145,7 +145,7 @@ def test_a_tree_gives_way_as_soon_as_somebody_else_has_come():
     world = room(racks=11, splitters=(4, 4))
     serve(world, WIDE, WIDE)
     ask(world, ("r10h1", ("r11h1",)))
-    assert states(world) == [ReservationState.LIT] and world.core.warm.counts.taken_over == 0
+    assert states(world) == [ReservationState.LIT] and world.core.view.warm_counts.taken_over == 0
 
 
 def test_no_disconnect_is_told_to_a_switch_that_lights_somebody():
@@ -193,7 +193,7 @@ def test_a_larger_reserve_takes_effect_at_once():
     assert states(world) == [ReservationState.IDLE] * 2
     world.handle(SettingsChanged(replace(SETTINGS, warm_reserve=1.0)))
     world.settle()
-    assert states(world) == [] and world.core.warm.counts.gave_way == 2
+    assert states(world) == [] and world.core.view.warm_counts.gave_way == 2
 
 
 def test_what_is_lit_when_keeping_is_switched_off_goes_with_a_reserve():
@@ -221,14 +221,14 @@ def test_a_quarantine_does_not_count_as_giving_way():
     serve(world, A, A)
     world.handle(ElementQuarantined("splitter:s1", "broken"))
     world.settle()
-    assert world.core.warm.counts.gave_way == 1 and states(world) == [], "the first of the two was a newcomer"
+    assert world.core.view.warm_counts.gave_way == 1 and states(world) == [], "the first of the two was a newcomer"
 
 
 def test_what_was_found_lit_given_way_and_taken_over_is_counted():
     world = room()
     serve(world, A, A, A, A)
     serve(world, ("r2h1", ("r4h1",)))
-    counts = world.core.warm.counts
+    counts = world.core.view.warm_counts
     assert (counts.lit, counts.hits, counts.gave_way, counts.taken_over) == (5, 2, 2, 1)
 
 
@@ -236,7 +236,7 @@ def test_a_group_whose_racks_others_need_in_between_is_in_nobodys_way():
     """With one port a rack each of them would stand in the other's way for ever."""
     world, other = room(), ("r2h1", ("r4h1", "r5h1"))
     assert serve(world, *(A, other) * 6) == [False] * 12
-    assert world.core.warm.counts.taken_over == 0 and states(world) == []
+    assert world.core.view.warm_counts.taken_over == 0 and states(world) == []
 
 
 def test_a_job_that_was_disturbed_once_keeps_its_light_the_next_time():
@@ -244,7 +244,7 @@ def test_a_job_that_was_disturbed_once_keeps_its_light_the_next_time():
     assert serve(world, A, A, A, A) == [False, False, True, True]
     assert serve(world, stranger, A, A) == [False, False, True]
     assert serve(world, stranger, A, ("r3h1", ("r5h1",)), A, A, A) == [False, False, False, False, False, True]
-    assert world.core.warm.counts.taken_over == 3
+    assert world.core.view.warm_counts.taken_over == 3
 
 
 def test_needs_of_others_that_leave_enough_do_not_count():

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from blast_controller.core.commands import CircuitChange, SetCircuits
-from blast_controller.core.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
-from blast_controller.core.fabric import CrossConnect
+from blast_controller.core.model.commands import CircuitChange, SetCircuits
+from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from tests.support.waiting import eventually, for_a_while
 from tl1_driver.circuits import Circuit

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.commands import SetCircuits
-from blast_controller.core.events import AuditAsked, CircuitsObserved, ElementQuarantined, ProbeSeen, Tick
-from blast_controller.core.fabric import CrossConnect, StaticTree
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.commands import SetCircuits
+from blast_controller.core.model.events import AuditAsked, CircuitsObserved, ElementQuarantined, ProbeSeen, Tick
+from blast_controller.core.model.fabric import CrossConnect, StaticTree
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import make_fabric, multicast
 from tests.support.fibre_world import FibreWorld, ready_fibres, said
 
@@ -50,7 +51,7 @@ def test_each_switch_is_checked():
 def test_what_is_in_use_is_neither_lit_nor_moved_and_listed(world):
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     before = world.switches["ocs1"].held
-    held = set(world.core.ledger.holder)
+    held = set(world.core.view.holders)
     ours = world.core.fabric.hosts["r1h1"]
     served = world.receivers_of(ours, "239.77.0.1")
 
@@ -126,7 +127,7 @@ def test_a_request_waits_for_what_is_being_probed_and_no_longer(world):
     topic = world.ask()
     part = world.submit(multicast("a", "r1h1", ["r2h1"])).parts[0]
     assert part.state is PartState.PENDING
-    assert world.core.ledger.hindrance("port:r1/50") == "being probed"
+    assert world.core.view.holders.get("port:r1/50") == PROBER
     report = world.report(topic)
     world.settle()
     assert report.faults == ()
@@ -265,10 +266,10 @@ def test_a_switch_that_goes_away_is_cleared_when_it_returns(world):
     report = world.report(topic)
     assert report.faults == ()
     assert "port:r1/50: ocs1 went away: connection lost" in report.skipped
-    assert world.core.ledger.hindrance("port:r1/50") == "being probed", "its circuits are still there"
+    assert world.core.view.holders.get("port:r1/50") == PROBER, "its circuits are still there"
     world.come_back("ocs1")
     world.settle()
-    assert world.core.ledger.occupied["ocs1"] == {}
+    assert world.core.view.occupied["ocs1"] == {}
     world.assert_nothing_left()
 
 
@@ -305,9 +306,9 @@ def test_a_switch_that_will_not_be_cleared_is_asked_again(world):
     world.work("ocs1", denied=[0])
     report = world.report(topic)
     assert report.faults == ()
-    assert world.core.ledger.holder, "what a circuit may still touch is not free"
+    assert world.core.view.holders, "what a circuit may still touch is not free"
     world.tick()
-    while world.core.ledger.holder:
+    while world.core.view.holders:
         world.tick()
         world.settle()
     world.assert_nothing_left()
@@ -334,10 +335,10 @@ def test_a_crash_at_any_moment_leaves_nothing_behind(faulty):
         if world.running:
             break
         world.start(now=0.0)
-        assert 0 in world.core.ledger.holder.values() or not world.switches["ocs1"].held
+        assert 0 in world.core.view.holders.values() or not world.switches["ocs1"].held
         world.connect_all()
         world.settle()
-        assert world.core.ledger.occupied["ocs1"] == {}, "our own circuits are taken for foreign ones"
+        assert world.core.view.occupied["ocs1"] == {}, "our own circuits are taken for foreign ones"
         world.assert_nothing_left()
     else:
         raise AssertionError("the check never came to its end")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.events import DeviceDown, DeviceUp
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.events import DeviceDown, DeviceUp, SettingsChanged
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.condition import Healthy
 from blast_controller.rpc.connection import Connection
@@ -459,9 +460,11 @@ def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhil
     for key in keys:
         now(lab.handler.submit(CLIENT, wanted(key, ["r1h2"])))
     page = now(lab.handler.listRequests(CLIENT, None, 2, None))
+    forgetful = replace(lab.look().settings, remember_ended=0.0)
+    lab.runtime.call(lambda turn: turn.handle(SettingsChanged(forgetful))).result(PATIENCE)
     for key in keys[:3]:
         now(lab.handler.withdraw(CLIENT, key))
-    lab.runtime.call(lambda turn: [turn.core._book.forget(("default", key)) for key in keys[:3]]).result(PATIENCE)
+    eventually(lambda: not any(("default", key) in lab.look().requests for key in keys[:3]), "them to be forgotten")
     rest = now(lab.handler.listRequests(CLIENT, None, 9, page.nextCursor))
     assert [request.key for request in rest.requests] == keys[3:]
 

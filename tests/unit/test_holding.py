@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import Rejected
-from blast_controller.core.events import DeviceDown, RequestSubmitted, Tick
-from blast_controller.core.part_states import PartState
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.events import DeviceDown, DeviceUp, RequestSubmitted, Tick
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.holding import WITHIN, End, EndRecord, reason_to_hold
-from blast_controller.runtime import Runtime
+from blast_controller.runtime.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, InstantDevices
@@ -127,7 +127,7 @@ def held():
     first = Runtime(core, store, failing)
     first.start(devices := InstantDevices(first), devices, loaded)
     for device in [*fabric.switches, *{rack.datapath for rack in fabric.racks.values()}]:
-        first.call(lambda turn, device=device: turn.core.ledger.note_back(device)).result(PATIENCE)
+        first.call(lambda turn, device=device: turn.handle(DeviceUp(device))).result(PATIENCE)
     first.call(lambda turn: turn.handle(RequestSubmitted(WANTED))).result(PATIENCE)
     first.call(lambda turn: None).result(PATIENCE)
     first.stop()
@@ -157,7 +157,7 @@ def test_it_shows_what_is_lit_and_takes_no_event(held):
             on(held, lambda turn, event=event: turn.handle(event))
         assert refusal.value.code == "holding"
     held.runtime.post(DeviceDown("ocs1", "gone"))
-    assert on(held, lambda turn: turn.core.ledger.away["ocs1"]).startswith("not looked at")
+    assert on(held, lambda turn: turn.core.view.away["ocs1"]).startswith("not looked at")
     assert held.runtime._time_left() is None, "no lease ends"
     assert len(held.store.journal(0, 1000)) == written
 

@@ -16,7 +16,7 @@ from algorithms.splitter_tree import choose_splitters
 from blast_api.ttypes import NotYet, Rejected
 from blast_client.address import Address
 from blast_client.calls import ControllerUnreachable
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
 from blast_transport.base.errors import LightPathError

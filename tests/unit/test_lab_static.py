@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.config import parse
-from blast_controller.core.fabric import StaticTree
+from blast_controller.configuration.reading import parse
+from blast_controller.core.model.fabric import StaticTree
 from mininet_topos.controller_config import Endpoints, render
 from mininet_topos.errors import PlanError
 from mininet_topos.names import Names, owner

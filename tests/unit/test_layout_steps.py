@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from blast_controller.core.commands import Forward
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.core.layout import NOTHING, Holding, Step, both, everything, step_between
-from blast_controller.core.light_tree import build, good_legs, grow, prune, rehang
+from blast_controller.core.light.layout import NOTHING, Holding, Step, both, everything, step_between
+from blast_controller.core.light.light_tree import build, good_legs, grow, prune, rehang
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.fabric import CrossConnect
 from tests.support.core import make_fabric
 
 A, B = CrossConnect("ocs1", 1, 5), CrossConnect("ocs1", 2, 6)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling import POLICIES
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_sim.core_driver import Delays
 from blast_sim.flow.engine import Stalled
 from blast_sim.flow.optics import Optics

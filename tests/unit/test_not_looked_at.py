@@ -10,7 +10,13 @@ import pytest
 
 from blast_client import command
 from blast_client.command import main
-from blast_controller.core.events import CircuitsObserved, DeviceDown, RequestSubmitted, TableObserved, WithdrawAsked
+from blast_controller.core.model.events import (
+    CircuitsObserved,
+    DeviceDown,
+    RequestSubmitted,
+    TableObserved,
+    WithdrawAsked,
+)
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from blast_controller.core.events import DeviceUp, RequestSubmitted, WithdrawAsked
-from blast_controller.core.fabric import CrossConnect
-from blast_controller.observed import DeviceReports, ToldWaitingRoom
+from blast_controller.core.model.events import DeviceUp, RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.ops.notify import Notifier, Watchdog
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
@@ -18,8 +18,7 @@ from tests.support.runtime import PATIENCE, running
 
 @pytest.fixture
 def lab(caplog):
-    with running(make_fabric(4, [4])) as lab, caplog.at_level(logging.INFO, "blast.activity"):
-        lab.runtime.waiting = ToldWaitingRoom()
+    with running(make_fabric(4, [4]), observers=[ActivityLog()]) as lab, caplog.at_level(logging.INFO):
         yield lab
 
 
@@ -41,9 +40,7 @@ def test_a_grant_and_its_release(lab, caplog):
 
 
 def test_a_step_that_fails(lab, caplog):
-    reports = DeviceReports(lab.runtime)
     lab.devices.denied = "the table is full"
-    lab.devices._runtime = reports  # the devices report by this door
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
     lab.settle()
     assert next(line["reason"] for line in told(caplog)) == "the table is full"
@@ -54,12 +51,50 @@ def test_drift_on_an_optical_switch(lab, caplog):
     fabric = lab.look().fabric
     (switch,) = fabric.switches
     port = fabric.ports_on(switch)[0]
-    reports = DeviceReports(lab.runtime)
     for circuits in ({CrossConnect(switch, port.input, 999)}, {CrossConnect(switch, port.input, 999)}, set()):
-        reports.post(DeviceUp(switch, frozenset(circuits)))
+        lab.runtime.post(DeviceUp(switch, frozenset(circuits)))
     lab.settle()
     drifts = [(line["device"], line["foreign"]) for line in told(caplog) if line["event"] == "drift"]
     assert drifts == [(f"switch:{switch}", 1), (f"switch:{switch}", 0)], "told when it changes, not at each look"
+
+
+class Broken:
+    """An observer that cannot look on."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def on_event(self, event, core) -> None:
+        self.asked += 1
+        raise ValueError("cannot look")
+
+    def on_command(self, command) -> None:
+        raise AssertionError("it was told although it had failed")
+
+
+class Toy:
+    """What anybody may write: it needs nothing of the package but the words."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def on_event(self, event, core) -> None:
+        self.seen.append(f"{type(event).__name__} with {core.pending_count} waiting")
+
+    def on_command(self, command) -> None:
+        self.seen.append(type(command).__name__)
+
+
+def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplog):
+    broken, toy = Broken(), Toy()
+    with running(make_fabric(4, [4]), observers=[broken, toy]) as lab:
+        toy.seen.clear()
+        lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
+        lab.settle()
+        assert grants(lab)
+    assert broken.asked == 1 and "Broken failed, and is told nothing any more" in caplog.text
+    assert toy.seen[0] == "RequestSubmitted with 1 waiting"
+    assert toy.seen.index("SetCircuits") < toy.seen.index("StepConfirmed with 0 waiting") < toy.seen.index("Publish")
 
 
 def test_the_watchdog_falls_silent_when_the_core_hangs(lab, tmp_path):

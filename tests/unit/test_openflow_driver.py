@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from blast_controller.core.commands import ForwardingChange, SetForwarding
-from blast_controller.core.events import StepFailed
+from blast_controller.core.model.commands import ForwardingChange, SetForwarding
+from blast_controller.core.model.events import StepFailed
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.vocabulary import Event
-from blast_controller.tls import BadTlsFile, TlsSettings
+from blast_controller.serving.tls import BadTlsFile, TlsSettings
 from tests.support.certificates import Authority
 
 ANYWHERE = ("127.0.0.1", 0)

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 
-from blast_controller.core.commands import Forward, ForwardingChange
+from blast_controller.core.model.commands import Forward, ForwardingChange
 from blast_controller.openflow.rules import (
     CONTROLLER,
     AddRule,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from blast_client.command import build_parser
-from blast_controller.core.requests import EventKind, RequestEvent
+from blast_controller.configuration.reload import AT_ONCE
+from blast_controller.core.model.requests import EventKind, RequestEvent
 from blast_controller.ops.activity import request_line
-from blast_controller.reload import AT_ONCE
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]

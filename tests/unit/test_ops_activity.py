@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from blast_controller.core.events import DeviceDown, DeviceUp, PortChanged, StepConfirmed, StepFailed
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind, Grant, RequestEvent, Timings
+from blast_controller.core.model.events import DeviceDown, DeviceUp, PortChanged, StepConfirmed, StepFailed
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, Timings
 from blast_controller.ops.activity import DriftWatch, device_line, request_line, tell
 
 GRANT = Grant(

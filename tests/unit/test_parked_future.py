@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as TooLate
 
 import pytest
 
-from blast_controller.parked_future import ParkedFuture
+from blast_controller.runtime.parked_future import ParkedFuture
 
 
 def settle(future: Future[int]) -> None:

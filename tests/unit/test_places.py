@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.places import Places, host_of
+from blast_controller.serving.places import Places, host_of
 
 
 def test_the_oldest_of_the_most_crowded_address_goes():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from blast_client.address import DEFAULT_ADDRESS
-from blast_controller.core.part_states import PartState
+from blast_controller.core.model.part_states import PartState
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler

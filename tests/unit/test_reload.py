@@ -7,9 +7,10 @@ from importlib.resources import files
 import pytest
 from pydantic import BaseModel
 
-from blast_controller.config import Config, ConfigError, parse
-from blast_controller.config_access import AccessSection
-from blast_controller.reload import AT_ONCE, REASONS, Reloader, ReloadResult, plan_reload
+from blast_controller.configuration.access import AccessSection
+from blast_controller.configuration.config import Config, ConfigError
+from blast_controller.configuration.reading import parse
+from blast_controller.configuration.reload import AT_ONCE, REASONS, Reloader, ReloadResult, plan_reload
 
 EXAMPLE = files("blast_controller").joinpath("example.toml").read_text()
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from blast_client.command import main
-from blast_controller.core.requests import RequestKey
+from blast_controller.core.model.requests import RequestKey
 from blast_sim.methods.optical import Blast
 from blast_sim.replay.player import FALLBACKS, Player
 from blast_sim.replay.result import Outcome, percentile, policy_row
@@ -96,8 +96,8 @@ def test_shuffles_follow_their_multicasts_over_the_uplinks() -> None:
 def test_the_projects_own_core_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """A core that refuses every request leaves all to the packets."""
     from blast_controller.core.controller import Core
-    from blast_controller.core.errors import RequestError
-    from blast_controller.core.events import RequestSubmitted
+    from blast_controller.core.model.errors import RequestError
+    from blast_controller.core.model.events import RequestSubmitted
 
     taken = Core.take
     asked: list[RequestKey] = []

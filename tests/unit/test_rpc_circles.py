@@ -16,7 +16,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import BlastOperator, ttypes
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY
 from blast_controller.rpc.connection import NoGuard
 from blast_controller.rpc.framed_server import FramedServer, Security
@@ -24,8 +24,8 @@ from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
+from blast_controller.serving.tls import TlsSettings
 from blast_controller.store.details import read_page
-from blast_controller.tls import TlsSettings
 from tests.support.certificates import Authority
 from tests.support.core import make_fabric
 from tests.support.memory_controller import MemoryController

@@ -8,15 +8,15 @@ import time
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.errors import NotYet, UnknownRequest
-from blast_controller.core.events import RequestSubmitted, WithdrawAsked
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import EventKind
-from blast_controller.core.settings import CoreSettings
-from blast_controller.faults import InternalFault
-from blast_controller.runtime import Runtime
+from blast_controller.core.model.errors import NotYet, UnknownRequest
+from blast_controller.core.model.events import RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import EventKind
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.runtime.faults import InternalFault
+from blast_controller.runtime.runtime import Runtime
+from blast_controller.runtime.waiting import Wait
 from blast_controller.store.memory import MemoryStore
-from blast_controller.waiting import Wait
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually

@@ -9,15 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.change import Change, ChangePhase
-from blast_controller.core.commands import Forward
-from blast_controller.core.errors import FabricError
-from blast_controller.core.fabric import StaticTree
-from blast_controller.core.identifiers import LinkId
-from blast_controller.core.layout import Layout, Step
-from blast_controller.core.light_tree import build
-from blast_controller.core.part_states import PartState
-from blast_controller.core.requests import (
+from blast_controller.core.journal.snapshot import (
+    event_body,
+    load_event,
+    load_request,
+    load_reservation,
+    request_body,
+    request_key,
+    reservation_body,
+)
+from blast_controller.core.light.layout import Layout, Step
+from blast_controller.core.light.light_tree import build
+from blast_controller.core.light.static_tree import light_of
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.fabric import StaticTree
+from blast_controller.core.model.identifiers import LinkId
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import (
     EventKind,
     Grant,
     MulticastRequest,
@@ -27,19 +36,10 @@ from blast_controller.core.requests import (
     Timings,
     TransferReport,
 )
-from blast_controller.core.reservation import Reservation
-from blast_controller.core.reservation_states import ReservationState
-from blast_controller.core.rollout import DarkLeaves, Rollout, Target, TargetState
-from blast_controller.core.snapshot import (
-    event_body,
-    load_event,
-    load_request,
-    load_reservation,
-    request_body,
-    request_key,
-    reservation_body,
-)
-from blast_controller.core.static_tree import light_of
+from blast_controller.core.rollout.change import Change, ChangePhase
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, Target, TargetState
 from tests.support.core import make_fabric
 from tests.support.layouts import FABRIC, changes
 

@@ -16,7 +16,10 @@ import pytest
 
 from blast_api import ttypes
 from blast_controller.core.deadlines import MOST_AT_ONCE
-from blast_controller.core.settings import CoreSettings
+from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.model.commands import Publish
+from blast_controller.core.model.requests import EventKind
+from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.gate import Gate
@@ -25,9 +28,9 @@ from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.rates import Rate
 from blast_controller.rpc.tokens import digest_of
-from blast_controller.runtime import LARGEST_BATCH
+from blast_controller.runtime.runtime import LARGEST_BATCH
+from blast_controller.runtime.waiting import MOST_ANSWERED, Places
 from blast_controller.store.details import read_page
-from blast_controller.waiting import MOST_ANSWERED, Places
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -55,9 +58,8 @@ class Turns:
         self.done: list[Counter[str]] = []
         self._now: Counter[str] = Counter()
         core, runtime = lab.runtime.core, lab.runtime
-        core._decide = self._counted("decisions", core._decide)
+        core.conclude = self._counted("decisions", self._ends_counted(core.conclude))
         core.reason = self._counted("reasons", core.reason)
-        core._lifecycle.end = self._counted("ends", core._lifecycle.end)
         runtime.waiting.notify = self._counted("events", runtime.waiting.notify)
         let_out = runtime._let_out
 
@@ -75,6 +77,14 @@ class Turns:
 
         return outer
 
+    def _ends_counted(self, conclude):
+        def outer(now):
+            commands = conclude(now)
+            self._now["ends"] += sum(isinstance(c, Publish) and c.event.kind is EventKind.ENDED for c in commands)
+            return commands
+
+        return outer
+
     def most(self, name: str) -> int:
         return max(turn[name] for turn in self.done)
 
@@ -85,7 +95,7 @@ class Turns:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("blast_controller.runtime.time", clock)
+    monkeypatch.setattr("blast_controller.runtime.runtime.time", clock)
     return clock
 
 
@@ -201,17 +211,16 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
     assert turns.total("ends") == MANY
 
 
-def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock):
+def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeypatch):
     """Each turn begins with what is due, which here takes longer than any turn may."""
     ask(lab, CLIENT, 20 * MOST_AT_ONCE, patienceMs=5000)
-    lifecycle = lab.runtime.core._lifecycle
-    end, ends = lifecycle.end, []
+    end, ends = Lifecycle.end, []
 
     def end_slowly(*arguments):
         clock.now += 0.01
         ends.append(end(*arguments))
 
-    lifecycle.end = end_slowly
+    monkeypatch.setattr(Lifecycle, "end", end_slowly)
     seen, over = {account: [] for account in ("a", "b")}, Future()
 
     def ask_again(account, turn):
@@ -401,7 +410,7 @@ def test_asking_and_leaving_again_and_again_leaves_one_trace(lab, clock):
     core, room = lab.look(), lab.runtime.waiting
     assert len(lab.handler._desk.attached) == 0
     assert sum(len(audience.reached_by(math.inf)) for audience in room._audiences.values()) <= 1
-    assert len(core._timers._heap) <= 20
+    assert core.view.deadlines <= 20
 
 
 # -------------------------------------------------------------------------------- submit and request together

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store import sqlite as sqlite_store
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.errors import StoreFault

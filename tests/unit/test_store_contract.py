@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DoubleHeld, Locked, NotOpen, Unstorable
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import SECONDS_PER_DAY, Retention

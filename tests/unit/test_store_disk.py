@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store import sqlite as sqlite_store
 from blast_controller.store.errors import DiskFailed, DiskFull, StoreFault
 from blast_controller.store.files import wal_of
@@ -222,7 +222,7 @@ def test_what_was_not_synced_may_be_torn():
 FILL = """
 import sys
 from pathlib import Path
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.sqlite import SqliteStore
 import subprocess

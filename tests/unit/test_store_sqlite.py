@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import (
     Damaged,
     Locked,
@@ -272,7 +272,7 @@ def test_a_half_made_first_file_is_made_again(path):
 UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
-from blast_controller.core.records import Record
+from blast_controller.core.model.records import Record
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.sqlite import SqliteStore
 if os.geteuid() == 0:

@@ -2,9 +2,9 @@
 
 import logging
 
-from blast_controller.core.events import ElementQuarantined
 from blast_controller.core.fibre_check import FibreReport
-from blast_controller.core.fibre_judge import FibreFault
+from blast_controller.core.fibres.fibre_judge import FibreFault
+from blast_controller.core.model.events import ElementQuarantined
 from blast_controller.first_check import check_fibres, report_lines
 from blast_controller.rpc import convert
 from blast_controller.rpc.access import OPEN_POLICY

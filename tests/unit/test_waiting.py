@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from blast_controller.core.errors import NotYet, RequestEnded
-from blast_controller.core.requests import EventKind, RequestEvent
-from blast_controller.waiting import Wait, WaitingRoom
+from blast_controller.core.model.errors import NotYet, RequestEnded
+from blast_controller.core.model.requests import EventKind, RequestEvent
+from blast_controller.runtime.waiting import Wait, WaitingRoom
 
 KEY, OTHER = ("default", "a"), ("default", "b")
 GRANTED, ENDED = RequestEvent(1, EventKind.GRANTED, 0), RequestEvent(2, EventKind.ENDED, 0)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from blast_controller.core.fabric import CrossConnect, Fabric, Splitter
-from blast_controller.core.identifiers import Device, ElementId, SwitchId
+from blast_controller.core.model.fabric import CrossConnect, Fabric, Splitter
+from blast_controller.core.model.identifiers import Device, ElementId, SwitchId
 
 
 class Conditions:

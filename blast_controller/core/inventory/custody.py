@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from blast_controller.core.errors import CoreError, ImpossibleTransition
-from blast_controller.core.identifiers import ElementId
+from blast_controller.core.model.errors import CoreError, ImpossibleTransition
+from blast_controller.core.model.identifiers import ElementId
 
 PROBER = 0
 """Holds what is being probed; reservations count from 1."""

@@ -20,27 +20,25 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from algorithms.b_matching.residual import Residual
-from blast_controller.core.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
-from blast_controller.core.identifiers import Device, ElementId, SwitchId, device_name, static_element
 from blast_controller.core.inventory.conditions import Conditions
 from blast_controller.core.inventory.custody import PROBER, Custody, Standing
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
 from blast_controller.core.inventory.stock import Stock
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
+from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 
 _TO_BE_HAD = (Standing.FREE, Standing.KEPT_LIT)
 
 
 class _Account(NamedTuple):
-    """How one piece counts in each stock; None where it does not."""
+    """How one piece counts: as what, in which stocks (`capacity` first), and as what it is offered."""
 
-    capacity: Piece | None
-    available: Piece | None
-    idle: Piece | None
-    dark: Piece | None
+    usable: Piece | None
+    counts: tuple[bool, bool, bool, bool]
     offered: Piece | None
 
 
-_NOWHERE = _Account(None, None, None, None, None)
+_NOWHERE = _Account(None, (False, False, False, False), None)
 
 
 class Inventory:
@@ -64,7 +62,9 @@ class Inventory:
         for element, piece in self._pieces.items():
             for device in self._devices_of(piece):
                 self._needing[device].append(element)
-        self.capacity, self.available, self.idle, self.dark, self.offered = (Stock() for _ in _Account._fields)
+        self._kinds = {element: kind_of(piece) for element, piece in self._pieces.items()}
+        self._stocks = self.capacity, self.available, self.idle, self.dark = Stock(), Stock(), Stock(), Stock()
+        self.offered = Stock()
         self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _NOWHERE)
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
@@ -186,36 +186,41 @@ class Inventory:
                 before = self._accounts[element]
                 after = self._accounts[element] = self._account(element, before)
                 if after != before:
-                    self._book(before, after)
+                    self._book(element, before, after)
 
     def _account(self, element: ElementId, before: _Account) -> _Account:
         usable, standing = self._usable(element), self._custody.standing(element)
-        is_available = usable is not None and standing in _TO_BE_HAD and self._present(usable)
-        available = usable if is_available else None
-        held = before.offered or usable or self._pieces[element]
-        offered = held if standing is Standing.HELD else available
-        idle = None if standing is Standing.HELD else usable
-        dark = None if standing is Standing.KEPT_LIT else idle
-        return _Account(usable, available, idle, dark, offered)
+        held = standing is Standing.HELD
+        if usable is None:
+            return _Account(None, _NOWHERE.counts, (before.offered or self._pieces[element]) if held else None)
+        available = standing in _TO_BE_HAD and self._present(usable)
+        idle, dark = not held, not held and standing is not Standing.KEPT_LIT
+        offered = (before.offered or usable) if held else usable if available else None
+        return _Account(usable, (True, available, idle, dark), offered)
 
-    def _book(self, before: _Account, after: _Account) -> None:
-        for stock, old, new in zip(self._stocks, before, after, strict=True):
-            if old != new:
-                if old is not None:
-                    stock.remove(old)
-                if new is not None:
-                    stock.add(new)
-        for offer, number in ((before.offered, -1), (after.offered, 1)):
-            if offer is not None:
-                self._offers_changed[kind_of(offer)] += number
-        if (before.idle, before.dark) != (after.idle, after.dark):
-            for idle in (before.idle, after.idle):
-                if idle is not None:
-                    self.unsettled[idle.switch].add(kind_of(idle))
+    def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
+        old, new = self._named(element, before.usable), self._named(element, after.usable)
+        for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
+            if had and old is not None and not (has and old == new):
+                stock.remove(*old)
+            if has and new is not None and not (had and old == new):
+                stock.add(*new)
+        if old != new or before.counts[2:] != after.counts[2:]:
+            for _, kind in filter(None, (old, new)):
+                self.unsettled[kind.switch].add(kind)
+        if before.offered != after.offered:
+            old, new = self._named(element, before.offered), self._named(element, after.offered)
+            for offer, number, change in ((old, -1, self.offered.remove), (new, 1, self.offered.add)):
+                if offer is not None:
+                    change(*offer)
+                    self._offers_changed[offer[1]] += number
 
-    @property
-    def _stocks(self) -> tuple[Stock, ...]:
-        return self.capacity, self.available, self.idle, self.dark, self.offered
+    def _named(self, element: ElementId, piece: Piece | None) -> tuple[Piece, Kind] | None:
+        return None if piece is None else (piece, self._kind(element, piece))
+
+    def _kind(self, element: ElementId, piece: Piece) -> Kind:
+        """Of a whole piece it is known."""
+        return self._kinds[element] if piece is self._pieces[element] else kind_of(piece)
 
     def _usable(self, element: ElementId) -> Piece | None:
         """A port, or a splitter with the legs that can be used; None if it cannot be used."""
@@ -277,13 +282,13 @@ class Inventory:
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports for an end of a tree that can be had now; those that somebody keeps lit only if all are."""
-        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].available is not None]
+        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].counts[1]]
         dark = [port for port in found if self._custody.standing(port.element) is not Standing.KEPT_LIT]
         return dark or found
 
     def usable_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports for an end of a tree that can be used, whoever has them."""
-        return [port for port in self._ports_for(end, switch) if self._accounts[port.element].capacity is not None]
+        return [port for port in self._ports_for(end, switch) if self._accounts[port.element].usable is not None]
 
     def _ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = self._fabric.racks[rack_of(end)].optical_ports
@@ -291,8 +296,10 @@ class Inventory:
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
         """The ports (with both fibres) and splitters on `switch` that nobody has, kept lit or not, and can be used."""
-        accounts = ((element, self._accounts[element].available) for element in self._needing[switch])
-        free = {element: piece for element, piece in accounts if piece is not None and element not in self.holders}
+        accounts = (
+            (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
+        )
+        free = {element: found.usable for element, found in accounts if found.usable is not None and found.counts[1]}
         whole = (p for p in self._fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
         return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
 
@@ -309,7 +316,7 @@ class Inventory:
 
     def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[Kind]:
         """The kinds of these ports and splitters."""
-        return frozenset(kind_of(self._accounts[element].capacity or self._pieces[element]) for element in elements)
+        return frozenset(self._kind(e, self._accounts[e].usable or self._pieces[e]) for e in elements)
 
     def kinds_used_up(self, elements: Iterable[ElementId]) -> set[Kind]:
         """The kinds of which there is nothing dark besides if these pieces are taken now; who has some keeps those."""

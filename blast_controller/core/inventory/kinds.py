@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from blast_controller.core.fabric import OpticalPort, Splitter
-from blast_controller.core.identifiers import SwitchId
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.identifiers import SwitchId
 
 Piece = OpticalPort | Splitter
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from blast_controller.core.fabric import Fabric, OpticalPort
-from blast_controller.core.identifiers import LinkId
+from blast_controller.core.model.fabric import Fabric, OpticalPort
+from blast_controller.core.model.identifiers import LinkId
 
 
 class Links:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from algorithms.b_matching.residual import Residual
-from blast_controller.core.fabric import OpticalPort, Splitter
-from blast_controller.core.identifiers import SwitchId
-from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.inventory.kinds import Kind, Piece
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.identifiers import SwitchId
 
 
 @dataclass(slots=True)
@@ -21,24 +21,24 @@ class Stock:
     _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
     _splitters: dict[SwitchId, dict[int, dict[str, Splitter]]] = field(default_factory=dict)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: Piece, kind: Kind) -> None:
         """A piece has come."""
-        self.counts[kind_of(piece)] += 1
+        self.counts[kind] += 1
         self.gained[piece.switch] += 1
         if isinstance(piece, OpticalPort):
             ends = self._ports.setdefault(piece.switch, {})
-            ends[piece.end] = ends.get(piece.end, 0) + 1
+            ends[kind.end] = ends.get(kind.end, 0) + 1
         else:
             self._splitters.setdefault(piece.switch, {}).setdefault(piece.ways, {})[piece.name] = piece
 
-    def remove(self, piece: Piece) -> None:
+    def remove(self, piece: Piece, kind: Kind) -> None:
         """A piece that had come is gone."""
-        self.counts[kind_of(piece)] -= 1
+        self.counts[kind] -= 1
         if isinstance(piece, OpticalPort):
             ends = self._ports[piece.switch]
-            ends[piece.end] -= 1
-            if not ends[piece.end]:
-                del ends[piece.end]
+            ends[kind.end] -= 1
+            if not ends[kind.end]:
+                del ends[kind.end]
         else:
             sizes = self._splitters[piece.switch]
             del sizes[piece.ways][piece.name]

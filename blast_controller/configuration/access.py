@@ -1,0 +1,93 @@
+"""The tables of the configuration file about who may connect and do what, and what is wrong with them, if anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from blast_controller.configuration.section import Milliseconds, Name, Section, is_loopback
+from blast_controller.core.model.settings import TenantLimits
+from blast_controller.rpc.identity import DEFAULT_TENANT
+
+CertificateText = Annotated[str, Field(min_length=1, max_length=256)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class ClientSection(Section):
+    """Client certificates that say all that is given here stand for a tenant and a role."""
+
+    common_name: CertificateText | None = None
+    organizational_unit: CertificateText | None = None
+    dns_name: CertificateText | None = None
+    uri: CertificateText | None = None
+    tenant: Name = DEFAULT_TENANT
+    role: Literal["viewer", "user", "operator"]
+
+    def names(self) -> frozenset[tuple[str, str]]:
+        """What a certificate must say."""
+        kinds = ("common_name", "organizational_unit", "dns_name", "uri")
+        return frozenset((kind, value) for kind in kinds if (value := getattr(self, kind)) is not None)
+
+
+class AccessSection(Section):
+    """How the Thrift server proves who it is, and how clients do."""
+
+    certificate: Path | None = None
+    private_key: Path | None = None
+    client_ca: Path | None = None
+    client_certificate: Literal["required", "optional"] = "required"
+    token_file: Path | None = None
+    handshake_timeout_ms: Milliseconds = 5_000
+    login_timeout_ms: Milliseconds = 20_000
+    client: tuple[ClientSection, ...] = ()
+
+
+class TenantSection(Section):
+    """What one tenant may hold at once, and how much light it may have within an hour; absent: no limit.
+
+    `share` is its part of the light relative to others', by which the policy "fair-share" goes.
+    """
+
+    name: Name
+    max_pending: Count | None = None
+    max_splitters: Count | None = None
+    max_light_seconds_per_hour: Annotated[float, Field(ge=0)] | None = None
+    share: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+
+    def limits(self) -> TenantLimits:
+        """The core's view of it."""
+        return TenantLimits(self.max_pending, self.max_splitters, self.max_light_seconds_per_hour, self.share)
+
+
+def access_fault(thrift: str, access: AccessSection | None, tenants: Iterable[TenantSection]) -> str | None:
+    """The first thing that is wrong, as one sentence."""
+    declared = {DEFAULT_TENANT, *(tenant.name for tenant in tenants)}
+    return next(_faults(thrift, access, declared), None)
+
+
+def _faults(thrift: str, access: AccessSection | None, declared: set[str]) -> Iterator[str]:
+    if access is None:
+        if not is_loopback(thrift):
+            yield f"controller.thrift {thrift} is reached from other machines: add [access] with TLS and logins."
+        return
+    if (access.certificate is None) != (access.private_key is None):
+        yield "access.certificate and access.private_key belong together: give both."
+    if access.certificate is None and not is_loopback(thrift):
+        yield f"controller.thrift {thrift} is reached from other machines: give access.certificate and private_key."
+    if access.client_ca is not None and access.certificate is None:
+        yield "access.client_ca needs TLS: give access.certificate and private_key."
+    if access.client and access.client_ca is None:
+        yield "access.client needs a CA that certificates are checked against: give access.client_ca."
+    if not access.client and access.token_file is None:
+        yield "access names nobody who may connect: give access.token_file, or access.client_ca and access.client."
+    if access.client_ca is not None and access.client_certificate == "optional" and access.token_file is None:
+        yield "access.client_certificate is optional, but nothing else says who a client is: give access.token_file."
+    for number, client in enumerate(access.client, 1):
+        if not client.names():
+            kinds = "common_name, organizational_unit, dns_name or uri"
+            yield f"access.client[{number}] fits every certificate: give {kinds}."
+        if client.tenant not in declared:
+            yield f"access.client[{number}] names the tenant {client.tenant!r}, which no [[tenant]] declares."

@@ -1,0 +1,314 @@
+"""The configuration file: one schema, checked, frozen. Unknown keys are refused with the nearest known one named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from algorithms.scheduling import DEFAULT, POLICIES
+from blast_controller.configuration.access import AccessSection, TenantSection
+from blast_controller.configuration.journal import DEFAULT_JOURNAL
+from blast_controller.configuration.openflow import OpenFlowSection
+from blast_controller.configuration.optics import (
+    OpticsKeys,
+    SplitterKeys,
+    SwitchKeys,
+    TransceiverKeys,
+)
+from blast_controller.configuration.section import Ip, Milliseconds, Name, Section
+from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter, StaticTree
+from blast_controller.core.model.identifiers import DatapathId, SwitchId
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.openflow.rules import RuleSettings
+from blast_controller.ops.logging import FORMATS, LEVELS
+from tl1_driver.dialects import DIALECTS
+from tl1_driver.dialects.base import LightCheckTime
+
+
+class ConfigError(Exception):
+    """The operator's fault: the file cannot be read, breaks the schema or contradicts itself. One sentence."""
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError('must be "ADDRESS:PORT"')
+    return text
+
+
+def _one_of(known: Iterable[str]) -> AfterValidator:
+    names = sorted(known)
+
+    def check(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text
+
+    return AfterValidator(check)
+
+
+def _datapath(text: str) -> str:
+    if len(text) != 16 or not all(c in "0123456789abcdefABCDEF" for c in text) or int(text, 16) == 0:
+        raise ValueError("must be 16 hexadecimal digits, not all zero")
+    return text
+
+
+Address = Annotated[str, AfterValidator(_address)]
+PortNumber = Annotated[int, Field(ge=1, le=0xFFFFFF00)]
+Number = Annotated[int, Field(ge=1)]
+
+
+class ControllerSection(Section):
+    """Where the controller listens, and how long it remembers and waits."""
+
+    thrift: Address = "127.0.0.1:9090"
+    openflow: Address = "127.0.0.1:6653"
+    openflow_trusts_network: bool = False
+    workers: Annotated[int, Field(ge=1, le=64)] = 4
+    remember_ended_ms: Milliseconds = 3_600_000
+    remember_at_most: Number = 20_000
+    client_grace_ms: Milliseconds = 2_000
+    lease_factor: Annotated[float, Field(ge=1)] = 2.0
+    lease_minimum_ms: Milliseconds = 10_000
+    lease_maximum_ms: Milliseconds = 86_400_000
+    least_rate_gbps: Annotated[float, Field(ge=0)] | None = None
+    pending_per_tenant: Number = 4_096
+    waiting_per_account: Number = 4_096
+    calls_per_second: Annotated[float, Field(gt=0)] = 1_000
+    keep_warm_ms: Annotated[int, Field(ge=0)] = 60_000
+    warm_reserve: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+class JournalSection(Section):
+    """Where the controller keeps what must survive a restart: in a file, unless `in_memory` says otherwise."""
+
+    file: Path = Path(DEFAULT_JOURNAL)
+    in_memory: bool = False
+    keep_entries: Annotated[int, Field(ge=1)] = 100_000
+    keep_days: Annotated[float, Field(gt=0)] = 30.0
+    keep_mb: Annotated[float, Field(gt=0)] = 256.0
+    reconcile_every_ms: Milliseconds | None = 60_000
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None for a journal in memory."""
+        return None if self.in_memory else self.file
+
+
+class PolicySection(Section):
+    """Who gets light first."""
+
+    name: Annotated[str, _one_of(POLICIES)] = DEFAULT
+    optimise_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
+
+
+class LogSection(Section):
+    """What is written to standard error, and how."""
+
+    level: Annotated[str, _one_of(LEVELS)] = "info"
+    format: Annotated[str, _one_of(FORMATS)] = "text"
+
+
+class FabricSection(TransceiverKeys):
+    """Properties of the whole optical fabric, and of transceivers that say nothing of their own."""
+
+    light_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
+    max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
+    loop_leaf: bool = False
+    directional: bool = False
+    verify_at_first_start: bool = False
+    probe_wait_ms: Milliseconds = 1_000
+
+
+class OpticalSwitchSection(SwitchKeys):
+    """One optical circuit switch."""
+
+    name: Name
+    address: Address
+    dialect: Annotated[str, _one_of(DIALECTS)] = "glimmerglass"
+    inputs: Number
+    outputs: Number
+    user: str = ""
+    password_file: Path | None = None
+    step_timeout_ms: Milliseconds = 2_000
+    dialect_settings: Annotated[dict[str, str | bool | int | float | list[str]], Field(default_factory=dict)]
+    light_check: LightCheckTime | None = None
+    dark_dbm: float = -30.0
+    light_wait_ms: Milliseconds = 500
+
+    @property
+    def light_checked(self) -> LightCheckTime:
+        """When light is looked for: as the file says, else as the dialect does."""
+        return self.light_check or DIALECTS[self.dialect].light_check
+
+
+class OpticalPortSection(TransceiverKeys):
+    """One optical port of a ToR: its transmit fibre enters `input`, its receive fibre leaves `output`."""
+
+    port: PortNumber
+    optical_switch: Name
+    input: Number
+    output: Number
+
+
+_RateGbps = Annotated[float, Field(gt=0, le=1e6)]
+
+
+class HostSection(Section):
+    """One server."""
+
+    name: Name
+    port: PortNumber
+    ip: Ip
+    access_rate_gbps: _RateGbps | None = None
+
+
+class RackSection(Section):
+    """One rack: a set of ports of a datapath."""
+
+    name: Name
+    datapath: Annotated[str, AfterValidator(_datapath)]
+    optical_ports: tuple[OpticalPortSection, ...] = ()
+    hosts: tuple[HostSection, ...] = ()
+    uplink_rate_gbps: _RateGbps | None = None
+
+
+class SplitterSection(SplitterKeys):
+    """One splitter, fed by switch output `input`; its legs enter the switch at `outputs`."""
+
+    name: Name
+    optical_switch: Name
+    input: Number
+    outputs: Annotated[tuple[Number, ...], Field(min_length=2)]
+
+
+class StaticEndSection(Section):
+    """Where a static tree ends: a port of a rack's ToR, or a host."""
+
+    rack: Name | None = None
+    port: PortNumber | None = None
+    host: Name | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> StaticEndSection:
+        if (self.host is None) == (self.rack is None) or (self.rack is None) != (self.port is None):
+            raise ValueError("name a rack with a port, or a host")
+        return self
+
+
+class StaticTreeSection(Section):
+    """Splitters fixed between ToRs or hosts, without an optical switch."""
+
+    name: Name
+    root: StaticEndSection
+    leaves: Annotated[tuple[StaticEndSection, ...], Field(min_length=1)]
+
+
+class Config(Section):
+    """The whole file."""
+
+    controller: ControllerSection = ControllerSection()
+    journal: JournalSection = JournalSection()
+    policy: PolicySection = PolicySection()
+    openflow: OpenFlowSection = OpenFlowSection()
+    fabric: FabricSection = FabricSection()
+    log: LogSection = LogSection()
+    access: AccessSection | None = None
+    tenant: tuple[TenantSection, ...] = ()
+    optical_switch: tuple[OpticalSwitchSection, ...] = ()
+    rack: Annotated[tuple[RackSection, ...], Field(min_length=1)]
+    splitter: tuple[SplitterSection, ...] = ()
+    static_tree: tuple[StaticTreeSection, ...] = ()
+
+    # ------------------------------------------------------------------------------ what the parts need
+
+    def build_fabric(self) -> Fabric:
+        """The core's view of the fabric."""
+        racks = {
+            r.name: Rack(
+                r.name,
+                DatapathId(int(r.datapath, 16)),
+                tuple(port for p in r.optical_ports for port in self._sides(r.name, p)),
+                _bits_per_second(r.uplink_rate_gbps),
+            )
+            for r in self.rack
+        }
+        hosts = {
+            h.name: Host(h.name, r.name, h.port, str(h.ip), _bits_per_second(h.access_rate_gbps))
+            for r in self.rack
+            for h in r.hosts
+        }
+        splitters = {s.name: Splitter(s.name, SwitchId(s.optical_switch), s.input, s.outputs) for s in self.splitter}
+        switches = tuple(SwitchId(s.name) for s in self.optical_switch)
+        static = {t.name: _static_tree(t) for t in self.static_tree}
+        keys = self._optics_keys(splitters)
+        return Fabric(racks, hosts, splitters, switches, self.fabric.light_rate_gbps * 1e9, static, keys.build())
+
+    def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
+        """A port, or its two fibres where they may serve different groups."""
+        port = OpticalPort(rack, section.port, SwitchId(section.optical_switch), section.input, section.output)
+        return port.sides() if self.fabric.directional else (port,)
+
+    def _optics_keys(self, splitters: Mapping[str, Splitter]) -> OpticsKeys:
+        ports = [(port, own) for r in self.rack for own in r.optical_ports for port in self._sides(r.name, own)]
+        hung = [(splitters[s.name], s) for s in self.splitter]
+        return OpticsKeys(self.fabric, ports, hung, [(s.name, s) for s in self.optical_switch])
+
+    def core_settings(self) -> CoreSettings:
+        """The core's settings."""
+        every = self.journal.reconcile_every_ms
+        return CoreSettings(
+            group_network=self.openflow.group_network,
+            group_port=self.openflow.group_port,
+            policy=self.policy.name,
+            optimise=self.policy.optimise_ms / 1000,
+            most_splitters=self.fabric.max_splitters_per_tree,
+            loop_leaf=self.fabric.loop_leaf,
+            probe_wait=self.fabric.probe_wait_ms / 1000,
+            lease_factor=self.controller.lease_factor,
+            lease_minimum=self.controller.lease_minimum_ms / 1000,
+            lease_maximum=self.controller.lease_maximum_ms / 1000,
+            least_rate=None if self.controller.least_rate_gbps is None else self.controller.least_rate_gbps * 1e9,
+            most_pending=self.controller.pending_per_tenant,
+            keep_warm=self.controller.keep_warm_ms / 1000,
+            warm_reserve=self.controller.warm_reserve,
+            orphan_grace=self.controller.client_grace_ms / 1000,
+            remember_ended=self.controller.remember_ended_ms / 1000,
+            most_ended=self.controller.remember_at_most,
+            reconcile_every=None if every is None else every / 1000,
+            tenants={tenant.name: tenant.limits() for tenant in self.tenant},
+        )
+
+    def rule_settings(self, epoch: int) -> RuleSettings:
+        """Where rules go, for this run of the controller."""
+        flow = self.openflow
+        dscp = None if flow.dscp is False else flow.dscp
+        return RuleSettings(flow.table, flow.priority, flow.guard_priority, dscp, flow.queue, epoch)
+
+    def optical_ports(self) -> dict[DatapathId, tuple[int, ...]]:
+        """The optical ports of each datapath."""
+        found: dict[DatapathId, tuple[int, ...]] = {}
+        for rack in self.rack:
+            datapath = DatapathId(int(rack.datapath, 16))
+            fixed = tuple(end.port for end in static_ends(self) if end.rack == rack.name and end.port is not None)
+            ports = tuple(port.port for port in rack.optical_ports)
+            found[datapath] = found.get(datapath, ()) + ports + fixed
+        return found
+
+
+def _bits_per_second(gbps: float | None) -> float | None:
+    return None if gbps is None else gbps * 1e9
+
+
+def static_ends(config: Config) -> list[StaticEndSection]:
+    """Both ends of every static tree."""
+    return [end for tree in config.static_tree for end in (tree.root, *tree.leaves)]
+
+
+def _static_tree(section: StaticTreeSection) -> StaticTree:
+    leaves = {end.rack: end.port for end in section.leaves if end.rack is not None and end.port is not None}
+    hosts = frozenset(end.host for end in section.leaves if end.host is not None)
+    return StaticTree(section.name, section.root.rack, section.root.port or 0, section.root.host, leaves, hosts)

@@ -1,0 +1,104 @@
+"""Settings that are fine one by one and contradict each other: each pair is a line of the table below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from blast_controller.configuration.config import Config, OpticalSwitchSection
+
+Faults = Callable[[Config], Iterator[str]]
+
+
+def contradiction(config: Config) -> str | None:
+    """The first contradiction, as one sentence that says what to do; None if there is none."""
+    return next((sentence for faults in CONTRADICTIONS for sentence in faults(config)), None)
+
+
+def _warm_beyond_memory(config: Config) -> Iterator[str]:
+    times = config.controller
+    if times.keep_warm_ms > times.remember_ended_ms:
+        yield (
+            f"controller.keep_warm_ms ({times.keep_warm_ms:g}) must not exceed remember_ended_ms "
+            f"({times.remember_ended_ms:g}): a tree would be kept for a request that is forgotten."
+        )
+
+
+def _grace_beyond_memory(config: Config) -> Iterator[str]:
+    times = config.controller
+    if times.client_grace_ms > times.remember_ended_ms:
+        yield (
+            f"controller.client_grace_ms ({times.client_grace_ms:g}) must not exceed remember_ended_ms "
+            f"({times.remember_ended_ms:g}): a client that comes back in time would find its request forgotten."
+        )
+
+
+def _lease_at_most_below_at_least(config: Config) -> Iterator[str]:
+    if config.controller.lease_maximum_ms < config.controller.lease_minimum_ms:
+        yield "controller.lease_maximum_ms is less than controller.lease_minimum_ms: no lease could last."
+
+
+def _least_rate_beyond_the_line(config: Config) -> Iterator[str]:
+    if (config.controller.least_rate_gbps or 0) > config.fabric.light_rate_gbps:
+        yield "controller.least_rate_gbps is more than fabric.light_rate_gbps: every request is refused."
+
+
+def _one_address_twice(config: Config) -> Iterator[str]:
+    listens = config.controller
+    if listens.thrift == listens.openflow and not listens.thrift.endswith(":0"):
+        yield f"controller.thrift and controller.openflow are both {listens.thrift}: give each a port of its own."
+
+
+def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
+    if config.journal.in_memory and "file" in config.journal.model_fields_set:
+        yield "journal.in_memory and journal.file exclude each other: leave one of them out."
+
+
+def _loop_leaf_of_directional_ports(config: Config) -> Iterator[str]:
+    if config.fabric.directional and config.fabric.loop_leaf:
+        yield (
+            "fabric.directional and fabric.loop_leaf exclude each other: a loop leaf takes the sender's own receiver."
+        )
+
+
+def _good_light_that_counts_as_dark(config: Config) -> Iterator[str]:
+    for switch in config.optical_switch:
+        if switch.light_checked == "off":
+            continue
+        for name, sensitivity in _sensitivities(config, switch):
+            if switch.dark_dbm > sensitivity:
+                yield (
+                    f"the optical switch {switch.name} calls light below {switch.dark_dbm:g} dBm dark (dark_dbm), "
+                    f"but {name} receives down to {sensitivity:g} dBm (sensitivity_dbm): set dark_dbm lower."
+                )
+
+
+def _sensitivities(config: Config, switch: OpticalSwitchSection) -> Iterator[tuple[str, float]]:
+    for rack in config.rack:
+        for port in rack.optical_ports:
+            own = port.sensitivity_dbm
+            needed = config.fabric.sensitivity_dbm if own is None else own
+            if port.optical_switch == switch.name and needed is not None:
+                yield f"port {port.port} of rack {rack.name}", needed
+
+
+def _one_device_twice(config: Config) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for switch in config.optical_switch:
+        if (other := seen.setdefault(switch.address, switch.name)) != switch.name:
+            yield (
+                f"the optical switches {other} and {switch.name} are both at {switch.address}: "
+                "each needs an address of its own, or their cross-connects would be taken for one another's."
+            )
+
+
+CONTRADICTIONS: tuple[Faults, ...] = (
+    _warm_beyond_memory,
+    _grace_beyond_memory,
+    _lease_at_most_below_at_least,
+    _least_rate_beyond_the_line,
+    _one_address_twice,
+    _journal_in_memory_and_in_a_file,
+    _loop_leaf_of_directional_ports,
+    _good_light_that_counts_as_dark,
+    _one_device_twice,
+)

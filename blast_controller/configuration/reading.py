@@ -1,0 +1,148 @@
+"""Reading a configuration file: what is wrong with it is one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from blast_controller.configuration.access import access_fault
+from blast_controller.configuration.config import (
+    Config,
+    ConfigError,
+    static_ends,
+)
+from blast_controller.configuration.contradictions import contradiction
+from blast_controller.configuration.openflow import openflow_fault
+from blast_controller.configuration.optics import (
+    IncompleteOptics,
+)
+from blast_controller.configuration.schema import SchemaFault, checked, read_toml
+from tl1_driver.dialects import configured
+from tl1_driver.errors import InvalidSetting
+
+
+def load(path: Path) -> Config:
+    """Read and check a configuration file. Raises ConfigError."""
+    return parse_file(path, read(path))
+
+
+def read(path: Path) -> str:
+    """The text of a configuration file. Raises ConfigError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+
+
+def parse_file(path: Path, text: str) -> Config:
+    """Check the text that was read from `path`. Raises ConfigError, which names the file."""
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(text: str) -> Config:
+    """Check the text of a configuration file. Raises ConfigError."""
+    try:
+        config = checked(Config, read_toml(text))
+    except SchemaFault as fault:
+        raise ConfigError(str(fault)) from fault
+    _check_consistency(config)
+    return config
+
+
+# -------------------------------------------------------------------------------------------- consistency
+
+
+def _check_consistency(config: Config) -> None:
+    _unique("optical switch", (s.name for s in config.optical_switch))
+    _unique("tenant", (t.name for t in config.tenant))
+    _unique("rack", (r.name for r in config.rack))
+    _unique("splitter", (s.name for s in config.splitter))
+    _unique("host", (h.name for r in config.rack for h in r.hosts))
+    _unique("host address", (str(h.ip) for r in config.rack for h in r.hosts))
+    _unique("port", _tor_ports(config))
+    _unique("static tree", (t.name for t in config.static_tree))
+    _checkstatic_ends(config)
+    _check_switch_ports(config)
+    listens = config.controller
+    fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
+    fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)
+    if fault is not None:
+        raise ConfigError(fault)
+    _check_certificate_names(config)
+    for switch in config.optical_switch:
+        try:
+            configured(switch.dialect, switch.dialect_settings)
+        except InvalidSetting as error:
+            raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
+        if switch.user and switch.password_file is None:
+            raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
+    _check_optics(config)
+
+
+def _check_certificate_names(config: Config) -> None:
+    known = {rack.datapath.lower() for rack in config.rack}
+    for datapath in config.openflow.certificate_names:
+        if datapath.lower() not in known:
+            raise ConfigError(f"openflow.certificate_names names the datapath {datapath!r}, which no rack has.")
+
+
+def _check_optics(config: Config) -> None:
+    try:
+        config.build_fabric()
+    except IncompleteOptics as error:
+        raise ConfigError(str(error)) from error
+
+
+def _tor_ports(config: Config) -> Iterable[str]:
+    for rack in config.rack:
+        ports = [*(h.port for h in rack.hosts), *(p.port for p in rack.optical_ports)]
+        ports += [end.port for end in static_ends(config) if end.rack == rack.name and end.port is not None]
+        yield from (f"{port} of datapath {rack.datapath.lower()}" for port in ports)
+
+
+def _checkstatic_ends(config: Config) -> None:
+    racks, hosts = {r.name for r in config.rack}, {h.name for r in config.rack for h in r.hosts}
+    for tree in config.static_tree:
+        for end in (tree.root, *tree.leaves):
+            known = end.rack in racks if end.rack is not None else end.host in hosts
+            if not known:
+                raise ConfigError(f"the static tree {tree.name} ends at {end.rack or end.host}, which is not declared.")
+        _unique(f"leaf of the static tree {tree.name}", (str(end.rack or end.host) for end in tree.leaves))
+
+
+def _check_switch_ports(config: Config) -> None:
+    sizes = {s.name: s for s in config.optical_switch}
+    inputs: list[tuple[str, int, str]] = []
+    outputs: list[tuple[str, int, str]] = []
+    for rack in config.rack:
+        for port in rack.optical_ports:
+            user = f"rack {rack.name} port {port.port}"
+            inputs.append((port.optical_switch, port.input, user))
+            outputs.append((port.optical_switch, port.output, user))
+    for splitter in config.splitter:
+        outputs.append((splitter.optical_switch, splitter.input, f"splitter {splitter.name}"))
+        inputs += [(splitter.optical_switch, leg, f"splitter {splitter.name}") for leg in splitter.outputs]
+    for side, uses in (("input", inputs), ("output", outputs)):
+        users: dict[tuple[str, int], str] = {}
+        for switch, number, user in uses:
+            if switch not in sizes:
+                raise ConfigError(f"{user} names the optical switch {switch!r}, which is not declared.")
+            if number > getattr(sizes[switch], f"{side}s"):
+                raise ConfigError(
+                    f"{user} uses {side} {number} of {switch}, which has only {getattr(sizes[switch], side + 's')}."
+                )
+            if (switch, number) in users:
+                raise ConfigError(f"{side} {number} of {switch} is used twice: by {users[switch, number]} and {user}.")
+            users[switch, number] = user
+
+
+def _unique(what: str, names: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ConfigError(f"the {what} {twice[0]} is used twice.")

@@ -1,0 +1,166 @@
+"""What is wrong with the fibres: each element that is not wired as configured, and a sentence that says how.
+
+Every fibre end has a place at the switch: inputs take the ports' transmit fibres and the splitters' legs, outputs feed
+the ports' receive fibres and the splitters' inputs. An element is named if its own fibre is not in its place. Splitters
+are all alike and so are the legs of one, so what lights most of a splitter's legs counts as its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from blast_controller.core.fibres.fibre_survey import FibreMap
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.identifiers import ElementId
+
+
+@dataclass(frozen=True, slots=True)
+class FibreFault:
+    """One element that is not wired as configured."""
+
+    element: ElementId
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Misplaced:
+    """What belongs to `place` is at `now` (None: it was not seen), in exchange with what belongs there or not."""
+
+    place: int
+    now: int | None = None
+    exchanged: bool = False
+
+
+def judge(found: FibreMap) -> list[FibreFault]:
+    """The differences between what was found and what is configured, by element: ports, splitters, legs."""
+    return _Judge(found).faults()
+
+
+class _Judge:
+    def __init__(self, found: FibreMap) -> None:
+        self._map = found
+        self._ports = {port.element: port for port in found.ports}
+        splitters = found.probed_splitters
+        self._splitters = {splitter.element: splitter for splitter in splitters}
+        self._at_inputs = {port.input: port.element for port in found.ports}
+        self._at_inputs |= {leg: splitter.element for splitter in splitters for leg in splitter.outputs}
+        self._at_outputs = {port.output: port.element for port in found.ports}
+        self._at_outputs |= {splitter.input: splitter.element for splitter in splitters}
+        lit_by = _splitters_by_output(found)
+        incoming = {i: port.element for i, port in found.sources.items()}
+        incoming |= {i: lit_by[o].element for o, i in found.glass if o in lit_by}
+        outgoing = {o: port.element for o, port in found.sinks.items()}
+        outgoing |= {o: splitter.element for o, splitter in lit_by.items()}
+        self._inputs = {m.place: m for m in _misplaced(self._at_inputs, incoming)}
+        self._outputs = {m.place: m for m in _misplaced(self._at_outputs, outgoing)}
+
+    def faults(self) -> list[FibreFault]:
+        found = [FibreFault(e, s) for e, port in self._ports.items() if (s := self._of_port(port))]
+        for element, splitter in self._splitters.items():
+            feed = self._outputs.get(splitter.input)
+            if feed is not None:
+                found.append(FibreFault(element, self._of_feed(feed)))
+            if feed is None or feed.now is not None:
+                found += self._of_legs(splitter)
+        return found
+
+    # ------------------------------------------------------------------------------------------ sentences
+
+    def _of_port(self, port: OpticalPort) -> str:
+        transmit, receive = self._inputs.get(port.input), self._outputs.get(port.output)
+        if transmit is None:
+            return self._of_receive(receive) if receive else ""
+        if receive is None:
+            return self._of_transmit(port, transmit)
+        if not self._map.sources:
+            return "no light passes from it to any free port, or to it from any"
+        if transmit.now is None and receive.now is None and port not in self._map.strays:
+            return "no light passes by its transmit fibre or its receive fibre; they may be reversed"
+        partner = self._partner(transmit)
+        if partner is not None and partner == self._partner(receive):
+            return f"both its fibres are swapped with those of {partner}"
+        return f"{self._of_transmit(port, transmit)}; {self._of_receive(receive)}"
+
+    def _partner(self, fibre: _Misplaced) -> str | None:
+        """The port that this fibre is swapped with."""
+        places = self._at_inputs if fibre is self._inputs.get(fibre.place) else self._at_outputs
+        partner = places.get(fibre.now) if fibre.exchanged and fibre.now is not None else None
+        return partner if partner in self._ports else None
+
+    def _of_transmit(self, port: OpticalPort, fibre: _Misplaced) -> str:
+        if fibre.now is not None:
+            return self._elsewhere("its transmit fibre", "input", fibre)
+        strays = sorted(self._map.strays.get(port, ()))
+        hint = f"; it comes out at {', '.join(strays)}" if strays else ""
+        return (
+            f"its transmit fibre is dead: none of its light comes in at input {fibre.place} of {self._map.switch}{hint}"
+        )
+
+    def _of_receive(self, fibre: _Misplaced) -> str:
+        if fibre.now is not None:
+            return self._elsewhere("its receive fibre", "output", fibre)
+        return f"its receive fibre is dead: no light arrives from output {fibre.place} of {self._map.switch}"
+
+    def _of_feed(self, fibre: _Misplaced) -> str:
+        if fibre.now is not None:
+            return self._elsewhere("the fibre to its input", "output", fibre)
+        return f"no light comes out of any of its legs when output {fibre.place} of {self._map.switch} is lit"
+
+    def _of_legs(self, splitter: Splitter) -> Iterable[FibreFault]:
+        for leg in splitter.outputs:
+            fibre = self._inputs.get(leg)
+            if fibre is not None:
+                dead = f"the leg is dead: none of its light comes in at input {leg} of {self._map.switch}"
+                sentence = dead if fibre.now is None else self._elsewhere("the leg", "input", fibre)
+                yield FibreFault(splitter.leg_element(leg), sentence)
+
+    def _elsewhere(self, fibre: str, side: str, misplaced: _Misplaced) -> str:
+        now = misplaced.now
+        if misplaced.exchanged and now is not None:
+            return f"{fibre} is swapped with {self._fibre_at(side, now)}"
+        return f"{fibre} is at {side} {now} of {self._map.switch} instead of {side} {misplaced.place}"
+
+    def _fibre_at(self, side: str, place: int) -> str:
+        """What belongs to a place, in words."""
+        if side == "input":
+            element = self._at_inputs[place]
+            splitter = self._splitters.get(element)
+            return splitter.leg_element(place) if splitter else f"the transmit fibre of {element}"
+        element = self._at_outputs[place]
+        return f"the input of {element}" if element in self._splitters else f"the receive fibre of {element}"
+
+
+def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[_Misplaced]:
+    """The places whose own fibre is not there, and where it is: exchanges first, then whatever is left over."""
+    wrong = [place for place, owner in configured.items() if found.get(place) != owner]
+    exchanged: dict[int, int] = {}
+    for place in wrong:
+        partners = (p for p in wrong if found.get(p) == configured[place] and found.get(place) == configured[p])
+        partner = next((p for p in partners if p not in exchanged), None)
+        if partner is not None and place not in exchanged:
+            exchanged |= {place: partner, partner: place}
+    result = [_Misplaced(place, partner, exchanged=True) for place, partner in exchanged.items()]
+    spare = [place for place in sorted(found) if configured.get(place) != found[place] and place not in exchanged]
+    for place in wrong:
+        if place not in exchanged:
+            now = next((p for p in spare if found[p] == configured[place]), None)
+            if now is not None:
+                spare.remove(now)
+            result.append(_Misplaced(place, now))
+    return result
+
+
+def _splitters_by_output(found: FibreMap) -> dict[int, Splitter]:
+    """Which splitter each lit output feeds: the one whose legs it lights most; in doubt, the one configured there."""
+    candidates = [
+        (-len({i for o, i in found.glass if o == output} & set(splitter.outputs)), splitter.input != output, output, n)
+        for output in {o for o, _ in found.glass}
+        for n, splitter in enumerate(found.splitters)
+    ]
+    named: dict[int, Splitter] = {}
+    for *_, output, number in sorted(candidates):
+        splitter = found.splitters[number]
+        if output not in named and splitter not in named.values():
+            named[output] = splitter
+    return named

@@ -1,0 +1,260 @@
+"""Which fibres end where: what is found out about the free hardware of one optical switch, round by round.
+
+Theory of operation
+-------------------
+A probe frame names the port that sent it, and a ToR tells at which port it came; nobody tells by which circuit it has
+passed. So every circuit but the first has one end that is *known*: what enters at an input where a port's light has
+been seen to enter, or leaves at an output that has been seen to lead to a port. The other end is then read directly,
+whatever is plugged in there, and becomes known itself. The first circuit is tried alone.
+
+Known ends double with every round, and a round is over as soon as all has come that the config promises: then nothing
+else can come. A fabric that is wired as configured is surveyed in a few round trips, and only what is wrong takes time.
+No round can make a loop: of two ends one is a ToR, which passes no light on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
+from blast_controller.core.model.identifiers import ElementId, SwitchId
+
+MOST_SHIFTS = 8
+"""How many ways of joining the ports are tried before all of them are called dark."""
+
+Pair = tuple[OpticalPort, OpticalPort]
+"""Who has sent a probe, and who has seen it."""
+
+Joint = tuple[int, int]
+"""A circuit: switch input, switch output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Set `circuits`, alone, then send a probe from each of `senders` and wait for them.
+
+    No more can come once all of `expected` has come; where that is empty, the whole time must be waited. The survey
+    no longer needs the elements `done`.
+    """
+
+    circuits: tuple[CrossConnect, ...]
+    senders: tuple[OpticalPort, ...]
+    expected: frozenset[Pair]
+    done: frozenset[ElementId] = frozenset()
+
+    def complete(self, seen: Set[Pair]) -> bool:
+        """Whether nothing else can come."""
+        return bool(self.expected) and self.expected <= seen
+
+
+@dataclass(slots=True)
+class FibreMap:
+    """What was found out about the ports and splitters that were probed.
+
+    `sources` are the ports whose transmit fibre ends at an input, `sinks` those whose receive fibre starts at an
+    output, and `glass` the (output, input) that a splitter joins. `strays` are elements not probed here at which the
+    light of a port was seen.
+    """
+
+    switch: SwitchId
+    ports: tuple[OpticalPort, ...]
+    splitters: tuple[Splitter, ...]
+    sources: dict[int, OpticalPort] = field(default_factory=dict)
+    sinks: dict[int, OpticalPort] = field(default_factory=dict)
+    glass: set[Joint] = field(default_factory=set)
+    strays: defaultdict[OpticalPort, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def right(self, port: OpticalPort) -> bool:
+        """Whether both fibres of a port are where the config says."""
+        return self.sources.get(port.input) == port and self.sinks.get(port.output) == port
+
+    def whole(self, splitter: Splitter) -> bool:
+        """Whether light comes out of every leg."""
+        return all((splitter.input, leg) in self.glass for leg in splitter.outputs)
+
+    @property
+    def probed_splitters(self) -> tuple[Splitter, ...]:
+        """All, unless no port was found to probe them through."""
+        return self.splitters if self.sources else ()
+
+
+Survey = Generator[Round, Set[Pair], FibreMap]
+"""Yields rounds, is sent what was seen in each, and returns the map."""
+
+_Trial = Generator[Round, Set[Pair], bool]
+_Rounds = Generator[Round, Set[Pair], None]
+
+
+def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[Splitter]) -> Survey:
+    """Survey these ports and splitters of one switch; nothing but their inputs and outputs is connected."""
+    surveyor = _Surveyor(FibreMap(switch, tuple(ports), tuple(splitters)))
+    if (yield from surveyor.find_light()):
+        yield from surveyor.survey_ports()
+        yield from surveyor.survey_legs()
+        yield from surveyor.search_lost()
+    return surveyor.map
+
+
+class _Surveyor:
+    def __init__(self, found: FibreMap) -> None:
+        self.map = found
+        self._port_at_input = {port.input: port for port in found.ports}
+        self._port_at_output = {port.output: port for port in found.ports}
+        self._feed_of_leg = {leg: s.input for s in found.splitters for leg in s.outputs}
+        self._probed = frozenset(found.ports)
+        self._tried: set[Joint] = set()
+        self._done: frozenset[ElementId] = frozenset()
+
+    # ------------------------------------------------------------------------------------------- stages
+
+    def find_light(self) -> _Trial:
+        """Find one circuit that light passes; whether there is one."""
+        ports = self.map.ports
+        for shift in range(1, min(len(ports), MOST_SHIFTS) + 1):
+            ring = [(p.input, ports[(n + shift) % len(ports)].output) for n, p in enumerate(ports)]
+            if (yield from self._lit(ring[:1])):
+                return True
+            if len(ring) > 1 and (yield from self._lit(ring[1:])):
+                return (yield from self._single_out(ring[1:]))
+        return False
+
+    def _single_out(self, lit: list[Joint]) -> _Trial:
+        """Halve what light passes until one circuit is left."""
+        while len(lit) > 1:
+            half = len(lit) // 2
+            first = yield from self._lit(lit[:half])
+            lit = lit[:half] if first else lit[half:]
+        return (yield from self._lit(lit))
+
+    def survey_ports(self) -> _Rounds:
+        """Try every port's input and output against an end that is known."""
+        inputs = [i for i in self._port_at_input if i not in self.map.sources]
+        outputs = [o for o in self._port_at_output if o not in self.map.sinks]
+        while inputs or outputs:
+            into, out_of = self._known_inputs, self._known_outputs
+            yield from self._lit([*zip(inputs, out_of, strict=False), *zip(into, outputs, strict=False)])
+            inputs, outputs = inputs[len(out_of) :], outputs[len(into) :]
+
+    def survey_legs(self) -> _Rounds:
+        """Feed every splitter from a known input, and lead every leg to a known output."""
+        self._keep_references()
+        legs = [(splitter, leg) for splitter in self.map.splitters for leg in splitter.outputs]
+        while legs:
+            chunk = self._chunk(legs)
+            legs = legs[len(chunk) :]
+            feeds = list(dict.fromkeys(splitter.input for splitter, _ in chunk))
+            yield from self._join(feeds, [leg for _, leg in chunk])
+            pending = {splitter for splitter, _ in legs}
+            self._finish(s.element for s in self.map.splitters if s not in pending and self.map.whole(s))
+
+    def search_lost(self) -> _Rounds:
+        """Try what stayed dark against every splitter that misses a leg: fibres of one may sit at another."""
+        broken = [splitter for splitter in self.map.splitters if not self.map.whole(splitter)]
+        if not broken:
+            return
+        lit = {i for _, i in self.map.glass}
+        feeding = {o for o, _ in self.map.glass}
+        inputs = [i for i in (*self._port_at_input, *self._feed_of_leg) if i not in self.map.sources and i not in lit]
+        outputs = [o for o in self._port_at_output if o not in self.map.sinks and o not in feeding]
+        outputs += [splitter.input for splitter in broken if splitter.input not in self.map.sinks]
+        width, height = len(self._known_outputs), len(self._known_inputs)
+        for feeds in _parts(outputs, height):
+            for ends in _parts(inputs, width):
+                untried = [end for end in ends if any((feed, end) not in self._tried for feed in feeds)]
+                if untried:
+                    yield from self._join(feeds, untried)
+
+    # ------------------------------------------------------------------------------------------- rounds
+
+    def _join(self, outputs: Sequence[int], inputs: Sequence[int]) -> _Trial:
+        """Light `outputs`, each from another port, and look at which of `inputs` that light comes back."""
+        self._tried |= {(o, i) for o in outputs for i in inputs}
+        feeding = zip(self._known_inputs, outputs, strict=False)
+        return (yield from self._lit([*feeding, *zip(inputs, self._known_outputs, strict=False)]))
+
+    def _lit(self, joints: Sequence[Joint]) -> _Trial:
+        """Probe through these circuits; whether anything came."""
+        connected = {i for i, _ in joints}
+        unconnected = {port for i, port in self.map.sources.items() if i not in connected}
+        senders = tuple(port for port in self.map.ports if port not in unconnected)
+        circuits = tuple(CrossConnect(self.map.switch, i, o) for i, o in joints)
+        seen = yield Round(circuits, senders, self._expected(joints), self._done)
+        here = {pair for pair in seen if pair[1] in self._probed}
+        self._understand(joints, here)
+        for sender, elsewhere in seen - here:
+            self.map.strays[sender].add(elsewhere.element)
+        return bool(here)
+
+    def _expected(self, joints: Sequence[Joint]) -> frozenset[Pair]:
+        """What comes if all is as configured; nothing where the config does not say."""
+        feeding = {o: self.map.sources[i] for i, o in joints if i in self.map.sources}
+        pairs = set()
+        for i, o in joints:
+            receiver = self.map.sinks.get(o) or self._port_at_output.get(o)
+            if receiver is None:
+                continue
+            sender = self.map.sources.get(i) or self._port_at_input.get(i) or feeding.get(self._feed_of_leg.get(i, 0))
+            if sender is None:
+                return frozenset()
+            pairs.add((sender, receiver))
+        return frozenset(pairs)
+
+    def _understand(self, joints: Sequence[Joint], seen: Iterable[Pair]) -> None:
+        """What was seen tells of the end that was not known; where both were, light has passed a splitter."""
+        sources, sinks = dict(self.map.sources), dict(self.map.sinks)
+        towards = {sources[i]: o for i, o in joints if i in sources}
+        back = {sinks[o]: i for i, o in joints if o in sinks}
+        for sender, receiver in sorted(seen, key=lambda pair: (pair[0].element, pair[1].element)):
+            lit, came = towards.get(sender), back.get(receiver)
+            if lit is not None and sinks.get(lit) == receiver:
+                continue
+            if lit is not None and came is not None:
+                self.map.glass.add((lit, came))
+            elif came is not None:
+                self.map.sources[came] = sender
+            elif lit is not None:
+                self.map.sinks[lit] = receiver
+            elif len(joints) == 1:
+                ((self_in, self_out),) = joints
+                self.map.sources[self_in], self.map.sinks[self_out] = sender, receiver
+
+    # -------------------------------------------------------------------------------------- what is needed
+
+    @property
+    def _known_inputs(self) -> list[int]:
+        return [i for i in self.map.sources if self._still_held(i, self._port_at_input)]
+
+    @property
+    def _known_outputs(self) -> list[int]:
+        return [o for o in self.map.sinks if self._still_held(o, self._port_at_output)]
+
+    def _still_held(self, end: int, ports: dict[int, OpticalPort]) -> bool:
+        return end in ports and ports[end].element not in self._done
+
+    def _keep_references(self) -> None:
+        """Give back ports that are right, but for as many as what is left can use at once."""
+        dark = 2 * len(self.map.ports) - len(self.map.sources) - len(self.map.sinks)
+        needed = sum(splitter.ways for splitter in self.map.splitters) + (dark if self.map.splitters else 0)
+        right = [port for port in self.map.ports if self.map.right(port)]
+        self._finish(port.element for port in right[needed:])
+
+    def _finish(self, elements: Iterable[ElementId]) -> None:
+        self._done |= frozenset(elements)
+
+    def _chunk(self, legs: Sequence[tuple[Splitter, int]]) -> list[tuple[Splitter, int]]:
+        """As many of the first legs as there are outputs to lead them to, and inputs to feed their splitters from."""
+        chunk: list[tuple[Splitter, int]] = []
+        fed: set[str] = set()
+        most_fed = len(self._known_inputs)
+        for splitter, leg in legs[: len(self._known_outputs)]:
+            fed.add(splitter.name)
+            if len(fed) > most_fed:
+                break
+            chunk.append((splitter, leg))
+        return chunk
+
+
+def _parts(items: Sequence[int], size: int) -> Iterable[Sequence[int]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,1 @@
+"""Requests and reservations as what the journal keeps."""

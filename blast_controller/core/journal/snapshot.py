@@ -1,0 +1,289 @@
+"""Requests and reservations as JSON-able data, and back: what the journal keeps.
+
+Times do not survive a restart, because the clock is a steady one that begins anew with the process: leases, patience
+and the memory of ended requests start their full length again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from blast_controller.core.light.layout import Layout
+from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
+from blast_controller.core.light.static_tree import StaticLight, goes_through
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.model.identifiers import DatapathId
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import (
+    EventKind,
+    Grant,
+    LeafMargin,
+    MulticastRequest,
+    Part,
+    Request,
+    RequestEvent,
+    RequestKey,
+    Timings,
+    TransferReport,
+)
+from blast_controller.core.rollout.change import Change, ChangePhase
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+
+Body = Mapping[str, Any]
+
+
+def _fields_of(thing: Any) -> dict[str, Any]:
+    """The fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
+    return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
+
+
+def request_key(request: RequestKey) -> str:
+    """The journal's name of a request."""
+    return "/".join(request)
+
+
+# ------------------------------------------------------------------------------------------------ requests
+
+
+def request_body(request: Request) -> Body:
+    """A request with its parts; its events have bodies of their own."""
+    return {
+        "content": _fields_of(request.content),
+        "current": _fields_of(request.current),
+        "attached": request.attached,
+        "parts": [_part_body(part) for part in request.parts],
+        "told": request.told,
+    }
+
+
+def load_request(body: Body, now: float) -> Request:
+    """The request of `request_body`, received `now`, without its events."""
+    parts = [_load_part(part) for part in body["parts"]]
+    request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
+    request.attached = bool(body["attached"])
+    # Earlier releases kept the events in here, all of them.
+    request.told = body["told"] if "told" in body else len(body["events"])
+    request.ended_at = now if request.state.final else None
+    return request
+
+
+def events_within(body: Body) -> list[RequestEvent]:
+    """The events that an earlier release wrote into the body of a request."""
+    return [load_event(event) for event in body.get("events", ())]
+
+
+def _load_content(body: Body) -> MulticastRequest:
+    return MulticastRequest(**{**body, "receivers": tuple(body["receivers"])})
+
+
+def _part_body(part: Part) -> Body:
+    return {
+        "index": part.index,
+        "receivers": list(part.receivers),
+        "state": part.state.value,
+        "reservation": part.reservation,
+        "failures": part.failures,
+        "reason": part.reason,
+        "extra_lease": part.extra_lease,
+        "reached": part.reached,
+        "chunk": part.chunk,
+        "slot": part.slot,
+        "slots": part.slots,
+        "grant": _grant_body(part.grant),
+        "report": None if part.report is None else _fields_of(part.report),
+    }
+
+
+def _load_part(body: Body) -> Part:
+    return Part(
+        index=body["index"],
+        receivers=tuple(body["receivers"]),
+        state=PartState(body["state"]),
+        reservation=body["reservation"],
+        failures=body["failures"],
+        reason=body["reason"],
+        extra_lease=body["extra_lease"],
+        reached=body.get("reached", 0),
+        chunk=body.get("chunk"),
+        slot=body.get("slot", body["index"]),
+        slots=body.get("slots", 1),
+        grant=_load_grant(body["grant"]),
+        report=_load_report(body.get("report")),
+    )
+
+
+def _load_report(body: Body | None) -> TransferReport | None:
+    return None if body is None else TransferReport(**{**body, "failed_receivers": tuple(body["failed_receivers"])})
+
+
+def _grant_body(grant: Grant | None) -> Body | None:
+    if grant is None:
+        return None
+    margins = [_fields_of(margin) for margin in grant.margins]
+    return {**_fields_of(grant), "timings": _fields_of(grant.timings), "margins": margins}
+
+
+def _load_grant(body: Body | None) -> Grant | None:
+    if body is None:
+        return None
+    return Grant(
+        **{
+            **body,
+            "receivers": tuple(body["receivers"]),
+            "unserved": tuple(body["unserved"]),
+            "timings": Timings(**body["timings"]),
+            "margins": tuple(LeafMargin(**margin) for margin in body.get("margins", ())),
+        }
+    )
+
+
+def event_body(request: RequestKey, event: RequestEvent) -> Body:
+    """One event of a request."""
+    return {
+        "request": list(request),
+        "sequence": event.sequence,
+        "kind": event.kind.value,
+        "part": event.part,
+        "grant": _grant_body(event.grant),
+        "reason": event.reason,
+        "state": event.state.value if event.state else None,
+    }
+
+
+def load_event(body: Body) -> RequestEvent:
+    """The event of `event_body`."""
+    state = PartState(body["state"]) if body["state"] else None
+    return RequestEvent(
+        body["sequence"], EventKind(body["kind"]), body["part"], _load_grant(body["grant"]), body["reason"], state
+    )
+
+
+# -------------------------------------------------------------------------------------------- reservations
+
+
+def reservation_body(reservation: Reservation) -> Body:
+    """A reservation with its layouts; which devices have answered is not kept, for they are asked again."""
+    change = reservation.change
+    return {
+        "id": reservation.id,
+        "request": list(reservation.request),
+        "part": reservation.part,
+        "group_address": reservation.group_address,
+        "state": reservation.state.value,
+        "step": reservation.rollout.number,
+        "layout": _layout_body(reservation.layout),
+        "handed_over": sorted(reservation.handed_over),
+        "left_behind": reservation.left_behind,
+        "unlit": reservation.unlit,
+        "change": None
+        if change is None
+        else {
+            "target": _layout_body(change.target),
+            "request": _fields_of(change.request),
+            "extra_lease": change.extra_lease,
+            "phase": change.phase.value,
+            "refusal": change.refusal,
+        },
+    }
+
+
+def load_reservation(body: Body, fabric: Fabric) -> Reservation:
+    """The reservation of `reservation_body`. Raises FabricError when the fabric no longer has what it holds."""
+    tenant, key = body["request"]
+    reservation = Reservation(
+        body["id"], (tenant, key), body["part"], body["group_address"], _load_layout(body["layout"], fabric)
+    )
+    reservation.state = ReservationState(body["state"])
+    reservation.rollout.number = body["step"]
+    reservation.handed_over = set(body.get("handed_over", ()))
+    reservation.left_behind = body.get("left_behind", False)
+    reservation.unlit = body.get("unlit", False)
+    if (change := body["change"]) is not None:
+        reservation.change = Change(
+            _load_layout(change["target"], fabric),
+            _load_content(change["request"]),
+            change["extra_lease"],
+            ChangePhase(change["phase"]),
+            change["refusal"],
+        )
+    return reservation
+
+
+def _layout_body(layout: Layout) -> Body:
+    tree = layout.tree
+    return {
+        "receivers": list(layout.receivers),
+        "tree": None
+        if tree is None
+        else {
+            "static": tree.name if isinstance(tree, StaticLight) else None,
+            "root": _fields_of(tree.root),
+            "splitters": [{**_fields_of(h.splitter), "feed": h.feed} for h in tree.splitters],
+            "leaves": [{**_fields_of(leaf.port), "feed": leaf.feed} for leaf in tree.leaves],
+        },
+        "forwards": {str(datapath): [_fields_of(f) for f in found] for datapath, found in layout.forwards.items()},
+    }
+
+
+def _load_layout(body: Body, fabric: Fabric) -> Layout:
+    forwards = {
+        DatapathId(int(datapath)): tuple(Forward(**{**f, "outputs": tuple(f["outputs"])}) for f in found)
+        for datapath, found in body["forwards"].items()
+    }
+    if strange := forwards.keys() - {rack.datapath for rack in fabric.racks.values()}:
+        raise FabricError(
+            f"the journal holds rules on the datapath {min(strange):016x}, which the configuration does not have"
+        )
+    return Layout(tuple(body["receivers"]), _load_tree(body["tree"], fabric), forwards)
+
+
+def _load_tree(body: Body | None, fabric: Fabric) -> LightTree | None:
+    if body is None:
+        return None
+    if body["static"] is not None:
+        return _load_static(body, fabric)
+    return LightTree(
+        _load_port(body["root"], fabric),
+        tuple(HungSplitter(_load_splitter(s, fabric), s["feed"]) for s in body["splitters"]),
+        tuple(Leaf(_load_port(leaf, fabric), leaf["feed"]) for leaf in body["leaves"]),
+    )
+
+
+def _load_static(body: Body, fabric: Fabric) -> StaticLight:
+    leaves = tuple(Leaf(_any_port(leaf), leaf["feed"]) for leaf in body["leaves"])
+    light = StaticLight(_any_port(body["root"]), (), leaves, body["static"])
+    declared = fabric.static_trees.get(light.name)
+    if declared is None or not goes_through(declared, light):
+        raise FabricError(
+            f"the journal holds light on the static tree {light.name}, which the configuration does not have like that"
+        )
+    return light
+
+
+def _any_port(body: Body) -> OpticalPort:
+    return OpticalPort(**{name: body[name] for name in OpticalPort.__dataclass_fields__})
+
+
+def _load_port(body: Body, fabric: Fabric) -> OpticalPort:
+    port = _any_port(body)
+    rack = fabric.racks.get(port.rack)
+    if rack is None or port not in rack.optical_ports:
+        raise FabricError(f"the journal holds light on {port.element}, which the configuration does not have like that")
+    return port
+
+
+def _load_splitter(body: Body, fabric: Fabric) -> Splitter:
+    splitter = Splitter(body["name"], body["switch"], body["input"], tuple(body["outputs"]))
+    declared = fabric.splitters.get(splitter.name)
+    # A leg that was quarantined when the tree was built is not in it.
+    if declared is None or splitter != declared.without(
+        lambda leg: leg not in {splitter.leg_element(o) for o in splitter.outputs}
+    ):
+        raise FabricError(
+            f"the journal holds light on {splitter.element}, which the configuration does not have like that"
+        )
+    return splitter

@@ -1,0 +1,117 @@
+"""Light trees that hold the power budget: which splitters to take, where to hang them, and what each leaf then gets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from algorithms.cascade import MOST_LEAVES, Budget, Catalogue
+from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
+from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
+from algorithms.splitter_tree import Leg, Shape
+from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.optics import Optics
+
+
+@dataclass(frozen=True)
+class BudgetedTree:
+    """A tree in which every margin holds, and what its leaves get, in the order of `tree.leaves`."""
+
+    tree: LightTree
+    certificates: tuple[Certificate, ...]
+
+
+@dataclass(frozen=True)
+class TreeEnds:
+    """Who sends, who receives, and whether the sender's own receiver must see light; all on one optical switch."""
+
+    root: OpticalPort
+    receivers: tuple[OpticalPort, ...]
+    loop_leaf: bool
+
+
+def fit(
+    optics: Optics, ends: TreeEnds, splitters: Sequence[Splitter], first: Shape | None = None
+) -> BudgetedTree | Refusal:
+    """A tree out of `splitters` that serves everybody with both margins, or which receiver and element bind.
+
+    Pass the splitters that the matching took, with the catalogue's tree or `shallowest(…)` as `first`; where that is
+    refused, pass all that are free: weak racks may need another size. Only for switches that are `budgeted`.
+    """
+    by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
+    sender, *receivers = (optics.ports[port.element] for port in (ends.root, *ends.receivers))
+    pieces = [piece_of(optics, splitter) for splitter in splitters]
+    fitted = fit_tree(Ends(sender, tuple(receivers), ends.loop_leaf), pieces, optics.passes[ends.root.switch], first)
+    if isinstance(fitted, Refusal):
+        return fitted
+    return BudgetedTree(_hung(fitted, ends, by_name), fitted.certificates)
+
+
+def piece_of(optics: Optics, splitter: Splitter) -> Piece:
+    """A splitter with the legs that it has now; the loss stays that of the whole one."""
+    return replace(optics.splitters[splitter.element], ways=splitter.ways)
+
+
+def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -> LightTree:
+    splitters = [by_name[piece.name] for piece in fitted.pieces]
+
+    def feed(leg: Leg | None) -> int:
+        return ends.root.input if leg is None else splitters[leg[0]].outputs[leg[1]]
+
+    ports = (*ends.receivers, ends.root) if ends.loop_leaf else ends.receivers
+    feeds = [feed(leg) for leg in fitted.shape.leaves]
+    if fitted.two_way:
+        feeds[-1] = ends.receivers[0].input
+    hung = tuple(HungSplitter(s, feed(leg)) for s, leg in zip(splitters, fitted.shape.feeds, strict=True))
+    return LightTree(ends.root, hung, tuple(Leaf(port, leg) for port, leg in zip(ports, feeds, strict=True)))
+
+
+def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
+    """What the leaves of any tree get, enough or not: of one that grew, was mended, or was found at the start."""
+    switch = optics.passes[tree.switch]
+    feeding = {leg: hung for hung in tree.splitters for leg in hung.splitter.outputs}
+    # A two-way circuit lights the sender's receiver from the other end.
+    sources = {port.input: port for port in (*(leaf.port for leaf in tree.leaves), tree.root)}
+
+    def walk(feed: int) -> tuple[OpticalPort, list[Element]]:
+        if feed not in feeding:
+            return sources[feed], [switch]
+        source, path = walk(feeding[feed].feed)
+        return source, [*path, *piece_of(optics, feeding[feed].splitter).elements, switch]
+
+    def of(leaf: Leaf) -> Certificate:
+        source, path = walk(leaf.feed)
+        return certify(optics.ports[source.element], path, optics.ports[leaf.port.element])
+
+    return tuple(map(of, tree.leaves))
+
+
+# --------------------------------------------------------------------------------------- what the matching asks
+
+
+def catalogue(
+    optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], most_leaves: int = MOST_LEAVES
+) -> Catalogue:
+    """The trees of one switch (that of `ports`) between ordinary ports: its `choose` is what `Feasibility` asks.
+
+    Ordinary is the median sender and the median receiver; groups with weaker ones are what `fit` is for. Splitters of
+    one size count as the worst of them. Make it anew when the splitters that can be used change.
+    """
+    known = [optics.ports[port.element] for port in ports]
+    launches = sorted((port.entering for port in known), key=lambda light: light.worst)
+    windows = sorted(port.needed for port in known)
+    middle = len(known) // 2
+    budget = Budget(launches[(len(known) - 1) // 2], optics.passes[ports[0].switch], windows[middle])
+    return Catalogue(_kinds(optics, splitters), budget, most_leaves)
+
+
+def _kinds(optics: Optics, splitters: Iterable[Splitter]) -> dict[Piece, int]:
+    alike: defaultdict[tuple[int, Amplifier | None], list[Piece]] = defaultdict(list)
+    for splitter in splitters:
+        piece = piece_of(optics, splitter)
+        alike[piece.ways, piece.kind.amplifier].append(piece)
+    # The matching counts splitters by their ways only: of one size, the sort that there is most of is what it gets.
+    most = {same[0].ways: same for same in sorted(alike.values(), key=len)}
+    return {worst_of(same): len(same) for same in most.values()}

@@ -1,0 +1,144 @@
+"""A layout is all that devices hold for one group; the functions here are the steps from one holding to another.
+
+A change is made in two steps so that no receiver who stays loses a packet: first everything new is added (forwards
+get the outputs of both layouts), and only when that is confirmed is the old taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from blast_controller.core.light.forwarding import Forwards
+from blast_controller.core.light.light_tree import LightTree
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import DatapathId, Device, ElementId
+
+Circuits = tuple[CrossConnect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Cross-connects, roots before leaves, and forwards by datapath: what devices hold or are to hold."""
+
+    circuits: Circuits
+    forwards: Forwards
+
+    def on(self, device: Device) -> Holding:
+        """The share of one device."""
+        if isinstance(device, str):
+            return Holding(tuple(c for c in self.circuits if c.switch == device), {})
+        return Holding((), _on(device, self.forwards))
+
+    @property
+    def devices(self) -> set[Device]:
+        """The devices that hold something of it."""
+        return {c.switch for c in self.circuits} | set(self.forwards)
+
+
+NOTHING = Holding((), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The receivers (host names), the light tree (None within one rack) and the forwards of a group."""
+
+    receivers: tuple[str, ...]
+    tree: LightTree | None
+    forwards: Forwards
+
+    @property
+    def circuits(self) -> Circuits:
+        """The tree's cross-connects, roots first."""
+        return self.tree.circuits if self.tree else ()
+
+    @property
+    def elements(self) -> frozenset[ElementId]:
+        """The ports and splitters that the tree holds."""
+        return self.tree.elements if self.tree else frozenset()
+
+    @property
+    def holding(self) -> Holding:
+        """What devices hold for it."""
+        return Holding(self.circuits, self.forwards)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step for some devices: what goes and what comes."""
+
+    disconnect: Circuits
+    connect: Circuits
+    remove: Forwards
+    add: Forwards
+
+    @property
+    def devices(self) -> set[Device]:
+        """The devices that have something to do."""
+        return {c.switch for c in (*self.disconnect, *self.connect)} | set(self.remove) | set(self.add)
+
+    def only(self, device: Device) -> Step:
+        """The share of one device."""
+        if isinstance(device, str):
+            disconnect = tuple(c for c in self.disconnect if c.switch == device)
+            return Step(disconnect, tuple(c for c in self.connect if c.switch == device), {}, {})
+        return Step((), (), _on(device, self.remove), _on(device, self.add))
+
+
+def _on(datapath: DatapathId, forwards: Forwards) -> Forwards:
+    return {datapath: forwards[datapath]} if datapath in forwards else {}
+
+
+def step_between(before: Holding, after: Holding) -> Step:
+    """What devices that hold `before` have to do to hold `after`."""
+    datapaths = {**before.forwards, **after.forwards}
+    pairs = {d: (before.forwards.get(d, ()), after.forwards.get(d, ())) for d in datapaths}
+    return Step(
+        disconnect=_without(before.circuits, after.circuits),
+        connect=_without(after.circuits, before.circuits),
+        remove=_nonempty({d: _keys_lost(old, new) for d, (old, new) in pairs.items()}),
+        add=_nonempty({d: tuple(f for f in new if f not in old) for d, (old, new) in pairs.items()}),
+    )
+
+
+def both(old: Holding, new: Holding) -> Holding:
+    """All of `new`, and of `old` what does not stand in its way."""
+    inputs = {(c.switch, c.input) for c in new.circuits}
+    outputs = {(c.switch, c.output) for c in new.circuits}
+    kept = (c for c in old.circuits if (c.switch, c.input) not in inputs and (c.switch, c.output) not in outputs)
+    datapaths = {**old.forwards, **new.forwards}
+    forwards = {d: _merged(old.forwards.get(d, ()), new.forwards.get(d, ())) for d in datapaths}
+    return Holding((*kept, *new.circuits), forwards)
+
+
+def everything(holdings: Iterable[Holding]) -> Holding:
+    """All that any of `holdings` has."""
+    circuits: dict[CrossConnect, None] = {}
+    forwards: dict[DatapathId, dict[tuple[int, str, str], Forward]] = {}
+    for holding in holdings:
+        circuits |= dict.fromkeys(holding.circuits)
+        for datapath, found in holding.forwards.items():
+            forwards.setdefault(datapath, {}).update({f.key: f for f in found})
+    return Holding(tuple(circuits), {datapath: tuple(found.values()) for datapath, found in forwards.items()})
+
+
+def _without(circuits: Circuits, others: Circuits) -> Circuits:
+    return tuple(c for c in circuits if c not in others)
+
+
+def _merged(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward, ...]:
+    merged = {f.key: f for f in old}
+    for forward in new:
+        outputs = {*forward.outputs, *(merged[forward.key].outputs if forward.key in merged else ())}
+        merged[forward.key] = replace(forward, outputs=tuple(sorted(outputs)))
+    return tuple(merged.values())
+
+
+def _keys_lost(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward, ...]:
+    kept = {f.key for f in new}
+    return tuple(f for f in old if f.key not in kept)
+
+
+def _nonempty(forwards: Forwards) -> Forwards:
+    return {datapath: found for datapath, found in forwards.items() if found}

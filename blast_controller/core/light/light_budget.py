@@ -1,0 +1,211 @@
+"""The power budget of a fabric's optical switches: splitters to choose, trees in which it holds, what receivers get.
+
+The matching counts: it asks `choose` for splitters that make a tree between ordinary ports or, if there is none, one
+between the best ports of the switch, so that it never finds impossible what `tree` would find possible. `tree` is
+exact, and may refuse what the matching has chosen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from algorithms.b_matching.feasibility import Choose, Pieces, by_count
+from algorithms.cascade import Catalogue
+from algorithms.leaf_assignment import Refusal
+from algorithms.power_budget import Amplifier, Certificate, Light, Passive, Piece, Transceiver, exactly
+from algorithms.splitter_tree import Shape, shallowest
+from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalogue, certify_tree, fit, piece_of
+from blast_controller.core.light.light_tree import LightTree
+from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.model.optics import Optics
+from blast_controller.core.model.requests import LeafMargin
+
+REMEMBERED = 1024
+"""How many answers of the exact search are kept: the same question is asked at admission, and by whoever waits."""
+
+NO_OVERLOAD = 1000.0
+"""dBm that nothing sends."""
+
+
+class LightBudget:
+    """Trees for ports and splitters with optics. Computing the catalogues takes a tenth of a second for each switch."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._optics = fabric.optics
+        self._ports = {s: fabric.ports_on(s) for s in fabric.switches if self._optics.budgeted(s)}
+        self._whole = {s: [piece for piece in fabric.splitters.values() if piece.switch == s] for s in self._ports}
+        self._sizes: dict[SwitchId, Counter[int]] = {}
+        self._catalogues: dict[SwitchId, tuple[Catalogue, ...]] = {}
+        for switch in self._ports:
+            self._compute(switch, self._whole[switch])
+        self._fit = lru_cache(REMEMBERED)(self._find_fit)
+        self._solved = lru_cache(REMEMBERED)(_solve)
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """The solver's first answer takes a fifth of a second: nobody should have to wait for it."""
+        for ports in self._ports.values():
+            others = [port for port in ports if port.rack != ports[0].rack]
+            if others:
+                self._fit(TreeEnds(ports[0], (others[0],), loop_leaf=False), (), None)
+                return
+
+    def covers(self, switch: SwitchId) -> bool:
+        """Whether trees on this switch have a power budget."""
+        return switch in self._ports
+
+    # --------------------------------------------------------------------------------------- what matching asks
+
+    def knows(self, switch: SwitchId, sizes: Mapping[int, int]) -> bool:
+        """Whether the catalogue reckons with so many splitters of these sizes."""
+        return not self.covers(switch) or all(self._sizes[switch][ways] >= count for ways, count in sizes.items())
+
+    def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
+        """Reckon with splitters that have lost legs, too: their size may not have been there before."""
+        whole = self._whole[switch]
+        self._compute(switch, [*whole, *(splitter for splitter in splitters if splitter not in whole)])
+
+    def _compute(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
+        self._sizes[switch] = Counter(splitter.ways for splitter in splitters)
+        ports = self._ports[switch]
+        best = _at_their_best(self._optics, ports, splitters)
+        of_best = (catalogue(best, ports, splitters),) if best != self._optics else ()
+        self._catalogues[switch] = (catalogue(self._optics, ports, splitters), *of_best) if ports else ()
+
+    def choose(self, switch: SwitchId, most: int | None) -> Choose:
+        """How the splitters of a tree on this switch are chosen, at most `most` of them."""
+        if not self.covers(switch):
+            return by_count(most)
+        return lambda leaves, pool: self._chosen(switch, leaves, pool, most)
+
+    def _chosen(self, switch: SwitchId, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
+        found = (self._out_of(trees, leaves, pool, most) for trees in self._catalogues[switch])
+        return next((pieces for pieces in found if pieces is not None), None)
+
+    def _out_of(self, trees: Catalogue, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
+        if leaves > trees.most_leaves:
+            pieces = self._solved(trees, leaves, tuple(sorted((ways, n) for ways, n in pool.items() if n > 0)))
+            return pieces if pieces is None or most is None or len(pieces) <= most else None
+        pieces = trees.choose(leaves, pool)
+        if pieces is None or most is None or len(pieces) <= most:
+            return pieces
+        dearer = (entry.pieces for entry in trees.entries(leaves) if len(entry.pieces) <= most)
+        return next((pieces for pieces in dearer if not Counter(pieces) - Counter(pool)), None)
+
+    # ------------------------------------------------------------------------------------------------- trees
+
+    def tree(
+        self, ends: TreeEnds, matched: Sequence[Splitter], splitters: Sequence[Splitter], most: int | None
+    ) -> BudgetedTree | Refusal:
+        """A tree of splitters of the sizes that the matching took or, where these will not do, of any of `splitters`.
+
+        It has at most `most` splitters. The refusal says which receiver and element bind.
+        """
+        first = self._shape(ends, [splitter.ways for splitter in matched])
+        found = self._fit(ends, tuple(splitters), first)
+        if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
+            return Refusal(f"a tree with light enough takes {len(found.tree.splitters)} splitters, but may have {most}")
+        return found
+
+    def _find_fit(self, ends: TreeEnds, splitters: tuple[Splitter, ...], first: Shape | None) -> BudgetedTree | Refusal:
+        return fit(self._optics, ends, splitters, first)
+
+    def _shape(self, ends: TreeEnds, ways: Sequence[int]) -> Shape | None:
+        """How to hang splitters of these sizes, as far as light between ordinary ports goes."""
+        leaves = len(ends.receivers) + (1 if ends.loop_leaf else 0)
+        for trees in self._catalogues[ends.root.switch]:
+            entry = trees.cheapest(leaves, Counter(ways)) if leaves <= trees.most_leaves and ways else None
+            if entry is not None:
+                return trees.tree(entry)
+        try:
+            return shallowest(leaves, ways)
+        except ValueError:
+            return None
+
+    def brightest(self, ports: Iterable[OpticalPort]) -> OpticalPort:
+        """The port that sends the most light, at worst."""
+        return max(ports, key=lambda port: self._of(port).entering.worst)
+
+    def neediest_first(self, ports: Iterable[OpticalPort]) -> list[OpticalPort]:
+        """Ports in the order of how much light they need."""
+        return sorted(ports, key=lambda port: -self._of(port).needed.least)
+
+    def _of(self, port: OpticalPort) -> Transceiver:
+        return self._optics.ports[port.element]
+
+    # ------------------------------------------------------------------------------------------- what comes of it
+
+    def certificates(self, tree: LightTree) -> tuple[Certificate, ...]:
+        """What each leaf of a tree gets, in the order of its leaves; nothing where the switch has no budget."""
+        return certify_tree(self._optics, tree) if self.covers(tree.switch) else ()
+
+    def shortfalls(self, tree: LightTree) -> dict[str, Certificate]:
+        """The leaves, by their port, that get too little or too much light."""
+        return {cert.receiver: cert for cert in self.certificates(tree) if not cert.holds}
+
+    def margins(self, tree: LightTree) -> tuple[LeafMargin, ...]:
+        """What a grant says of the light of each leaf, the smallest margin first."""
+        certificates = zip(tree.leaves, self.certificates(tree), strict=False)
+        found = (_margin(leaf.port.rack, certificate) for leaf, certificate in certificates)
+        return tuple(sorted(found, key=lambda margin: margin.smaller))
+
+
+def told(refusal: Refusal) -> str:
+    """A refusal as a clause that names the receiver, the element and both margins."""
+    if refusal.binding is None:
+        return refusal.sentence
+    sensitivity, overload = refusal.binding.sensitivity_margin, refusal.binding.overload_margin
+    return f"{refusal.sentence} (margins: sensitivity {sensitivity:+.1f} dB, overload {overload:+.1f} dB)"
+
+
+def _margin(rack: str, found: Certificate) -> LeafMargin:
+    light = found.received
+    return LeafMargin(
+        rack,
+        round(light.worst, 3),
+        round(light.typical, 3),
+        round(light.best, 3),
+        round(found.sensitivity_margin, 3),
+        round(found.overload_margin, 3),
+        found.binding,
+    )
+
+
+def _solve(trees: Catalogue, leaves: int, pool: tuple[tuple[int, int], ...]) -> Pieces | None:
+    return trees.choose(leaves, dict(pool))
+
+
+def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter]) -> Optics:
+    """The same with every element as good as the best of its sort: what lacks light there, lacks it everywhere.
+
+    Too much light is no matter there. Where elements of a sort are all alike, nothing needs to be any better.
+    """
+    known = [optics.ports[port.element] for port in ports]
+    sorts: defaultdict[int, list[Piece]] = defaultdict(list)
+    for splitter in splitters:
+        sorts[splitter.ways].append(piece_of(optics, splitter))
+    kinds = [{piece.kind for piece in alike} for alike in sorts.values()]
+    if len({(port.entering, port.needed) for port in known}) <= 1 and all(len(alike) == 1 for alike in kinds):
+        return optics
+    launch = max(port.entering.worst for port in known)
+    ideal = Transceiver("", Light(launch, launch, launch), min(port.needed.least for port in known), NO_OVERLOAD)
+    best = {ways: _best_of(alike) for ways, alike in sorts.items()}
+    return Optics(
+        {port.element: ideal for port in ports},
+        {splitter.element: best[splitter.ways] for splitter in splitters},
+        {switch: Passive(passed.name, exactly(passed.loss.worst)) for switch, passed in optics.passes.items()},
+    )
+
+
+def _best_of(pieces: Sequence[Piece]) -> Piece:
+    """A splitter that leaves no less light than any of these of one size does, be it amplified or not."""
+    amplifiers = [piece.amplifier for piece in pieces if piece.amplifier is not None]
+    amplifier = None
+    if amplifiers:
+        gain, output = max(a.gain[0] for a in amplifiers), max(a.most_output for a in amplifiers)
+        amplifier = Amplifier("", (gain, gain, gain), output)
+    loss = exactly(min(piece.loss.worst for piece in pieces))
+    return Piece("", pieces[0].ways, loss, amplifier, min(piece.price for piece in pieces))

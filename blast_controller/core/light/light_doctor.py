@@ -1,0 +1,79 @@
+"""Which piece of hardware keeps a leaf dark: told from which legs and ports were dark together.
+
+A leaf that sees no light has a bad leg before it or a bad receiver behind it. The first suspect is the leg, because
+another leg is easily tried; a port that stays dark over a second leg is the culprit itself, and its first leg is
+cleared. A port that sees light over any leg is proven good. Where no splitter is between, the same pair of ports dark
+twice condemns the receiver. A tree that is dark as a whole has a bad splitter at its
+root, or, if that happens over a second splitter, a bad transmitter before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from blast_controller.core.light.light_tree import Leaf, LightTree
+from blast_controller.core.model.fabric import OpticalPort
+from blast_controller.core.model.identifiers import ElementId, is_leg
+
+NO_LIGHT = "no light"
+"""How every reason begins that is found here."""
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """Elements to take out of use, each with its reason, and elements that were suspected wrongly."""
+
+    quarantine: dict[ElementId, str] = field(default_factory=dict)
+    clear: set[ElementId] = field(default_factory=set)
+
+
+class LightDoctor:
+    """Remembers what was dark."""
+
+    def __init__(self) -> None:
+        self._dark: defaultdict[ElementId, Counter[ElementId]] = defaultdict(Counter)
+        self._dark_roots: defaultdict[ElementId, set[ElementId]] = defaultdict(set)
+
+    def dark(self, tree: LightTree, outputs: Collection[int]) -> Diagnosis:
+        """Leaves of `tree` at these switch outputs see no light."""
+        diagnosis = Diagnosis()
+        sick = [leaf for leaf in tree.leaves if leaf.port.output in outputs]
+        if tree.splitters and len(sick) == len(tree.leaves) > 1:
+            self._examine_root(tree, diagnosis)
+            return diagnosis
+        self._dark_roots.pop(tree.root.element, None)
+        for hung in tree.splitters:
+            served = [leaf for leaf in tree.leaves if leaf.feed in hung.splitter.outputs]
+            if len(served) > 1 and all(leaf in sick for leaf in served):
+                diagnosis.quarantine[hung.splitter.element] = f"{NO_LIGHT} at any of its legs"
+                sick = [leaf for leaf in sick if leaf not in served]
+        for leaf in sick:
+            self._examine(tree, leaf, diagnosis)
+        return diagnosis
+
+    def _examine_root(self, tree: LightTree, diagnosis: Diagnosis) -> None:
+        seen = self._dark_roots[tree.root.element]
+        seen.add(tree.splitters[0].splitter.element)
+        if len(seen) > 1:
+            diagnosis.quarantine[tree.root.element] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
+            diagnosis.clear |= seen
+        else:
+            diagnosis.quarantine[tree.splitters[0].splitter.element] = f"{NO_LIGHT} at any of its legs"
+
+    def _examine(self, tree: LightTree, leaf: Leaf, diagnosis: Diagnosis) -> None:
+        port, feed = leaf.port.element, tree.feed_element(leaf)
+        seen = self._dark[port]
+        seen[feed] += 1
+        if len(seen) > 1 or (feed == tree.root.element and seen[feed] > 1):
+            diagnosis.quarantine[port] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
+            diagnosis.clear |= {leg for leg in seen if is_leg(leg) and leg not in diagnosis.quarantine}
+        elif feed != tree.root.element:
+            diagnosis.quarantine[feed] = f"{NO_LIGHT} towards {port}"
+
+    def lit(self, root: OpticalPort, leaves: Iterable[Leaf]) -> None:
+        """These leaves see light of `root`: their receivers are good, and so is its transmitter."""
+        self._dark_roots.pop(root.element, None)
+        for leaf in leaves:
+            self._dark.pop(leaf.port.element, None)

@@ -1,0 +1,68 @@
+"""Static trees: splitters fixed to ToRs or hosts, with no optical switch between (Blast, section II-A, figure 2).
+
+Nothing is connected for them: rules at the ToRs decide whose packets the light carries and who gets them. One group at
+a time uses a tree. A host that hangs on a splitter directly needs no rule; what it has not joined it drops itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from blast_controller.core.light.light_tree import Leaf, LightTree
+from blast_controller.core.model.fabric import CrossConnect, Host, OpticalPort, StaticTree
+from blast_controller.core.model.identifiers import ElementId, SwitchId, static_element
+
+NO_SWITCH = SwitchId("")
+"""What its ports are attached to."""
+
+
+@dataclass(frozen=True)
+class StaticLight(LightTree):
+    """A static tree in use. `leaves` are the ToR ports of the racks that have members."""
+
+    name: str = ""
+
+    @property
+    def circuits(self) -> tuple[CrossConnect, ...]:
+        """None: the fibres are fixed."""
+        return ()
+
+    @property
+    def elements(self) -> frozenset[ElementId]:
+        """The tree as a whole."""
+        return frozenset({static_element(self.name)})
+
+    @property
+    def open_legs(self) -> tuple[int, ...]:
+        """None: the fibres are fixed."""
+        return ()
+
+
+def covers(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> bool:
+    """Whether the light of `tree` goes from this sender to all these receivers."""
+    if tree.root_host is not None:
+        rooted, local = sender.name == tree.root_host, set()
+    else:
+        rooted, local = sender.rack == tree.root_rack, {sender.rack}
+    reached = set(tree.leaf_ports) | local
+    return rooted and all(host.name in tree.leaf_hosts or host.rack in reached for host in receivers)
+
+
+def light_of(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> StaticLight:
+    """The tree as these receivers use it."""
+    racks = dict.fromkeys(host.rack for host in receivers if host.name not in tree.leaf_hosts)
+    local = sender.rack if tree.root_host is None else None
+    leaves = tuple(Leaf(_port(rack, tree.leaf_ports[rack]), 0) for rack in racks if rack != local)
+    root = _port(tree.root_rack or sender.rack, tree.root_port)
+    return StaticLight(root, (), leaves, tree.name)
+
+
+def goes_through(tree: StaticTree, light: StaticLight) -> bool:
+    """Whether `light` is as `tree` is wired."""
+    root = tree.root_rack in (None, light.root.rack) and light.root.port == tree.root_port
+    return root and all(tree.leaf_ports.get(leaf.port.rack) == leaf.port.port for leaf in light.leaves)
+
+
+def _port(rack: str, port: int) -> OpticalPort:
+    return OpticalPort(rack, port, NO_SWITCH, 0, 0)

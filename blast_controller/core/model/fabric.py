@@ -1,0 +1,235 @@
+"""The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibres between them.
+
+The graph holds what is fixed (fibres and splitters); cross-connects are what the controller adds. Light travels
+along directed edges only, so `reached_ports` answers "where would light entering here come out?" for any set of
+cross-connects, whoever made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import networkx as nx
+
+from blast_controller.core.model.identifiers import (
+    DatapathId,
+    ElementId,
+    SwitchId,
+    leg_element,
+    port_element,
+    splitter_element,
+)
+from blast_controller.core.model.optics import Optics
+
+Node = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A server: the ToR port it hangs on (`port`, an OpenFlow port number) and its address on the data network.
+
+    `access_rate`: bits/s of its link to the packet network, either way; None where nobody has said.
+    """
+
+    name: str
+    rack: str
+    port: int
+    ip: str
+    access_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpticalPort:
+    """A ToR's optical port: one transmit fibre into `switch` input `input`, one receive fibre from output `output`.
+
+    `port` is the OpenFlow port number on the rack's datapath. Where the two fibres may serve different groups
+    (`sides`) each is an OpticalPort of its own, whose number for the other one is 0.
+    """
+
+    rack: str
+    port: int
+    switch: SwitchId
+    input: int
+    output: int
+
+    @property
+    def element(self) -> ElementId:
+        """The name of this port as a piece of hardware that can be quarantined."""
+        return port_element(self.rack, self.port, self._side)
+
+    @property
+    def whole_element(self) -> ElementId:
+        """The name of the whole port, where this may be a side of it."""
+        return port_element(self.rack, self.port)
+
+    @property
+    def end(self) -> str:
+        """What a tree needs one of: any port of the rack, or one that transmits (rack/tx), or one that receives."""
+        return f"{self.rack}{self._side}"
+
+    @property
+    def _side(self) -> str:
+        if bool(self.input) == bool(self.output):
+            return ""
+        return "/tx" if self.input else "/rx"
+
+    def sides(self) -> tuple[OpticalPort, OpticalPort]:
+        """The transmitting and the receiving fibre as ports of their own."""
+        return replace(self, output=0), replace(self, input=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """A rack: an OpenFlow datapath (possibly shared with other racks) and its optical ports.
+
+    `uplink_rate`: bits/s of its link to the other racks over the packet network, either way; None where nobody says.
+    """
+
+    name: str
+    datapath: DatapathId
+    optical_ports: tuple[OpticalPort, ...]
+    uplink_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Splitter:
+    """A 1:N passive splitter on an optical switch.
+
+    Its input is fed by switch output `input`; its legs enter the switch at the inputs `outputs`.
+    """
+
+    name: str
+    switch: SwitchId
+    input: int
+    outputs: tuple[int, ...]
+
+    @property
+    def ways(self) -> int:
+        """N, the number of legs."""
+        return len(self.outputs)
+
+    @property
+    def element(self) -> ElementId:
+        """The name of this splitter as a piece of hardware that can be quarantined."""
+        return splitter_element(self.name)
+
+    def leg_element(self, output: int) -> ElementId:
+        """The name of the leg that enters the switch at input `output`."""
+        return leg_element(self.name, output)
+
+    def without(self, bad: Callable[[ElementId], bool]) -> Splitter:
+        """The splitter as if it had only the legs that are not bad."""
+        return replace(self, outputs=tuple(leg for leg in self.outputs if not bad(self.leg_element(leg))))
+
+
+@dataclass(frozen=True, slots=True)
+class StaticTree:
+    """Splitters fixed between a root and leaves, without a switch.
+
+    The root is port `root_port` of the ToR of `root_rack`, or the host `root_host` itself (then `root_port` is 0);
+    leaves are ports of ToRs, by rack, and hosts.
+    """
+
+    name: str
+    root_rack: str | None
+    root_port: int
+    root_host: str | None
+    leaf_ports: Mapping[str, int]
+    leaf_hosts: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CrossConnect:
+    """A connection inside an optical switch: light entering at `input` leaves at `output` (numbers from 1)."""
+
+    switch: SwitchId
+    input: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Everything the operator declared, immutable. `light_rate` is the rate of an optical port in bit/s.
+
+    `optics` says what elements do to light; the fabric's wiring does not depend on it.
+    """
+
+    racks: Mapping[str, Rack]
+    hosts: Mapping[str, Host]
+    splitters: Mapping[str, Splitter]
+    switches: tuple[SwitchId, ...]
+    light_rate: float
+    static_trees: Mapping[str, StaticTree] = field(default_factory=dict)
+    optics: Optics = field(default_factory=Optics)
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[Node]:
+        """Fibres and splitters as a directed graph.
+
+        Nodes: ("tor", rack, port), ("in", switch, n), ("out", switch, n), ("splitter", name).
+        """
+        graph: nx.DiGraph[Node] = nx.DiGraph()
+        for rack in self.racks.values():
+            for port in rack.optical_ports:
+                tor: Node = ("tor", rack.name, port.port)
+                if port.input:
+                    graph.add_edge(tor, ("in", port.switch, port.input))
+                if port.output:
+                    graph.add_edge(("out", port.switch, port.output), tor)
+        for splitter in self.splitters.values():
+            node: Node = ("splitter", splitter.name)
+            graph.add_edge(("out", splitter.switch, splitter.input), node)
+            graph.add_edges_from((node, ("in", splitter.switch, leg)) for leg in splitter.outputs)
+        return graph
+
+    @cached_property
+    def directional(self) -> bool:
+        """Whether a rack can send to one group and receive from another by the two fibres of one port."""
+        return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)
+
+    def datapath_of(self, rack: str) -> DatapathId:
+        """The datapath of a rack."""
+        return self.racks[rack].datapath
+
+    def root_end(self, rack: str) -> str:
+        """What a tree needs of the rack that sends."""
+        return f"{rack}/tx" if self.directional else rack
+
+    def leaf_end(self, rack: str) -> str:
+        """What a tree needs of a rack that receives."""
+        return f"{rack}/rx" if self.directional else rack
+
+    def whole_ports_on(self, switch: SwitchId) -> list[OpticalPort]:
+        """Every ToR optical port attached to `switch`, both fibres together."""
+        joined: dict[tuple[str, int], OpticalPort] = {}
+        for port in self.ports_on(switch):
+            other = joined.get((port.rack, port.port), port)
+            joined[port.rack, port.port] = replace(
+                port, input=port.input or other.input, output=port.output or other.output
+            )
+        return list(joined.values())
+
+    def ports_on(self, switch: SwitchId) -> list[OpticalPort]:
+        """Every ToR optical port attached to `switch`."""
+        return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
+
+
+def rack_of(end: str) -> str:
+    """The rack of what `OpticalPort.end` names."""
+    return end.partition("/")[0]
+
+
+def reached_ports(fabric: Fabric, circuits: Iterable[CrossConnect], source: OpticalPort) -> set[tuple[str, int]]:
+    """The (rack, port) pairs that see light when `source` transmits, given these cross-connects."""
+    graph = fabric.graph.copy()
+    graph.add_edges_from((("in", c.switch, c.input), ("out", c.switch, c.output)) for c in circuits)
+    # Light enters at the switch side of the transmit fibre: a ToR never passes light on from its receiver.
+    lit = nx.descendants(_without_relaying_tors(graph), ("in", source.switch, source.input))
+    return {(str(n[1]), int(n[2])) for n in lit if n[0] == "tor"}
+
+
+def _without_relaying_tors(graph: nx.DiGraph[Node]) -> nx.DiGraph[Node]:
+    graph.remove_edges_from([(u, v) for u, v in graph.edges if u[0] == "tor"])
+    return graph

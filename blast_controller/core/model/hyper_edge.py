@@ -1,0 +1,43 @@
+"""A part of a request as the matching sees it: the racks that it joins, how many ends its tree has, what it is worth.
+
+Blast, section III-C: a multicast group is a hyper-edge of racks. One within a single rack is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.requests import MulticastRequest
+
+
+@dataclass(frozen=True, slots=True)
+class HyperEdge:
+    """The rack that sends, the others in the order in which their hosts are named, the leaves of the tree, and the
+    paper's weight: bytes times receivers."""
+
+    sender: str
+    others: tuple[str, ...]
+    leaves: int
+    volume: float
+
+
+def hyper_edge(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> HyperEdge:
+    """These receivers of a request; without `others` where all are in the sender's rack."""
+    sender = fabric.hosts[request.sender].rack
+    others = other_racks(sender, receivers, fabric)
+    return HyperEdge(sender, others, leaves_of(len(others), loop_leaf), float(request.bytes) * len(receivers))
+
+
+def other_racks(sender: str, receivers: Iterable[str], fabric: Fabric) -> tuple[str, ...]:
+    """The racks of these hosts without the sender's, each once, in the order in which their hosts are named."""
+    return tuple(dict.fromkeys(rack for host in receivers if (rack := fabric.hosts[host].rack) != sender))
+
+
+def leaves_of(racks: int, loop_leaf: bool) -> int:
+    """How many ends a tree to so many racks has, the sender's not counted.
+
+    A single receiver is lit both ways by one more cross-connect, without a splitter.
+    """
+    return racks + (1 if loop_leaf and racks > 1 else 0)

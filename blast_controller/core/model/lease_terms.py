@@ -1,0 +1,67 @@
+"""How long a part may have its light: from size and rate, at least and at most what the operator has set."""
+
+from __future__ import annotations
+
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.requests import MulticastRequest, Part
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.wording import duration, speed
+
+LEASE_MARGIN = 0.1
+"""Seconds that a lease of a part that may be paused is longer than what is to be sent in it takes."""
+LEAST_SHARE_OF_LINE = 1e-3
+
+
+def rate_of(request: MulticastRequest, fabric: Fabric) -> float:
+    """Bit/s at which a request's data is sent."""
+    return min(fabric.light_rate, request.highest_rate or fabric.light_rate)
+
+
+def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSettings) -> None:
+    """Raise Rejected for what is too slow, or would need light for longer than a lease lasts."""
+    least = least_rate(fabric, settings)
+    rate = rate_of(request, fabric)
+    if rate < least:
+        raise Rejected("bad_rate", f"The highest rate must be at least {speed(least)} here, not {speed(rate)}.")
+    service = request.bytes * 8 / rate
+    if service > settings.lease_maximum and not request.may_pause:
+        raise Rejected(
+            "lease_too_long",
+            f"At {speed(rate)} the data takes {duration(service)} and a lease lasts at most "
+            f"{duration(settings.lease_maximum)}: ask for less data, for a higher rate, or with mayPause.",
+        )
+
+
+def check_longer(request: MulticastRequest, part: Part, added: float, fabric: Fabric, settings: CoreSettings) -> None:
+    """Raise Rejected where `added` seconds would make the lease of a request's only part longer than a lease may be."""
+    wanted = _unlimited(request, part, fabric, settings) + added
+    if added and wanted > settings.lease_maximum:
+        raise Rejected(
+            "lease_too_long",
+            f"With that the lease would last {duration(wanted)} in all, and it may last at most "
+            f"{duration(settings.lease_maximum)}: ask for less, or for a new grant when this one is over.",
+        )
+
+
+def lease_of(request: MulticastRequest, part: Part, fabric: Fabric, settings: CoreSettings) -> float:
+    """Seconds for which a part would be granted its light now."""
+    if part.chunk is not None:
+        return min(part.chunk + LEASE_MARGIN, settings.lease_maximum)
+    return min(_unlimited(request, part, fabric, settings), settings.lease_maximum)
+
+
+def service_of(request: MulticastRequest, part: Part, fabric: Fabric) -> float:
+    """Seconds that what is still to be sent to a part takes."""
+    return max(0, request.bytes - part.reached) * 8 / rate_of(request, fabric)
+
+
+def least_rate(fabric: Fabric, settings: CoreSettings) -> float:
+    """Bit/s below which nobody is granted light."""
+    return fabric.light_rate * LEAST_SHARE_OF_LINE if settings.least_rate is None else settings.least_rate
+
+
+def _unlimited(request: MulticastRequest, part: Part, fabric: Fabric, settings: CoreSettings) -> float:
+    sent = part.reached if request.may_pause else 0
+    service = max(0, request.bytes - sent) * 8 / rate_of(request, fabric)
+    return max(settings.lease_minimum, service * settings.lease_factor) + part.extra_lease

@@ -1,0 +1,186 @@
+"""Deadlines of the core: a heap of moments and what is then to be looked at."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from blast_controller.core.model.identifiers import LinkId, SwitchId
+from blast_controller.core.model.requests import RequestKey
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnd:
+    """A part's lease may be over."""
+
+    request: RequestKey
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class PatienceEnd:
+    """A client may have waited long enough."""
+
+    request: RequestKey
+
+
+@dataclass(frozen=True, slots=True)
+class GraceEnd:
+    """A vanished client has not come back."""
+
+    request: RequestKey
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEnd:
+    """An ended request need not be remembered any longer."""
+
+    request: RequestKey
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A device step that failed is to be tried again."""
+
+    reservation: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDue:
+    """Devices are to be read again and compared with what is wanted, if that is still the appointed time."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLook:
+    """Somebody may have light again, because an hour has passed since they had much."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDue:
+    """Ports of new leaves should have their link by now."""
+
+    reservation: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafDown:
+    """A port had lost its link a while ago: has it come back?"""
+
+    link: LinkId
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeDue:
+    """The probes with this serial number should have arrived by now, or are to be sent again."""
+
+    serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearAgain:
+    """A switch would not take away the circuits of a fibre check."""
+
+    switch: SwitchId
+
+
+@dataclass(frozen=True, slots=True)
+class Cool:
+    """A tree was to be kept until this moment for whoever asks for its group again."""
+
+    reservation: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OptimiserLate:
+    """A decision has been postponed for long enough."""
+
+
+Deadline = (
+    LeaseEnd
+    | PatienceEnd
+    | GraceEnd
+    | MemoryEnd
+    | Retry
+    | AuditDue
+    | QuotaLook
+    | LinkDue
+    | LeafDown
+    | ProbeDue
+    | ClearAgain
+    | Cool
+    | OptimiserLate
+)
+
+
+_Entry = tuple[float, int, Deadline, bool]
+"""(when, a number that makes the order whole, what, whether it was asked for by `keep`)"""
+
+
+@dataclass(slots=True)
+class Timers:
+    """Deadlines are only hints to look: whoever handles one checks whether it still holds.
+
+    Of those that are kept there is one entry at a time, however often they move: whoever handles one that has moved on
+    keeps it again. Entries that do not count any more stay in the heap until they come up, or until they are the half.
+    """
+
+    _heap: list[_Entry] = field(default_factory=list)
+    _kept: dict[Deadline, float] = field(default_factory=dict)
+    _others: int = 0
+    _count: int = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, when: float, deadline: Deadline) -> None:
+        """Look at `deadline` once the time is `when`."""
+        self._others += 1
+        self._push(when, deadline, kept=False)
+
+    def keep(self, when: float, deadline: Deadline) -> None:
+        """Look at `deadline` once the time is `when`, or at the earlier moment that is appointed already."""
+        if self._kept.get(deadline, math.inf) > when:
+            self._kept[deadline] = when
+            self._push(when, deadline, kept=True)
+
+    def drop(self, deadline: Deadline) -> None:
+        """Nobody need look at `deadline` any longer."""
+        self._kept.pop(deadline, None)
+        self._forget_stale()
+
+    def next(self) -> float | None:
+        """When the earliest deadline is."""
+        while self._heap and self._is_stale(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def due(self, now: float, most: int) -> list[Deadline]:
+        """At most so many of the deadlines that are over, earliest first; each is handed out once."""
+        found: list[Deadline] = []
+        while len(found) < most and (when := self.next()) is not None and when <= now:
+            _, _, deadline, kept = heapq.heappop(self._heap)
+            if kept:
+                del self._kept[deadline]
+            else:
+                self._others -= 1
+            found.append(deadline)
+        return found
+
+    def _push(self, when: float, deadline: Deadline, kept: bool) -> None:
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, deadline, kept))
+        self._forget_stale()
+
+    def _is_stale(self, entry: _Entry) -> bool:
+        when, _, deadline, kept = entry
+        return kept and self._kept.get(deadline) != when
+
+    def _forget_stale(self) -> None:
+        if len(self._heap) > 2 * (len(self._kept) + self._others) + 16:
+            self._heap = [entry for entry in self._heap if not self._is_stale(entry)]
+            heapq.heapify(self._heap)

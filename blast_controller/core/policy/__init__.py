@@ -1,0 +1,1 @@
+"""Who gets light next, on what, and what stays lit in between."""

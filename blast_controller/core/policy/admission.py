@@ -1,0 +1,142 @@
+"""Admission: is a request valid, and could this fabric ever serve it? Everything refused here is refused at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from algorithms.b_matching.residual import Group
+from algorithms.splitter_tree import most_leaves
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.light.static_tree import covers
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.fabric import Fabric, rack_of
+from blast_controller.core.model.hyper_edge import hyper_edge
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.model.requests import Extension, MulticastRequest
+
+LONGEST_KEY = 64
+LARGEST_SIZE = 1 << 62
+
+
+def check_request(request: MulticastRequest, fabric: Fabric) -> None:
+    """Raise Rejected unless the request makes sense by itself and names hosts of this fabric."""
+    if not 1 <= len(request.key) <= LONGEST_KEY or not request.key.isprintable():
+        raise Rejected("bad_key", f"A key has 1 to {LONGEST_KEY} printable characters; choose another.")
+    _check_host(request.sender, fabric)
+    check_receivers(request.sender, request.receivers, fabric)
+    check_size(request.bytes)
+    if request.highest_rate is not None and not request.highest_rate > 0:
+        raise Rejected("bad_rate", f"The highest rate must be positive, not {request.highest_rate:g} bit/s.")
+    if request.patience is not None and not request.patience >= 0:
+        raise Rejected("bad_time", "The patience must not be negative.")
+    if request.deadline is not None and not request.deadline >= 0:
+        raise Rejected("bad_time", "The deadline must not be negative.")
+
+
+def check_size(size: int) -> None:
+    """Raise Rejected unless `size`, in bytes, is positive and not absurd."""
+    if size <= 0:
+        raise Rejected("bad_bytes", f"The size must be a positive number of bytes, not {size}.")
+    if size > LARGEST_SIZE:
+        raise Rejected("bad_bytes", f"The size must be at most {LARGEST_SIZE} bytes, not {size}.")
+
+
+def check_receivers(sender: str, receivers: Sequence[str], fabric: Fabric) -> None:
+    """Raise Rejected unless `receivers` are distinct hosts of this fabric, without the sender, and not none."""
+    if not receivers:
+        raise Rejected("no_receivers", "A multicast needs at least one receiver.")
+    for host in receivers:
+        _check_host(host, fabric)
+    if sender in receivers:
+        raise Rejected("sender_among_receivers", f"The sender {sender} is among the receivers; leave it out.")
+    if len(set(receivers)) < len(receivers):
+        twice = next(host for index, host in enumerate(receivers) if host in receivers[:index])
+        raise Rejected("duplicate_receivers", f"The receiver {twice} is named twice.")
+
+
+def check_extension(request: MulticastRequest, extension: Extension, fabric: Fabric) -> MulticastRequest:
+    """The request as it would be after `extension`. Raises Rejected when the extension makes no sense."""
+    for host in extension.remove_receivers:
+        if host not in request.receivers:
+            raise Rejected("not_a_receiver", f"{host} is not among the receivers, so it cannot be removed.")
+    if not 0 <= extension.add_seconds < math.inf or extension.add_bytes < 0:
+        raise Rejected("bad_extension", "Added time and bytes must not be negative.")
+    if extension == Extension():
+        raise Rejected("bad_extension", "The extension asks for nothing.")
+    kept = tuple(host for host in request.receivers if host not in extension.remove_receivers)
+    receivers = kept + extension.add_receivers
+    check_receivers(request.sender, receivers, fabric)
+    check_size(request.bytes + extension.add_bytes)
+    return replace(request, receivers=receivers, bytes=request.bytes + extension.add_bytes)
+
+
+def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> Group | None:
+    """The hyper-edge that these receivers of a request are; None when all are in the sender's rack."""
+    edge = hyper_edge(request, receivers, fabric, loop_leaf)
+    if not edge.others:
+        return None
+    ends = frozenset({fabric.root_end(edge.sender), *map(fabric.leaf_end, edge.others)})
+    return Group(request.id, ends, edge.leaves, edge.volume, request.tenant)
+
+
+def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inventory) -> bool:
+    """Whether a static tree, in use or not, goes from this sender to these receivers."""
+    sender, receivers = fabric.hosts[request.sender], [fabric.hosts[name] for name in request.receivers]
+    return any(covers(tree, sender, receivers) for tree in inventory.usable_static())
+
+
+def check_feasible(
+    group: Group | None, fabric: Fabric, inventory: Inventory, loop_leaf: bool, most_splitters: int | None
+) -> None:
+    """Raise Rejected unless the group could be served if nobody else held anything."""
+    if group is None or inventory.available_to_one().fit(group):
+        return
+    largest = _largest_group(fabric, inventory, loop_leaf, most_splitters)
+    if len(group.racks) > largest:
+        raise Rejected(
+            "group_too_wide",
+            f"The group spans {len(group.racks)} racks; the splitters of this fabric can join at most {largest}.",
+            largest,
+        )
+    raise Rejected(
+        "no_path",
+        "No optical switch has usable ports of all the racks of this group: "
+        + "; ".join(f"{end}: {_port_trouble(end, fabric, inventory)}" for end in sorted(group.racks))
+        + ".",
+        largest,
+    )
+
+
+def check_share(group: Group, inventory: Inventory, most_splitters: int) -> None:
+    """Raise Rejected unless the group could be served with no more splitters than its tenant may hold."""
+    if inventory.available_to_one({group.tenant: most_splitters}).fit(group) is None:
+        raise Rejected(
+            "too_many_splitters",
+            f"The group needs more splitters than one tenant gets: the tenant {group.tenant} may hold "
+            f"{most_splitters} at a time.",
+        )
+
+
+def _check_host(host: str, fabric: Fabric) -> None:
+    if host not in fabric.hosts:
+        raise Rejected("unknown_host", f"The fabric has no host {host!r}; `blast fabric show` lists them.")
+
+
+def _largest_group(fabric: Fabric, inventory: Inventory, loop_leaf: bool, most_splitters: int | None) -> int:
+    def on(switch: SwitchId) -> int:
+        racks = {p.rack for p in fabric.ports_on(switch) if inventory.unusable(p.element) is None}
+        leaves = most_leaves(inventory.capacity.sizes(switch), most_splitters)
+        joined = 1 + (leaves - 1 if loop_leaf and leaves > 1 else leaves)
+        return min(joined, len(racks))
+
+    return max((1, *(on(switch) for switch in fabric.switches)))
+
+
+def _port_trouble(end: str, fabric: Fabric, inventory: Inventory) -> str:
+    ports = [port for port in fabric.racks[rack_of(end)].optical_ports if port.end == end]
+    if not ports:
+        return "has no optical port"
+    reasons = [inventory.unusable(port.element) for port in ports]
+    return next((reason for reason in reasons if reason), "usable")

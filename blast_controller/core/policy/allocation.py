@@ -1,0 +1,188 @@
+"""Allocation: which pending parts get light now, and on which ports, splitters and group address."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from algorithms.b_matching.residual import Choice
+from algorithms.leaf_assignment import Refusal
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.links import Links
+from blast_controller.core.light.forwarding import forwards_for
+from blast_controller.core.light.layout import Layout
+from blast_controller.core.light.light_budget import LightBudget, told
+from blast_controller.core.light.light_tree import LightTree, prune
+from blast_controller.core.light.static_tree import StaticLight, covers, light_of
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.fabric import Fabric, Host, rack_of
+from blast_controller.core.model.hyper_edge import other_racks
+from blast_controller.core.model.requests import MulticastRequest, Part
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.policy.admission import group_of
+from blast_controller.core.policy.tree_planner import TreePlanner
+from blast_controller.core.policy.warm_trees import WarmTrees
+from blast_controller.core.rollout.reservation import Reservation
+
+
+class Allocator:
+    """Turns the policy's choices into layouts. Reads the inventory and takes nothing from it."""
+
+    def __init__(
+        self, fabric: Fabric, inventory: Inventory, links: Links, settings: CoreSettings, budget: LightBudget
+    ) -> None:
+        self._fabric = fabric
+        self._inventory = inventory
+        self._links = links
+        self._settings = settings
+        self._budget = budget
+        self._planner = TreePlanner(fabric, inventory, settings, budget)
+
+    def tree_of(
+        self, request: MulticastRequest, receivers: Sequence[str], choice: Choice
+    ) -> LightTree | Refusal | None:
+        """The tree for a part that the policy has given these splitters; None where they are not to be had after all.
+
+        That may be where a tree that was given up for somebody else had more of what this part counted on. The power
+        budget may refuse them.
+        """
+        try:
+            return self._planner.matched(*self._racks_of(request, receivers), choice)
+        except (Rejected, LookupError):
+            return None
+
+    def tree_of_any(
+        self, request: MulticastRequest, receivers: Sequence[str], most: int | None
+    ) -> LightTree | Refusal | None:
+        """The tree for a part out of all that is free, with at most `most` splitters; None where ends or legs lack."""
+        return self._planner.anywhere(*self._racks_of(request, receivers), most)
+
+    def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
+        """Raise Rejected unless the power budget would allow a tree if nobody held anything."""
+        root, racks = self._racks_of(request, receivers)
+        refusal = self._planner.refusal(root, racks, most) if racks else None
+        if refusal is not None:
+            raise Rejected(
+                "power_budget", f"No tree of this fabric gives every receiver of the group its light: {told(refusal)}."
+            )
+
+    def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
+        """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
+        return self._planner.mended(tree, outputs)
+
+    def kept_for(
+        self, request: MulticastRequest, part: Part, warm: WarmTrees, allowance: Mapping[str, int]
+    ) -> Reservation | None:
+        """The tree still lit from an earlier request that may serve this part as it is."""
+        reservation = warm.find(request, part)
+        tree = reservation.layout.tree if reservation is not None else None
+        if tree is None or tree.switch in self._inventory.away or self.absent_datapaths(request, part.receivers):
+            return None
+        if self._budget.shortfalls(tree) or not self._has_links(tree):
+            return None
+        most = allowance.get(request.tenant)
+        return reservation if most is None or len(tree.splitters) <= most else None
+
+    def _has_links(self, tree: LightTree) -> bool:
+        return self._links.are_up(leaf.port for leaf in tree.leaves)
+
+    def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
+        """A tree with the forwards that these receivers need."""
+        hosts = self._fabric.hosts
+        forwards = forwards_for(self._fabric, hosts[request.sender], [hosts[name] for name in receivers], tree, group)
+        return Layout(tuple(receivers), tree, forwards)
+
+    def has_static(self, request: MulticastRequest, receivers: Sequence[str]) -> bool:
+        """Whether a static tree, in use or not, could serve them."""
+        sender, members = self._hosts(request, receivers)
+        return any(covers(tree, sender, members) for tree in self._inventory.usable_static())
+
+    def static_for(self, request: MulticastRequest, receivers: Sequence[str]) -> StaticLight | None:
+        """A free static tree that serves them: it costs nobody else any light, so it is taken at once."""
+        sender, members = self._hosts(request, receivers)
+        tree = next((t for t in self._inventory.available_static() if covers(t, sender, members)), None)
+        return None if tree is None else light_of(tree, sender, members)
+
+    def _hosts(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[Host, list[Host]]:
+        return self._fabric.hosts[request.sender], [self._fabric.hosts[name] for name in receivers]
+
+    def _racks_of(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """The rack that sends, and the others that receive."""
+        root = self._fabric.hosts[request.sender].rack
+        return root, other_racks(root, receivers, self._fabric)
+
+    # ------------------------------------------------------------------------------------------ extension
+
+    def extended(self, layout: Layout, request: MulticastRequest, group: str) -> Layout:
+        """The layout for `request`'s receivers, grown out of `layout` without moving what is lit.
+
+        Raises Rejected when that cannot be had.
+        """
+        if self.absent_datapaths(request, request.receivers):
+            raise Rejected("device_away", f"{self.absent_datapaths(request, request.receivers)[0]}.")
+        _, racks = self._racks_of(request, request.receivers)
+        old = layout.tree
+        if isinstance(old, StaticLight):
+            return self.layout(request, request.receivers, self._extended_static(old, request), group)
+        if old is None:
+            tree = self._first_tree(request) if racks else None
+        else:
+            added = [rack for rack in racks if old.leaf_of(rack) is None]
+            grown = self._planner.grown(old, added) if added else old
+            gone = {leaf.port.rack for leaf in old.leaves} - set(racks) - {old.root.rack}
+            tree = prune(grown, gone) if racks else None
+        return self.layout(request, request.receivers, tree, group)
+
+    def _extended_static(self, old: StaticLight, request: MulticastRequest) -> StaticLight:
+        tree = self._fabric.static_trees[old.name]
+        sender, members = self._hosts(request, request.receivers)
+        if not covers(tree, sender, members):
+            raise Rejected("no_open_leg", f"The static tree {old.name} does not reach all of these receivers.")
+        return light_of(tree, sender, members)
+
+    def _first_tree(self, request: MulticastRequest) -> LightTree:
+        found = self.tree_of_any(request, request.receivers, None)
+        if isinstance(found, Refusal):
+            self.check_light(request, request.receivers, None)
+            raise Rejected("no_resources", f"No tree of what is free gives every receiver its light: {told(found)}.")
+        if found is None:
+            raise Rejected(
+                "no_resources", "There are not enough free optical ports or splitters for this extension now."
+            )
+        return found
+
+    # -------------------------------------------------------------------------------------- why it waits
+
+    def waits_for(self, request: MulticastRequest, receivers: Sequence[str], allowance: Mapping[str, int]) -> str:
+        """What keeps a part pending, as one sentence."""
+        away = self.absent_datapaths(request, receivers)
+        group = group_of(request, receivers, self._fabric, self._settings.loop_leaf)
+        if group is not None:
+            switches = {p.switch for end in group.racks for p in self._fabric.racks[rack_of(end)].optical_ports}
+            lost = [switch for switch in sorted(switches) if switch in self._inventory.away]
+            if len(lost) == len(switches):
+                away += [f"the optical switch {switch} is away ({self._inventory.away[switch]})" for switch in lost]
+        if away:
+            return f"Waiting: {away[0]}."
+        if group is not None and allowance.get(request.tenant, 0) < 0:
+            return f"Waiting: the tenant {request.tenant} has used up its light for this hour."
+        if group is not None and self._inventory.available_to_one().fit(group) is None:
+            sender, members = self._hosts(request, receivers)
+            trees = [tree.name for tree in self._inventory.usable_static() if covers(tree, sender, members)]
+            if trees:
+                return f"Waiting for the static tree {' or '.join(trees)}."
+        busy = [rack_of(end) for end in sorted(group.racks if group else ()) if not self._any_port(end)]
+        if busy:
+            return f"Waiting for a free optical port of {', '.join(busy)}."
+        if request.tenant in allowance and group is not None and self._inventory.available_now().fit(group):
+            return f"Waiting: the tenant {request.tenant} holds as many splitters as it may."
+        return "Waiting for free splitters."
+
+    def _any_port(self, end: str) -> bool:
+        return any(self._inventory.available_ports(end, switch) for switch in self._fabric.switches)
+
+    def absent_datapaths(self, request: MulticastRequest, receivers: Sequence[str]) -> list[str]:
+        """Which ToRs of the group are away and why, each as a clause."""
+        racks = dict.fromkeys(self._fabric.hosts[host].rack for host in (request.sender, *receivers))
+        away = self._inventory.away
+        datapaths = {rack: self._fabric.racks[rack].datapath for rack in racks}
+        return [f"the ToR of {rack} is away ({away[d]})" for rack, d in datapaths.items() if d in away]

@@ -1,0 +1,268 @@
+"""Who gets light next: keeps the scheduling policy told of parts and hardware, and hands out what it decides.
+
+The policy lives in `algorithms.scheduling`; it counts ports and splitters and knows neither names nor devices. What it
+knows is brought up to date before every decision by comparing it, part by part, with how things stand (`look_at` says
+which parts to compare), so that no path of a part's life can be forgotten here. A part that stays within its sender's
+rack, or has a static tree, is none of its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from algorithms.b_matching.feasibility import Feasibility, Pieces
+from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
+from algorithms.scheduling import POLICIES
+from algorithms.scheduling.advised import AdvisedScheduler
+from algorithms.scheduling.job import Job, PartName, racks_of
+from algorithms.scheduling.policy import State as PolicyState
+from algorithms.scheduling.selection import Start
+from algorithms.scheduling.tenants import Tenants
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.model.fabric import Fabric, OpticalPort, rack_of
+from blast_controller.core.model.hyper_edge import hyper_edge, other_racks
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.model.lease_terms import service_of
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import MulticastRequest, Part, Request
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.policy.light_refusals import Light
+from blast_controller.core.policy.optimising import Optimising
+from blast_controller.core.rollout.reservation import Reservation
+
+SET_UP = 0.025
+"""Seconds that a start costs, as the policy sees it (Blast, section VI-A, with the reason in V-B)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A part to compare with what the policy knows of it; `reservation` is what it holds."""
+
+    request: Request
+    part: Part
+    reservation: Reservation | None
+
+    @property
+    def name(self) -> PartName:
+        """What the policy calls it."""
+        return self.request.current.id, self.part.slot
+
+    @property
+    def busy(self) -> bool:
+        """Whether devices are at work on what it holds."""
+        return self.reservation is not None and self.reservation.busy
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Parts that get light, or (`job.continues`) keep it for another lease, and parts that lose it for a while.
+
+    Where the decision is postponed, the leases `again` are to be ended once more before the next one.
+    """
+
+    starts: tuple[Start, ...]
+    paused: tuple[PartName, ...]
+    again: tuple[PartName, ...] = ()
+
+
+class Dispatcher:
+    """The scheduling policy at work on one fabric."""
+
+    def __init__(
+        self, fabric: Fabric, inventory: Inventory, settings: CoreSettings, optimising: Optimising, light: Light
+    ) -> None:
+        self._fabric = fabric
+        self._inventory = inventory
+        self._settings = settings
+        self._light = light
+        self._optimising = optimising
+        self._numbers = {rack: number for number, rack in enumerate(fabric.racks)}
+        self._vertices = directional_ports(len(fabric.racks)) if fabric.directional else shared_ports
+        self._racks = list(fabric.racks)
+        self._limits: dict[str, int] = {}
+        self._told: dict[PartName, Job] = {}
+        self._scheduler = self._beginning()
+
+    def _beginning(self) -> AdvisedScheduler:
+        """A policy that knows of no part and no hardware."""
+        sizes = range(2, max((s.ways for s in self._fabric.splitters.values()), default=1) + 1)
+        nothing: dict[str, Feasibility] = {
+            switch: Feasibility(
+                [0] * (2 * len(self._racks)),
+                dict.fromkeys(sizes, 0),
+                self._light.budget.choose(switch, self._settings.most_splitters),
+            )
+            for switch in self._fabric.switches
+        }
+        weights = {name: limits.share for name, limits in self._settings.tenants.items()}
+        return AdvisedScheduler(POLICIES[self._settings.policy], nothing, PolicyState(SET_UP, Tenants(weights)))
+
+    @property
+    def kept_free_for(self) -> PartName | None:
+        """The part that has waited too long, for which everything that it needs is kept free."""
+        holder = self._scheduler.holder
+        return None if holder is None else holder.name
+
+    def has_given_light_to(self, name: PartName) -> bool:
+        """Whether the policy knows of the light of this part."""
+        return self._scheduler.light_of(name) is not None
+
+    # ------------------------------------------------------------------------------------------- deciding
+
+    def decide(
+        self, subjects: Iterable[Subject], leases: Iterable[Subject], limits: Mapping[str, int], now: float
+    ) -> Decision:
+        """What follows from how `subjects` stand now and from the ends of `leases`.
+
+        `limits` says how many splitters a tenant may hold in all, -1 where it may have no light at all.
+        """
+        found = list(subjects)
+        changes = self._inventory.take_offer_changes()
+        self._learn_sizes({kind.switch for kind in changes if kind.ways})
+        self._scheduler.gather()
+        self._lose(changes)
+        for subject in found:
+            self._end(subject, now)
+        for subject in leases:
+            self._end_lease(subject, now)
+        self._limit(limits, now)
+        self._regain(changes, now)
+        for subject in found:
+            self._begin(subject, now)
+        return self._decided(now)
+
+    def _decided(self, now: float) -> Decision:
+        if not self._optimising.on:
+            return Decision(*self._scheduler.decide(now))
+        chosen = self._optimising.advice(self._scheduler.contention(now), now)
+        if chosen is None:
+            return Decision(*self._scheduler.postpone(now))
+        return Decision(*self._scheduler.decide(now, chosen))
+
+    def _learn_sizes(self, switches: Iterable[SwitchId]) -> None:
+        """A splitter that loses a leg is of another size."""
+        for switch in switches:
+            if not self._light.budget.knows(switch, self._inventory.capacity.sizes(switch)):
+                self._light.budget.learn(switch, self._inventory.usable_splitters(switch))
+
+    def _lose(self, changes: Mapping[Kind, int]) -> None:
+        for kind, number in changes.items():
+            for _ in range(-number):
+                self._scheduler.lose(kind.switch, *self._hardware(kind))
+
+    def _regain(self, changes: Mapping[Kind, int], now: float) -> None:
+        for kind, number in changes.items():
+            for _ in range(number):
+                self._scheduler.regain(kind.switch, *self._hardware(kind), now)
+
+    def _hardware(self, kind: Kind) -> tuple[int, Pieces]:
+        return (0, (kind.ways,)) if kind.ways else (1 << self._vertex(kind.end), ())
+
+    def _vertex(self, end: str) -> int:
+        """The policy's number of an end, see `group`."""
+        number = self._numbers[rack_of(end)]
+        return number + len(self._racks) if end == self._fabric.leaf_end(rack_of(end)) != rack_of(end) else number
+
+    def _limit(self, limits: Mapping[str, int], now: float) -> None:
+        before, self._limits = self._limits, dict(limits)
+        for tenant in {**before, **limits}:
+            if before.get(tenant) != limits.get(tenant):
+                self._scheduler.limit(tenant, limits.get(tenant), now)
+
+    def _end(self, subject: Subject, now: float) -> None:
+        """Tell the policy of a part that is here no longer, or has lost its light, or has other light than it knows."""
+        start = self._scheduler.light_of(subject.name)
+        if start is not None:
+            self._end_light(subject, start, now)
+        elif self._scheduler.waits(subject.name):
+            if subject.part.state is not PartState.PENDING:
+                self._scheduler.withdraw(subject.name, now)
+            elif (job := self._job(subject)) != self._told.get(subject.name):
+                self._told[subject.name] = job
+                self._scheduler.extend(job, now)
+
+    def _end_light(self, subject: Subject, start: Start, now: float) -> None:
+        held = self._held(subject)
+        if held is None or held[1] != start.switch:
+            # Light on another switch than was chosen is not of its giving.
+            self._scheduler.complete(subject.name, now)
+        elif held != (start.job.group.ports, start.switch, tuple(sorted(start.pieces))):
+            ports, _, pieces = held
+            group = replace(self._group(subject), ports=ports)
+            self._scheduler.extend(replace(start.job, group=group), now, pieces)
+
+    def _end_lease(self, subject: Subject, now: float) -> None:
+        if self._scheduler.light_of(subject.name) is not None:
+            self._scheduler.lease_end(subject.name, now, self._remaining(subject))
+
+    def _begin(self, subject: Subject, now: float) -> None:
+        """Tell the policy of a part that has begun to wait, or that has light which is not of its giving."""
+        name = subject.name
+        if self._scheduler.waits(name) or self._scheduler.light_of(name) is not None:
+            return
+        held = self._held(subject)
+        if held is not None:
+            ports, switch, pieces = held
+            job = replace(self._job(subject), group=replace(self._group(subject), ports=ports), continues=True)
+            self._scheduler.adopt(Start(job, switch, pieces, job.remaining, last=True))
+        elif self._waits_for_policy(subject):
+            job = self._told[name] = self._job(subject)
+            self._scheduler.arrive(job, now)
+        else:
+            self._told.pop(name, None)
+
+    def _waits_for_policy(self, subject: Subject) -> bool:
+        pending = subject.part.state is PartState.PENDING and subject.name not in self._light.refusals
+        return pending and self.competes(subject.request.current, subject.part)
+
+    def _held(self, subject: Subject) -> tuple[int, str, Pieces] | None:
+        """The ports and splitters that a part has of a switch; None if it has none."""
+        if subject.part.state not in (PartState.CONFIGURING, PartState.ACTIVE) or subject.reservation is None:
+            return None
+        pieces = [piece for e in subject.reservation.elements if (piece := self._inventory.offered_as(e)) is not None]
+        ports = [piece for piece in pieces if isinstance(piece, OpticalPort)]
+        if not ports:
+            return None
+        ways = sorted(piece.ways for piece in pieces if not isinstance(piece, OpticalPort))
+        return bits(self._vertex(port.end) for port in ports), ports[0].switch, tuple(ways)
+
+    # -------------------------------------------------------------------------------------- parts as jobs
+
+    def competes(self, request: MulticastRequest, part: Part) -> bool:
+        """Whether a part needs light of a switch at all."""
+        return bool(other_racks(self._fabric.hosts[request.sender].rack, part.receivers, self._fabric))
+
+    def receivers_of(self, start: Start, request: MulticastRequest, part: Part) -> tuple[str, ...]:
+        """The receivers of a part that a start serves: those in its racks, and those in the sender's own."""
+        racks = {self._racks[number] for number in racks_of(start.job.group.ports, len(self._racks))}
+        return tuple(host for host in part.receivers if self._fabric.hosts[host].rack in racks)
+
+    def _remaining(self, subject: Subject) -> float:
+        """Seconds of data at line rate that are still to be sent."""
+        request = subject.request.current
+        return service_of(request, subject.part, self._fabric)
+
+    def _group(self, subject: Subject) -> Group:
+        request = subject.request.current
+        edge = hyper_edge(request, subject.part.receivers, self._fabric, self._settings.loop_leaf)
+        ports = self._vertices(self._numbers[edge.sender], [self._numbers[rack] for rack in edge.others])
+        return Group(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
+
+    def _job(self, subject: Subject) -> Job:
+        request, part = subject.request.current, subject.part
+        sender = 1 << self._numbers[self._fabric.hosts[request.sender].rack]
+        received = subject.request.received_at
+        return Job(
+            request=request.id,
+            group=self._group(subject),
+            sender=sender,
+            remaining=self._remaining(subject),
+            submitted_at=received,
+            number=part.slot,
+            parts=part.slots,
+            deadline=None if request.deadline is None else received + request.deadline,
+            priority=request.priority,
+            may_pause=request.may_pause,
+        )

@@ -1,0 +1,110 @@
+"""Whether a decision waits for the optimiser.
+
+Theory of operation. Where more parts could start than fit together, the decision is postponed and the optimiser asked;
+its answer is a preference for that very question. Whatever changes the question meanwhile makes the answer stale: it
+is dropped and the new question asked. One question is out at a time. However often that happens, a decision waits for
+`PATIENCE` budgets at most, and not at all while the optimiser is late with an earlier answer: then it is made without.
+
+| state | a contended decision | answer | until is over |
+|---|---|---|---|
+| idle | ask → waiting | – | – |
+| waiting | the same question: wait; another one: wait for the stale answer | → answered | decide → late |
+| answered | the same question: decide → idle; another one: ask → waiting | – | decide → idle |
+| late | decide | → idle | – |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from algorithms.scheduling.contention import Chosen, Contention
+from blast_controller.core.model.commands import Optimise
+from blast_controller.core.model.events import Optimised
+from blast_controller.core.model.timers import OptimiserLate, Timers
+from blast_controller.core.rollout.outbox import Outbox
+
+PATIENCE = 2.0
+"""Budgets that a decision is postponed for at most."""
+
+LEAST_SHARE = 0.25
+"""Share of the budget below which a second question is not worth asking."""
+
+ANSWERS_BY = 0.8
+"""Share of the time left that a question may take, so that its answer comes before the time is over."""
+
+
+class _Phase(Enum):
+    IDLE = auto()
+    WAITING = auto()
+    ANSWERED = auto()
+    LATE = auto()
+
+
+@dataclass(slots=True)
+class Optimising:
+    """The question that is out. `budget` is how many seconds the optimiser gets; 0: it is not asked."""
+
+    budget: float
+    outbox: Outbox
+    timers: Timers
+    revision: int = 0
+    _phase: _Phase = _Phase.IDLE
+    _question: Contention | None = None
+    _answer: tuple[Chosen, ...] = ()
+    _until: float | None = None
+
+    @property
+    def on(self) -> bool:
+        """Whether there is an optimiser to ask, that is not late with an answer."""
+        return self.budget > 0 and self._phase is not _Phase.LATE
+
+    def on_answered(self, event: Optimised, now: float) -> None:
+        """Take an answer; the next decision looks whether its question is still the one."""
+        if event.revision != self.revision:
+            return
+        if self._phase is _Phase.LATE:
+            self._phase = _Phase.IDLE
+        elif self._phase is _Phase.WAITING:
+            self._phase, self._answer = _Phase.ANSWERED, event.chosen
+
+    def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
+        """Whom to serve first in a decision to be made now, or None if it is to be postponed."""
+        answered = self._phase is _Phase.ANSWERED
+        if contention is None:
+            return self._decide(())
+        if answered and self._question is not None and contention.is_like(self._question):
+            return self._decide(self._answer)
+        if answered:
+            self._phase = _Phase.IDLE
+        if not self.on or not self._time_left(now):
+            return self._decide(())
+        if self._phase is _Phase.IDLE and not self._ask(contention, now):
+            return self._decide(())
+        return None
+
+    def _decide(self, chosen: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
+        """The decision is made: whatever is still out is for nothing."""
+        if self._phase is _Phase.ANSWERED:
+            self._phase = _Phase.IDLE
+        elif self._phase is _Phase.WAITING:
+            self._phase = _Phase.LATE
+        self._until = self._question = None
+        self._answer = ()
+        return chosen
+
+    def _time_left(self, now: float) -> bool:
+        return self._until is None or now < self._until
+
+    def _ask(self, contention: Contention, now: float) -> bool:
+        """Ask, unless there is too little time left for an answer; whether that was done."""
+        if self._until is None:
+            self._until = now + PATIENCE * self.budget
+            self.timers.add(self._until, OptimiserLate())
+        seconds = min(self.budget, ANSWERS_BY * (self._until - now))
+        if seconds < LEAST_SHARE * self.budget:
+            return False
+        self.revision += 1
+        self._phase, self._question = _Phase.WAITING, contention
+        self.outbox.say(Optimise(self.revision, contention, seconds))
+        return True

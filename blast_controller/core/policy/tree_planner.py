@@ -1,0 +1,196 @@
+"""Which splitters and ports a tree is made of, and where it may grow: with a power budget, where the switch has one.
+
+Where it has none, splitters only count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from algorithms.b_matching.feasibility import Pieces
+from algorithms.b_matching.residual import Choice
+from algorithms.leaf_assignment import Refusal
+from algorithms.power_budget import Certificate
+from algorithms.splitter_tree import choose_splitters
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.light.budgeted_tree import TreeEnds
+from blast_controller.core.light.light_budget import LightBudget, told
+from blast_controller.core.light.light_tree import LightTree, build, good_legs, grow, rehang
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter, rack_of
+from blast_controller.core.model.hyper_edge import leaves_of
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.model.settings import CoreSettings
+
+
+@dataclass(frozen=True, slots=True)
+class _Stock:
+    """What trees may be made of: ports for an end on a switch, and the splitters of a switch."""
+
+    ports: Callable[[str, SwitchId], list[OpticalPort]]
+    splitters: Callable[[SwitchId], list[Splitter]]
+
+
+class TreePlanner:
+    """Plans trees from a rack (`root`) to other racks. Reads the inventory, changes nothing."""
+
+    def __init__(self, fabric: Fabric, inventory: Inventory, settings: CoreSettings, budget: LightBudget) -> None:
+        self._fabric = fabric
+        self._inventory = inventory
+        self._settings = settings
+        self._budget = budget
+        self._free = _Stock(inventory.available_ports, inventory.available_splitters)
+        self._usable = _Stock(inventory.usable_ports, inventory.usable_splitters)
+
+    # ---------------------------------------------------------------------------------------------- new trees
+
+    def matched(self, root: str, racks: Sequence[str], choice: Choice) -> LightTree | Refusal:
+        """The tree out of free splitters of the sizes that the matching chose.
+
+        Raises Rejected or LookupError where these, or ports, are not to be had after all.
+        """
+        switch = SwitchId(choice.switch)
+        if switch in self._inventory.away:
+            raise Rejected("device_away", f"The optical switch {switch} is away ({self._inventory.away[switch]}).")
+        ends = self._ends(self._free, switch, root, racks)
+        taken = self._inventory.choose_splitters(switch, choice.ways)
+        return self._tree(ends, taken, taken, None)
+
+    def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
+        """A tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
+
+        None where ports or splitters lack by their number alone.
+        """
+        return self._first(self._free, root, racks, most)
+
+    def refusal(self, root: str, racks: Sequence[str], most: int | None) -> Refusal | None:
+        """Why the power budget would allow no tree even if nobody held anything; None if it would allow one."""
+        if not self._fabric.optics.passes:
+            return None
+        found = self._first(self._usable, root, racks, most)
+        return found if isinstance(found, Refusal) else None
+
+    def _first(self, stock: _Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
+        refusals: list[Refusal] = []
+        for switch in self._fabric.switches:
+            found = self._on(stock, switch, root, racks, most)
+            if isinstance(found, LightTree):
+                return found
+            refusals += [found] if found is not None else []
+        return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
+
+    def _on(
+        self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
+    ) -> LightTree | Refusal | None:
+        try:
+            ends = self._ends(stock, switch, root, racks)
+        except Rejected:
+            return None
+        splitters = stock.splitters(switch)
+        limits = [number for number in (most, self._settings.most_splitters) if number is not None]
+        limit = min(limits, default=None)
+        pieces = self._pieces(ends, splitters, limit)
+        if pieces is None and not self._budget.covers(switch):
+            return None
+        return self._tree(ends, _taken(splitters, pieces or ()), splitters, limit)
+
+    def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], most: int | None) -> Pieces | None:
+        leaves = leaves_of(len(ends.receivers), ends.loop_leaf)
+        pool = Counter(splitter.ways for splitter in splitters)
+        return () if leaves <= 1 else self._budget.choose(ends.root.switch, most)(leaves, pool)
+
+    def _tree(
+        self, ends: TreeEnds, matched: Sequence[Splitter], others: Sequence[Splitter], most: int | None
+    ) -> LightTree | Refusal:
+        if not self._budget.covers(ends.root.switch):
+            return build(ends.root, ends.receivers, matched, ends.loop_leaf)
+        found = self._budget.tree(ends, matched, others, most)
+        return found if isinstance(found, Refusal) else found.tree
+
+    # ------------------------------------------------------------------------------------------------- ports
+
+    def _ends(self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
+        ports = self._ports(stock, self._fabric.root_end(root), switch)
+        sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
+        receivers = (self._receiver(stock, rack, switch) for rack in racks)
+        return TreeEnds(sender, tuple(receivers), self._settings.loop_leaf)
+
+    def _receiver(self, stock: _Stock, rack: str, switch: SwitchId) -> OpticalPort:
+        ports = self._ports(stock, self._fabric.leaf_end(rack), switch)
+        return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
+
+    def _ports(self, stock: _Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
+        ports = stock.ports(end, switch)
+        if not ports:
+            raise Rejected("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
+        return ports
+
+    # ------------------------------------------------------------------------------------------- lit trees
+
+    def grown(self, tree: LightTree, racks: Sequence[str]) -> LightTree:
+        """The tree with leaves for more racks, without moving what is lit. Raises Rejected."""
+        if tree.switch in self._inventory.away:
+            reason = self._inventory.away[tree.switch]
+            raise Rejected("device_away", f"The optical switch {tree.switch} is away ({reason}).")
+        ports = [self._receiver(self._free, rack, tree.switch) for rack in racks]
+        if self._budget.covers(tree.switch):
+            ports = self._budget.neediest_first(ports)
+        bad = self._inventory.bad_legs(hung.splitter for hung in tree.splitters)
+        short: list[Certificate] = []
+        for ways in self._additions(tree, len(ports), bad):
+            taken = self._inventory.choose_splitters(tree.switch, ways)
+            found = self._with_light(partial(grow, tree, ports, taken), {port.element for port in ports}, bad)
+            if isinstance(found, LightTree):
+                return found
+            short += [found] if found is not None else []
+        if short:
+            clause = told(Refusal(short[0].sentence, short[0]))
+            raise Rejected("power_budget", f"No open leg of the light tree gives the new racks their light: {clause}.")
+        raise Rejected(
+            "no_open_leg",
+            "The light tree has no open splitter leg for the new racks, and moving lit receivers would cost them "
+            "packets; finish and ask again for the larger group.",
+        )
+
+    def _additions(self, tree: LightTree, leaves: int, bad: Collection[int]) -> Iterator[Pieces]:
+        """Splitters to try, those first that do by their number."""
+        most = self._settings.most_splitters
+        allowed = None if most is None else most - len(tree.splitters)
+        free = self._inventory.available.sizes(tree.switch)
+        counted = choose_splitters(leaves, free, allowed, len(good_legs(tree, bad)))
+        if counted is not None:
+            yield counted
+        if self._budget.covers(tree.switch) and (allowed is None or allowed > 0):
+            yield from ((ways,) for ways in sorted(free) if (ways,) != counted)
+
+    def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
+        """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
+        bad = self._inventory.bad_legs(hung.splitter for hung in tree.splitters)
+        moved = {leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs}
+        found = self._with_light(partial(rehang, tree, outputs), moved, bad)
+        return found if isinstance(found, LightTree) else None
+
+    def _with_light(
+        self, hang: Callable[[Collection[int]], LightTree | None], fresh: Collection[str], bad: Collection[int]
+    ) -> LightTree | Certificate | None:
+        """What `hang` makes without bad legs, and without those where its `fresh` leaves would not work.
+
+        If there is nothing left, what such a leaf would have got; None where legs lack by their number alone.
+        """
+        avoided, first = set(bad), None
+        while (tree := hang(avoided)) is not None:
+            short = {element: found for element, found in self._budget.shortfalls(tree).items() if element in fresh}
+            if not short:
+                return tree
+            first = first or min(short.values(), key=lambda found: found.margin)
+            avoided |= {leaf.feed for leaf in tree.leaves if leaf.port.element in short}
+        return first
+
+
+def _taken(splitters: Sequence[Splitter], pieces: Pieces) -> list[Splitter]:
+    """The first splitters of these sizes."""
+    left = {ways: iter([s for s in splitters if s.ways == ways]) for ways in set(pieces)}
+    return [next(left[ways]) for ways in pieces]

@@ -1,0 +1,209 @@
+"""Trees kept lit between two requests: an iterative job that asks again for its group finds its light still there.
+
+What an idle reservation holds counts as free. Who needs a piece of it takes it, and the rest is released; who asks for
+the same group again, from the same sender and as the same tenant, gets it as it is.
+
+To take a piece over costs whoever takes it a disconnect before the connect. So trees give way before: of each kind of
+pieces that no transfer uses, the share `warm_reserve` stays dark, and the last dark one stays so unless a group needs
+it that comes back before others need it. A group that had the fabric to itself for `keep_warm` keeps more: nobody else
+was there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.model.requests import MulticastRequest, Part
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.timers import Cool, Timers
+from blast_controller.core.policy.dark_reserve import reserve_of
+from blast_controller.core.policy.giving_way import GivingWay
+from blast_controller.core.policy.returning_groups import Group, ReturningGroups
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationEvent
+from blast_controller.core.rollout.reservations import Reservations
+
+PATIENCE = 2.0
+"""A group is overdue when it has been away so many times as long as before it came back the last time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarmCounts:
+    """Since the controller's start: parts that were given light of a switch, and those of them that found it still lit;
+    trees that gave way, and trees of which somebody has taken pieces over."""
+
+    lit: int = 0
+    hits: int = 0
+    gave_way: int = 0
+    taken_over: int = 0
+
+    def __add__(self, other: WarmCounts) -> WarmCounts:
+        return WarmCounts(
+            self.lit + other.lit,
+            self.hits + other.hits,
+            self.gave_way + other.gave_way,
+            self.taken_over + other.taken_over,
+        )
+
+
+class WarmTrees:
+    """Finds idle reservations by their group, and lets go of them."""
+
+    def __init__(
+        self, inventory: Inventory, reservations: Reservations, timers: Timers, settings: CoreSettings
+    ) -> None:
+        self.settings = settings
+        self.counts = WarmCounts()
+        self._inventory = inventory
+        self._reservations = reservations
+        self._timers = timers
+        self._groups = ReturningGroups()
+        self._order = GivingWay()
+        self._kept: defaultdict[Group, list[int]] = defaultdict(list)
+        self._group_of: dict[int, Group] = {}
+        self._until: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    @property
+    def trusted(self) -> frozenset[int]:
+        """The trees whose group is trusted to come back before others need its pieces."""
+        return frozenset(filter(self._order.is_trusted, self._until))
+
+    @property
+    def alone_since(self) -> float:
+        """Since when one group has had the fabric to itself."""
+        return self._groups.alone_since
+
+    # ------------------------------------------------------------------------------------------- keeping
+
+    def keep(self, reservation: Reservation, request: MulticastRequest, now: float) -> bool:
+        """Keep what a part that is done leaves behind, if that can serve again; whether it is kept."""
+        tree = reservation.layout.tree
+        if not self.settings.keep_warm or reservation.busy or reservation.unlit:
+            return False
+        if tree is None or isinstance(tree, StaticLight):
+            return False
+        group = _group(request, reservation.layout.receivers)
+        away = self._groups.go(group, self._inventory.kinds_of(reservation.elements), now)
+        self._reservations.keep(reservation)
+        self._remember(reservation, group, None if away is None else now + PATIENCE * away, now)
+        return True
+
+    def lay_by(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
+        """Leave a lit tree whose part goes without light to whoever needs it, the part itself included."""
+        self._reservations.keep(reservation)
+        self._expect(reservation, request, now)
+
+    def adopt(self, reservation: Reservation, request: MulticastRequest | None, now: float) -> None:
+        """Take over an idle reservation of an earlier run; nobody could find one whose request is forgotten."""
+        if request is None or not self.settings.keep_warm:
+            self._reservations.release(reservation, ReservationEvent.NEEDED)
+        else:
+            group = _group(request, reservation.layout.receivers)
+            self._groups.expect(group, self._inventory.kinds_of(reservation.elements), now)
+            self._expect(reservation, request, now)
+
+    def _expect(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
+        """Keep a tree for somebody who will come back, nobody knows when."""
+        group = _group(request, reservation.layout.receivers)
+        self._remember(reservation, group, now + self.settings.keep_warm, now)
+
+    def _remember(self, reservation: Reservation, group: Group, due: float | None, now: float) -> None:
+        until = now + self.settings.keep_warm
+        self._kept[group].append(reservation.id)
+        self._group_of[reservation.id] = group
+        self._until[reservation.id] = until
+        self._order.add(reservation.id, self._inventory.kinds_of(reservation.elements), due)
+        self._timers.add(until, Cool(reservation.id, until))
+
+    # ------------------------------------------------------------------------------------------- serving
+
+    def find(self, request: MulticastRequest, part: Part) -> Reservation | None:
+        """The tree that is kept for exactly these receivers; None if there is none that devices are done with."""
+        numbers = self._kept.get(_group(request, part.receivers), ())
+        found = (self._reservations.live[number] for number in numbers)
+        return next((kept for kept in found if not (kept.at_work or kept.unlit)), None)
+
+    def light_again(self, reservation: Reservation, request: MulticastRequest, part: Part, now: float) -> None:
+        """Let a tree that was found serve this part."""
+        self.counts += WarmCounts(lit=1, hits=1)
+        self._groups.come(_group(request, part.receivers), True, self.settings.keep_warm, now)
+        self._forget(reservation.id)
+        self._reservations.ask_again(reservation, request.id, part.index)
+
+    def note_lit_anew(self, request: MulticastRequest, part: Part, now: float) -> None:
+        """A part is about to be given light that it has not found lit."""
+        self.counts += WarmCounts(lit=1)
+        self._groups.come(_group(request, part.receivers), False, self.settings.keep_warm, now)
+
+    # ----------------------------------------------------------------------------------------- letting go
+
+    def hand_over(self, elements: Collection[ElementId]) -> frozenset[int]:
+        """Release the trees that hold any of these elements, for somebody who takes them now; returns which."""
+        self._groups.needed.update(self._inventory.kinds_used_up(elements))
+        lenders = frozenset(self._inventory.keepers_of(elements))
+        self.counts += WarmCounts(taken_over=len(lenders))
+        for number in lenders:
+            self._forget(number)
+            self._reservations.hand_over(self._reservations.live[number], elements)
+        return lenders
+
+    def give_way(self, now: float) -> None:
+        """Release trees until the reserve is dark; a switch that is connecting light for somebody is left alone."""
+        for switch in sorted(self._inventory.unsettled):
+            if switch not in self._inventory.away and not self._reservations.is_lighting(switch):
+                self._give_way_on(switch, now)
+
+    def _give_way_on(self, switch: SwitchId, now: float) -> None:
+        unsettled, within = self._inventory.unsettled, self.settings.keep_warm
+        alone = within > 0 and self._groups.is_alone(within, now)
+        for kind in sorted(unsettled.pop(switch)):
+            while (number := self._surplus(kind, alone, now)) is not None:
+                self.counts += WarmCounts(gave_way=1)
+                self.give_up(number)
+            if alone and self._surplus(kind, False, now) is not None:
+                # Somebody else may come without a change to this kind.
+                unsettled[switch].add(kind)
+
+    def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
+        """The tree to give way for pieces of this kind; None if enough are dark, or those are all that may go."""
+        share, dark = self.settings.warm_reserve, self._inventory.dark.counts[kind]
+        reserve = reserve_of(self._inventory.idle.counts[kind], share)
+        newcomer = self._order.newcomer(kind)
+        if newcomer is not None and share and dark < max(1, reserve):
+            return newcomer
+        return self._order.trusted(kind, now) if dark < reserve and not alone else None
+
+    def give_up(self, number: int) -> None:
+        """Release a tree that has a bad piece, or that nobody has asked for in a while."""
+        self._forget(number)
+        self._reservations.release(self._reservations.live[number], ReservationEvent.NEEDED)
+
+    def note_released(self, reservation: Reservation) -> None:
+        """A tree has gone bad and is kept no longer."""
+        self._forget(reservation.id)
+
+    def cool(self, deadline: Cool) -> None:
+        """A tree has been idle for as long as it may, unless it was asked for in between."""
+        if self._until.get(deadline.reservation) == deadline.at:
+            self.give_up(deadline.reservation)
+
+    def _forget(self, number: int) -> None:
+        if self._until.pop(number, None) is not None:
+            self._order.remove(number)
+            group = self._group_of.pop(number)
+            self._kept[group].remove(number)
+            if not self._kept[group]:
+                del self._kept[group]
+
+
+def _group(request: MulticastRequest, receivers: tuple[str, ...]) -> Group:
+    return request.tenant, request.sender, frozenset(receivers)

@@ -1,0 +1,1 @@
+"""Which requests are known, who of them waits, and what happened to them."""

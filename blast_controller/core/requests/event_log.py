@@ -1,0 +1,72 @@
+"""What happened to requests: the latest few events of each, and what of that the journal has not heard of.
+
+Events are rows of their own in the journal: one that happens is written once, however often its request changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blast_controller.core.journal.snapshot import event_body, request_key
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import Request, RequestEvent, RequestKey
+
+KIND = "event"
+_Name = tuple[RequestKey, int]
+
+
+class EventLog:
+    """Appends events to requests, and drops the oldest beyond `most` of each.
+
+    Who asks for dropped ones gets the oldest that is kept, and sees by its number what is missing.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._new: dict[_Name, RequestEvent] = {}
+        self._gone: dict[_Name, None] = {}
+
+    def append(self, request: Request, event: RequestEvent) -> None:
+        """Something happened to a request; `event` is number `told` + 1."""
+        request.told = event.sequence
+        request.events.append(event)
+        self._new[request.current.id, event.sequence] = event
+        self._trim(request)
+
+    def adopt(self, request: Request, event: RequestEvent) -> None:
+        """Take over an event that the journal has."""
+        request.events.append(event)
+        self._trim(request)
+
+    def adopt_unwritten(self, request: Request, events: list[RequestEvent]) -> None:
+        """Take over events that the journal has not by rows of their own: an earlier release wrote them elsewhere."""
+        for event in events[-self._most :]:
+            request.events.append(event)
+            self._new[request.current.id, event.sequence] = event
+
+    def forget(self, request: Request) -> None:
+        """A request is no longer known."""
+        for event in request.events:
+            self._drop((request.current.id, event.sequence))
+
+    def take_records(self) -> Iterator[Record]:
+        """What the journal has not heard of; told once."""
+        gone, self._gone = self._gone, {}
+        new, self._new = self._new, {}
+        for name in gone:
+            yield Record(KIND, _row(name), None, note="dropped")
+        for name, event in new.items():
+            yield Record(KIND, _row(name), event_body(name[0], event), note=event.kind.value)
+
+    def _trim(self, request: Request) -> None:
+        while len(request.events) > self._most:
+            self._drop((request.current.id, request.events.pop(0).sequence))
+
+    def _drop(self, name: _Name) -> None:
+        if self._new.pop(name, None) is None:
+            self._gone[name] = None
+
+
+def _row(name: _Name) -> str:
+    request, sequence = name
+    return f"{sequence}/{request_key(request)}"

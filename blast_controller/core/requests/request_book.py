@@ -1,0 +1,182 @@
+"""Requests and their parts: who waits, what happened to whom, and what of it must be on disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from algorithms.scheduling.job import MOST_PARTS
+from blast_controller.core.journal.snapshot import Body, events_within
+from blast_controller.core.model import part_states
+from blast_controller.core.model.commands import Publish
+from blast_controller.core.model.errors import RequestEnded, UnknownRequest
+from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
+from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers
+from blast_controller.core.requests.ended_requests import EndedRequests
+from blast_controller.core.requests.event_log import EventLog
+from blast_controller.core.rollout.outbox import Outbox
+
+
+class RequestBook:
+    """All requests that are known. Changes parts only by their table; tells clients through the outbox.
+
+    `touched` names the requests whose record on disk is out of date, with a word for why.
+    """
+
+    def __init__(self, settings: CoreSettings, outbox: Outbox, timers: Timers) -> None:
+        self.settings = settings
+        self._outbox = outbox
+        self._timers = timers
+        self.requests: dict[RequestKey, Request] = {}
+        self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
+        self.touched: dict[RequestKey, str] = {}
+        self.log = EventLog(settings.most_events)
+        self.ended = EndedRequests()
+        self._arrivals = 0
+        self._pending_of: Counter[str] = Counter()
+
+    def get(self, key: RequestKey) -> Request:
+        """The request with this key. Raises UnknownRequest."""
+        try:
+            return self.requests[key]
+        except KeyError:
+            raise UnknownRequest(key[1]) from None
+
+    def get_unended(self, key: RequestKey) -> Request:
+        """The request with this key. Raises UnknownRequest, RequestEnded."""
+        request = self.get(key)
+        if request.state.final:
+            raise RequestEnded(request.state.value, request.parts[-1].reason or "")
+        return request
+
+    def pending_of(self, tenant: str) -> int:
+        """How many parts of a tenant wait."""
+        return self._pending_of[tenant]
+
+    def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
+        """Take a new request that was admitted; it waits as one part."""
+        whole = Part(0, content.receivers, slots=MOST_PARTS if content.may_split else 1)
+        request = Request(content, content, now, [whole], attached=attached)
+        self._enter(request, now)
+        self.touched[content.id] = "submitted"
+        return request
+
+    def adopt(self, request: Request, now: float) -> None:
+        """Take over a request of an earlier run: every time that it was given begins anew.
+
+        Nobody was told of a grant that was being lit: such a part waits again, in its old place.
+        """
+        for part in request.parts:
+            if part.state is PartState.CONFIGURING:
+                self.move(request, part, PartEvent.FAILURE)
+        self._enter(request, now)
+        for part in request.parts:
+            if part.state is PartState.ACTIVE and part.grant is not None:
+                self.lease(request, part, now + min(part.grant.lease, self.settings.lease_maximum))
+        if request.ended_at is not None:
+            self.remember(request, request.ended_at)
+        elif request.attached and is_ungranted(request):
+            # Whoever waited for it waited on a connection to the earlier run.
+            self.vanish(request, now)
+
+    def adopt_events_within(self, request: Request, body: Body) -> None:
+        """Give the events that an earlier release wrote into a request's body rows of their own."""
+        if events := events_within(body):
+            self.log.adopt_unwritten(request, events)
+            self.touch(request, "events apart")
+
+    def _enter(self, request: Request, now: float) -> None:
+        self._arrivals += 1
+        request.arrival = self._arrivals
+        self.requests[request.current.id] = request
+        for part in request.parts:
+            if part.state is PartState.PENDING:
+                self._wait(request, part)
+        if request.current.patience is not None and not request.state.final:
+            self._timers.keep(now + request.current.patience, PatienceEnd(request.current.id))
+
+    def touch(self, request: Request, note: str) -> None:
+        """Something about a request has changed that must be on disk and that the policy must hear of."""
+        self.touched[request.current.id] = note
+
+    def split(self, request: Request, part: Part, kept: tuple[str, ...], slots: int) -> Part:
+        """Leave only the `kept` receivers and so many slots to a part that waits; the others are a part of their own.
+
+        Returns that part, which waits.
+        """
+        others = tuple(receiver for receiver in part.receivers if receiver not in kept)
+        rest = Part(len(request.parts), others, slot=part.slot + slots, slots=part.slots - slots)
+        part.receivers, part.slots = kept, slots
+        request.parts.append(rest)
+        self.touch(request, "split")
+        self._wait(request, rest)
+        return rest
+
+    def _wait(self, request: Request, part: Part) -> None:
+        name = (request.current.id, part.index)
+        if name not in self.pending:
+            self._pending_of[request.current.tenant] += 1
+        self.pending[name] = (request, part)
+
+    def _wait_no_longer(self, request: Request, part: Part) -> None:
+        if self.pending.pop((request.current.id, part.index), None) is not None:
+            self._pending_of[request.current.tenant] -= 1
+            if not self._pending_of[request.current.tenant]:
+                del self._pending_of[request.current.tenant]
+
+    def move(self, request: Request, part: Part, event: PartEvent) -> None:
+        """Let an event happen to a part. Raises ImpossibleTransition."""
+        part.state = part_states.after(part.state, event)
+        self.touched[request.current.id] = event.value
+        if part.state is PartState.PENDING:
+            self._wait(request, part)
+        else:
+            self._wait_no_longer(request, part)
+
+    def explain(self, request: Request, part: Part, reason: str | None) -> None:
+        """Let the status of a part that has light say what it lacks."""
+        if part.reason != reason:
+            part.reason = reason
+            self.touched[request.current.id] = "explained"
+
+    def publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
+        """Add to a request's events and tell whoever waits for it."""
+        event = RequestEvent(request.told + 1, kind, part.index, **more)
+        self.log.append(request, event)
+        self.touched[request.current.id] = kind.value
+        self._outbox.publish(Publish(request.current.id, event, last=request.state.final))
+
+    def lease(self, request: Request, part: Part, end: float) -> None:
+        """Let an active part's lease end at `end`."""
+        part.lease_end = end
+        self._timers.keep(end, LeaseEnd(request.current.id, part.index))
+
+    def vanish(self, request: Request, now: float) -> None:
+        """The client that waited on its connection is gone; it may come back within the grace."""
+        request.vanished_at = now
+        self._timers.keep(now + self.settings.orphan_grace, GraceEnd(request.current.id))
+
+    def remember(self, request: Request, now: float) -> None:
+        """A request has ended; it is known for a while yet."""
+        request.ended_at = now
+        name = request.current.id
+        self.ended.add(name)
+        self._timers.drop(PatienceEnd(name))
+        self._timers.drop(GraceEnd(name))
+        for part in request.parts:
+            self._timers.drop(LeaseEnd(name, part.index))
+        self._timers.keep(now + self.settings.remember_ended, MemoryEnd(name))
+
+    def forget(self, key: RequestKey) -> None:
+        """A request need not be known any longer."""
+        self.ended.discard(key)
+        self._timers.drop(MemoryEnd(key))
+        self.log.forget(self.requests.pop(key))
+        self.touched[key] = "forgotten"
+
+
+def is_ungranted(request: Request) -> bool:
+    """Whether no part has light yet."""
+    return request.state in (PartState.PENDING, PartState.CONFIGURING)

@@ -1,0 +1,1 @@
+"""Reservations: what devices hold for a part, and how they are brought there."""

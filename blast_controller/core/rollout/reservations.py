@@ -1,0 +1,502 @@
+"""Reservations and their steps on devices: opening, changing, releasing, and what device answers mean for them.
+
+Steps go into the outbox; answers come back as `StepConfirmed` and `StepFailed`, and each one that completes a step
+yields an outcome for the core to act on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from blast_controller.core.inventory.addresses import GroupAddresses
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.links import Links
+from blast_controller.core.light.forwarding import Forwards
+from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
+from blast_controller.core.light.light_tree import Leaf
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import Device, ElementId, LinkId, SwitchId
+from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.rollout.change import Change, ChangePhase
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.outcomes import (
+    Changed,
+    ChangeRefused,
+    Dark,
+    Gone,
+    LightLost,
+    Lit,
+    NotLit,
+    Outcome,
+    Spoilt,
+    Stuck,
+)
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
+from blast_controller.core.rollout.rollout import TargetState
+
+_S, _E = ReservationState, ReservationEvent
+
+UNTRACKED = 0
+"""Number of a step whose answer nobody waits for; those that count begin at 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read on a device: cross-connects of an optical switch, or the rules of ours on a ToR."""
+
+    device: Device
+    circuits: frozenset[CrossConnect] = frozenset()
+    rules: frozenset[tuple[int, Forward]] = frozenset()
+
+    def by_reservation(self) -> dict[int, Forwards]:
+        """The rules that each reservation has on this ToR."""
+        if isinstance(self.device, str):
+            return {}
+        found: dict[int, tuple[Forward, ...]] = {}
+        for number, forward in sorted(self.rules):
+            found[number] = (*found.get(number, ()), forward)
+        return {number: {self.device: forwards} for number, forwards in found.items()}
+
+
+class Reservations:
+    """All live reservations. Owns their states; what it is made of is shared with the core."""
+
+    def __init__(self, inventory: Inventory, addresses: GroupAddresses, links: Links, outbox: Outbox) -> None:
+        self._inventory = inventory
+        self._addresses = addresses
+        self._links = links
+        self._outbox = outbox
+        self.last_id = 0
+        self.live: dict[int, Reservation] = {}
+        self._lighting: defaultdict[SwitchId, set[int]] = defaultdict(set)
+        self.touched: dict[int, str] = {}
+
+    # --------------------------------------------------------------------------------------------- begin
+
+    def open(
+        self,
+        request: RequestKey,
+        part: int,
+        layout: Layout,
+        group_address: str,
+        lenders: frozenset[int] = frozenset(),
+    ) -> Reservation:
+        """Take the layout's elements and tell devices to light it, once what `lenders` have handed over is off them."""
+        number = self.last_id + 1
+        self._inventory.take(layout.elements, number)
+        self.last_id = number
+        reservation = Reservation(number, request, part, group_address, layout)
+        self.live[number] = reservation
+        self._begin(reservation, NOTHING, "configuring", lenders)
+        return reservation
+
+    def change(self, reservation: Reservation, change: Change, lenders: frozenset[int] = frozenset()) -> list[Outcome]:
+        """Start to change a lit reservation; the outcome comes at once when no device has anything to do."""
+        self._inventory.take(change.target.elements, reservation.id)
+        reservation.take(_E.CHANGE_WANTED)
+        reservation.change = change
+        self._begin(reservation, reservation.layout.holding, "changing", lenders)
+        return self.completed(reservation)
+
+    def keep(self, reservation: Reservation) -> None:
+        """Leave a lit reservation as it is on the devices; its elements count as free."""
+        reservation.take(_E.KEPT)
+        self._inventory.keep_lit(reservation.elements)
+        self.touched[reservation.id] = "idle"
+
+    def ask_again(self, reservation: Reservation, request: RequestKey, part: int) -> None:
+        """Let an idle reservation serve another part, for which devices have nothing to do."""
+        reservation.take(_E.ASKED_AGAIN)
+        self._inventory.reclaim(reservation.elements)
+        reservation.request, reservation.part = request, part
+        reservation.rollout.serve_anew()
+        self.touched[reservation.id] = "lit"
+
+    def note_dark(self, reservation: Reservation, unlit: bool) -> None:
+        """A leaf of a lit reservation is known to be dark, or none is any longer."""
+        if reservation.unlit != unlit:
+            reservation.unlit = unlit
+            self.touched[reservation.id] = "dark" if unlit else "lit"
+
+    def hand_over(self, reservation: Reservation, elements: Collection[ElementId]) -> None:
+        """Release an idle reservation in favour of one that is opened in the same decision and takes `elements`.
+
+        Devices undo before they do, so one round does for both. What cannot be undone comes back to this one.
+        """
+        wanted = reservation.elements.intersection(elements)
+        self.release(reservation, _E.NEEDED)
+        reservation.handed_over |= wanted
+        self._inventory.free(wanted)
+
+    def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
+        """Start to undo a reservation, whatever it is doing."""
+        if reservation.state is _S.IDLE:
+            self._inventory.reclaim(reservation.elements)
+            reservation.left_behind = True
+        reservation.take(event)
+        self._inventory.release(reservation.id, reservation.elements)
+        self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
+
+    def retry(self, reservation: Reservation) -> list[Outcome]:
+        """Give the failed shares of an undoing step to their devices again, as far as they are there."""
+        taken = self._taken_from(reservation)
+        for target in [target for target in reservation.rollout.failures if target.device not in self._inventory.away]:
+            share = target.share
+            left = tuple(c for c in share.disconnect if c not in taken)
+            self._give(reservation, target.device, replace(share, disconnect=left))
+        return self.completed(reservation)
+
+    def _taken_from(self, reservation: Reservation) -> set[CrossConnect]:
+        """Cross-connects on what a reservation has handed over that are now those of whoever has it."""
+        if not reservation.handed_over:
+            return set()
+        takers = [r for r in self.live.values() if r is not reservation and r.elements & reservation.handed_over]
+        return {c for taker in takers for layout in taker.layouts for c in layout.circuits}
+
+    def _begin(
+        self, reservation: Reservation, present: Holding, note: str, lenders: frozenset[int] = frozenset()
+    ) -> None:
+        """Let devices that hold `present` go to what is wanted now."""
+        step = step_between(present, reservation.wanted)
+        number = reservation.rollout.begin(step)
+        self._outbox.step(reservation.id, number, step, _leaves(reservation), lenders)
+        reservation.rollout.links = self._links_awaited(reservation, step)
+        self._note_lighting(reservation)
+        self.touched[reservation.id] = note
+
+    def _give(self, reservation: Reservation, device: Device, step: Step) -> None:
+        mine = step.only(device)
+        number = reservation.rollout.give(device, mine)
+        self._outbox.step(reservation.id, number, mine, _leaves(reservation))
+        self._note_lighting(reservation)
+
+    def _note_lighting(self, reservation: Reservation) -> None:
+        if reservation.adding:
+            for target in reservation.rollout.waiting:
+                if isinstance(target.device, str):
+                    self._lighting[target.device].add(reservation.id)
+
+    def is_lighting(self, switch: SwitchId) -> bool:
+        """Whether an optical switch is connecting light for somebody: he would wait for what else it is told to do."""
+        numbers = self._lighting[switch]
+        while numbers:
+            number = next(iter(numbers))
+            reservation = self.live.get(number)
+            if reservation is not None and reservation.adding and reservation.rollout.waits_for(switch):
+                return True
+            numbers.discard(number)
+        return False
+
+    # ------------------------------------------------------------------------------------------- restart
+
+    def adopt(self, reservation: Reservation) -> None:
+        """Take over a reservation of an earlier run; what was under way goes on, or back where nobody was told."""
+        self._inventory.take(reservation.elements, reservation.id)
+        self._addresses.adopt(reservation.group_address)
+        self.live[reservation.id] = reservation
+        self.last_id = max(self.last_id, reservation.id)
+        match reservation.state:
+            case _S.CONFIGURING:
+                self.release(reservation, _E.FAILURE)
+            case _S.IDLE:
+                self._inventory.keep_lit(reservation.elements)
+            case _S.RELEASING:
+                self._inventory.release(reservation.id, reservation.elements)
+                self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
+            case _S.CHANGING if reservation.change is not None:
+                if reservation.change.phase is ChangePhase.ADDING:
+                    reservation.change.missed("the controller restarted during the change")
+                present = both(reservation.layout.holding, reservation.change.target.holding)
+                self._begin(reservation, present, "changing")
+
+    # -------------------------------------------------------------------------------------------- answers
+
+    def answered(self, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
+        """Take a device's answer; answers to steps that are no longer wanted are ignored."""
+        reservation = self.live.get(event.reservation)
+        target = reservation.rollout.asked(event.device, event.step) if reservation is not None else None
+        if reservation is None or target is None:
+            return []
+        match event:
+            case StepConfirmed():
+                reservation.rollout.confirmed(target, event.elapsed)
+            case StepFailed():
+                reservation.rollout.failed(target, event.reason)
+            case StepDark():
+                reservation.rollout.confirmed_dark(target, event.outputs)
+        return self.completed(reservation)
+
+    def link_up(self, link: LinkId) -> list[Outcome]:
+        """A ToR's port has its link: whoever waited for that goes on."""
+        outcomes: list[Outcome] = []
+        for reservation in [r for r in self.live.values() if link in r.rollout.links]:
+            reservation.rollout.links.remove(link)
+            outcomes += self.completed(reservation)
+        return outcomes
+
+    def link_down(self, link: LinkId) -> list[Reservation]:
+        """A ToR's port has lost its link: those that are about to light it wait for it (again)."""
+        found = [r for r in self.live.values() if link in map(self._link_of, _coming(r))]
+        for reservation in found:
+            reservation.rollout.links.add(link)
+        return found
+
+    def links_overdue(self, number: int, step: int) -> list[Outcome]:
+        """Enough of waiting: leaves whose port still has no link count as dark."""
+        reservation = self.live.get(number)
+        if reservation is None or reservation.rollout.begun != step:
+            return []
+        overdue, reservation.rollout.links = reservation.rollout.links, set()
+        for leaf in _all_leaves(reservation):
+            if self._link_of(leaf) in overdue:
+                reservation.rollout.dark.seen.add(leaf.port.output)
+        return self.completed(reservation) if overdue else []
+
+    def _links_awaited(self, reservation: Reservation, step: Step) -> set[LinkId]:
+        """Leaves that are being lit, and whose ports have no link yet; what is only put back as it was may be dark."""
+        if not reservation.adding:
+            return set()
+        coming = {c.output for c in step.connect}
+        leaves = [leaf for leaf in _all_leaves(reservation) if leaf.port.output in coming]
+        return {link for link in map(self._link_of, leaves) if link in self._links.down_since}
+
+    def _link_of(self, leaf: Leaf) -> LinkId:
+        return self._links.of(leaf.port)
+
+    def completed(self, reservation: Reservation) -> list[Outcome]:
+        """What comes of a step that nobody has to answer for any longer; nothing while somebody has.
+
+        A step without devices completes at once, and the next one may too.
+        """
+        outcomes: list[Outcome] = []
+        while reservation.rollout.over:
+            outcome = self._next(reservation)
+            if outcome is not None:
+                outcomes.append(outcome)
+            at_rest = reservation.state in (_S.LIT, _S.IDLE) and not reservation.rollout.dark
+            if at_rest or reservation.state is _S.GONE or isinstance(outcome, Stuck | LightLost):
+                break
+        return outcomes
+
+    def _next(self, reservation: Reservation) -> Outcome | None:
+        match reservation.state:
+            case _S.LIT:
+                return self._still_lit(reservation)
+            case _S.IDLE:
+                return self._still_idle(reservation)
+            case _S.CONFIGURING:
+                return self._configured(reservation)
+            case _S.CHANGING:
+                return self._changed(reservation)
+            case _S.RELEASING:
+                return self._released(reservation)
+            case _:
+                raise AssertionError(f"a reservation in state {reservation.state} has no step to complete")
+
+    def _still_lit(self, reservation: Reservation) -> Outcome | None:
+        """A device that is away keeps what it holds, and is looked at when it returns; one that refuses is a loss."""
+        tree, dark = reservation.layout.tree, reservation.rollout.dark.take()
+        # What a device refuses says nothing about light, but explains why there is none.
+        if refusals := reservation.rollout.refusals(self._inventory.away):
+            return LightLost(reservation, "; ".join(refusals))
+        if tree is not None and dark & tree.leaf_outputs:
+            return Dark(reservation, tree, dark & tree.leaf_outputs)
+        return None
+
+    def _still_idle(self, reservation: Reservation) -> Outcome | None:
+        """Nobody relies on it: what has gone bad is not worth a repair."""
+        if not (reservation.rollout.refusals(self._inventory.away) or reservation.rollout.dark):
+            return None
+        reservation.rollout.dark.take()
+        self.release(reservation, _E.FAILURE)
+        return Spoilt(reservation)
+
+    def _configured(self, reservation: Reservation) -> Outcome:
+        if reason := reservation.rollout.failure:
+            self.release(reservation, _E.FAILURE)
+            return NotLit(reservation, reason)
+        if reservation.layout.tree is not None and reservation.rollout.dark:
+            outputs = reservation.rollout.dark.take()
+            self.release(reservation, _E.FAILURE)
+            return Dark(reservation, reservation.layout.tree, outputs)
+        reservation.take(_E.CONFIRMED)
+        self.touched[reservation.id] = "lit"
+        return Lit(reservation)
+
+    def _released(self, reservation: Reservation) -> Outcome:
+        if reservation.rollout.failures:
+            return Stuck(reservation)
+        reservation.take(_E.CONFIRMED)
+        del self.live[reservation.id]
+        self._give_back(reservation.elements)
+        self._inventory.forget(reservation.id)
+        self._addresses.free(reservation.group_address)
+        self.touched[reservation.id] = "gone"
+        return Gone(reservation)
+
+    def _changed(self, reservation: Reservation) -> Outcome | None:
+        change = reservation.change
+        if change is None:
+            raise AssertionError("a reservation that is changing has no change")
+        if change.phase is ChangePhase.ADDING:
+            present = reservation.present
+            dark = frozenset(reservation.rollout.dark.seen)
+            if refusal := reservation.rollout.failure or ("no light arrived at the new leaves" if dark else ""):
+                change.missed(refusal)
+            else:
+                change.added()
+            self._begin(reservation, present, change.phase.value)
+            return Dark(reservation, change.target.tree, dark) if dark and change.target.tree else None
+        if reason := self._unrelit(reservation):
+            return LightLost(reservation, reason)
+        if reservation.rollout.failures:
+            return Stuck(reservation)
+        if change.phase is ChangePhase.UNDOING:
+            # A dark leaf that could not be led elsewhere is dark again: to try the same at once would never end.
+            still_dark = frozenset(reservation.rollout.dark.seen & _moved(reservation.layout, change.target))
+            reservation.rollout.dark.seen -= still_dark
+            self._settle(reservation, reservation.layout, _E.FAILURE)
+            return ChangeRefused(reservation, change.refusal or "", still_dark)
+        fresh = _fresh(reservation.layout, change.target)
+        self._settle(reservation, change.target, _E.CONFIRMED)
+        return Changed(reservation, change, fresh)
+
+    def _unrelit(self, reservation: Reservation) -> str:
+        """Why circuits that a switch lost during a change cannot be had again: trying for ever would tell nobody."""
+        refused = (target for target in reservation.rollout.failures if target.device not in self._inventory.away)
+        return "; ".join(target.reason for target in refused if target.share.connect)
+
+    def _settle(self, reservation: Reservation, layout: Layout, event: ReservationEvent) -> None:
+        surplus = reservation.elements - layout.elements
+        reservation.layout, reservation.change = layout, None
+        reservation.take(event)
+        self._give_back(surplus)
+        self.touched[reservation.id] = "lit"
+
+    def _give_back(self, elements: set[ElementId]) -> None:
+        """Free elements, or return them to who has handed them over and is not yet rid of its circuits on them."""
+        self._inventory.free(elements)
+        for lender in self.live.values():
+            if back := lender.handed_over & elements:
+                lender.handed_over -= back
+                self._inventory.take(back, lender.id)
+                self.touched[lender.id] = "releasing"
+
+    # ------------------------------------------------------------------------------------------ reconcile
+
+    def differences(self, seen: Seen) -> list[tuple[int, Step]]:
+        """What a device that holds what was seen would have to do, by reservation; nothing that is not ours is touched.
+
+        Reservations that the device has still to answer for are left out: what was seen is older than that answer.
+        """
+        return [(number, step) for number, step in self._differing(seen) if not self._in_movement(number, seen.device)]
+
+    def undecided(self, seen: Seen) -> list[int]:
+        """The reservations that differ, but that the device has still to answer for."""
+        return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
+
+    def _in_movement(self, number: int, device: Device) -> bool:
+        return number in self.live and self.live[number].rollout.waits_for(device)
+
+    def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
+        rules = seen.by_reservation()
+        found = []
+        for reservation in self.live.values():
+            if reservation.id not in rules and _is_stranger_to(reservation, seen.device):
+                continue
+            ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
+            still = seen.circuits - self._taken_from(reservation)
+            present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
+            step = step_between(present, reservation.wanted.on(seen.device))
+            if step.devices:
+                found.append((reservation.id, step))
+        found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
+        return found
+
+    def begin_session(self, device: Device) -> None:
+        """A device is there anew, with what was found on it: what it was asked before that is no longer waited for.
+
+        A session that ends answers for everything outstanding, so this is about what was handed in when the new
+        session was there already but the core had not heard of it, and was based on what the device held before.
+        """
+        for reservation in self.live.values():
+            target = reservation.rollout.targets.get(device)
+            if target is not None and target.state is TargetState.ASKED:
+                reservation.rollout.failed(target, "it was asked before it was known what it holds")
+
+    def reconcile(self, seen: Seen) -> list[Outcome]:
+        """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
+        different = self.differences(seen)
+        outcomes: list[Outcome] = []
+        for number, step in different:
+            if number in self.live:
+                self._give(self.live[number], seen.device, step)
+            else:
+                self._outbox.step(number, UNTRACKED, step)
+        numbers = {number for number, _ in different}
+        for reservation in [r for r in self.live.values() if r.rollout.has_failed(seen.device) and r.id not in numbers]:
+            if reservation.adding and isinstance(seen.device, str):
+                # Nobody has looked whether light arrives by what is connected: so the step has failed.
+                continue
+            if (removal := self._removal(reservation, seen.device)).devices:
+                self._give(reservation, seen.device, removal)
+                continue
+            reservation.rollout.found_done(seen.device)
+            outcomes += self.completed(reservation)
+        return outcomes
+
+    def _removal(self, reservation: Reservation, device: Device) -> Step:
+        """What makes sure that a switch has nothing of a reservation that is given back, whatever was read there.
+
+        What it was told before it was heard to be there anew is done after the reading, and a circuit, unlike a rule,
+        does not say whose it is.
+        """
+        if reservation.state is not _S.RELEASING or not isinstance(device, str):
+            return Step((), (), {}, {})
+        circuits = everything(x.holding for x in reservation.layouts).on(device).circuits
+        taken = self._taken_from(reservation)
+        return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
+
+    def circuits(self, switch: SwitchId) -> set[CrossConnect]:
+        """Every cross-connect on `switch` that is ours, wanted or on its way out."""
+        layouts = [layout for reservation in self.live.values() for layout in reservation.layouts]
+        return {c for layout in layouts for c in layout.circuits if c.switch == switch}
+
+
+def _is_stranger_to(reservation: Reservation, device: Device) -> bool:
+    """Whether it has nothing on this ToR: so it is with most of them, when a machine room comes up."""
+    return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)
+
+
+def _all_leaves(reservation: Reservation) -> list[Leaf]:
+    trees = [layout.tree for layout in reservation.layouts if layout.tree is not None]
+    return [leaf for tree in trees for leaf in tree.leaves]
+
+
+def _coming(reservation: Reservation) -> tuple[Leaf, ...]:
+    """The leaves that the current step is to light."""
+    if reservation.state is _S.CONFIGURING:
+        return reservation.layout.tree.leaves if reservation.layout.tree else ()
+    change = reservation.change
+    return _fresh(reservation.layout, change.target) if change and reservation.adding else ()
+
+
+def _fresh(before: Layout, after: Layout) -> tuple[Leaf, ...]:
+    old = before.tree.leaves if before.tree else ()
+    return tuple(leaf for leaf in (after.tree.leaves if after.tree else ()) if leaf not in old)
+
+
+def _moved(before: Layout, after: Layout) -> set[int]:
+    """The switch outputs of leaves that get their light from elsewhere."""
+    feeds = {leaf.port.output: leaf.feed for leaf in before.tree.leaves} if before.tree else {}
+    leaves = after.tree.leaves if after.tree else ()
+    return {leaf.port.output for leaf in leaves if feeds.get(leaf.port.output, leaf.feed) != leaf.feed}
+
+
+def _leaves(reservation: Reservation) -> frozenset[int]:
+    return frozenset(leaf.port.output for leaf in _all_leaves(reservation))

@@ -1,0 +1,40 @@
+"""The operator's log of what happens: looks on at the runtime, and writes a line for what is not daily routine."""
+
+from __future__ import annotations
+
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import Command, Publish
+from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, TableObserved
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.ops.activity import DriftWatch, Line, device_line, request_line, tell
+
+
+class ActivityLog:
+    """An observer of the runtime."""
+
+    def __init__(self) -> None:
+        self._drift = DriftWatch()
+
+    def on_event(self, event: Event, core: Core) -> None:
+        """What a device has done, and what it holds that is not of our making."""
+        tell(device_line(event))
+        tell(self._drifted(event, core))
+
+    def on_command(self, command: Command) -> None:
+        """What whoever waits for a request is told, too: it has left the core and is in force."""
+        if isinstance(command, Publish):
+            tell(request_line(command.request, command.event))
+
+    def _drifted(self, event: Event, core: Core) -> Line | None:
+        match event:
+            case TableObserved(datapath=datapath, foreign=foreign):
+                return self._drift.rules(datapath, foreign)
+            case CircuitsObserved(switch=switch):
+                return self._occupied(switch, core)
+            case DeviceUp(device=str(switch)):
+                return self._occupied(SwitchId(switch), core)
+            case _:
+                return None
+
+    def _occupied(self, switch: SwitchId, core: Core) -> Line | None:
+        return self._drift.occupied(switch, core.view.occupied.get(switch, {}))

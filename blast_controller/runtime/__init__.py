@@ -1,0 +1,1 @@
+"""The core on real time: one thread that decides, its inbox, and those who wait for it."""

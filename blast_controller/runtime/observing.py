@@ -1,0 +1,46 @@
+"""Who looks on: told on the runtime's thread what the core has taken, and what has left it and is in force."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import Command
+from blast_controller.core.model.events import Event
+
+log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """Everybody waits while it looks: let it take a note and return. One that raises is told nothing any more."""
+
+    def on_event(self, event: Event, core: Core) -> None:
+        """The core has taken an event, on which it may not have decided yet."""
+
+    def on_command(self, command: Command) -> None:
+        """What belongs to a command is durable, and it has been carried out."""
+
+
+class Observers:
+    """Some observers as one, which raises nothing: whoever looks on must not stop those at work."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        self._observers = list(observers)
+
+    def on_event(self, event: Event, core: Core) -> None:
+        """As `Observer.on_event`."""
+        self._tell(lambda observer: observer.on_event(event, core))
+
+    def on_command(self, command: Command) -> None:
+        """As `Observer.on_command`."""
+        self._tell(lambda observer: observer.on_command(command))
+
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
+        for observer in list(self._observers):
+            try:
+                tell(observer)
+            except Exception:
+                log.exception("%s failed, and is told nothing any more", type(observer).__name__)
+                self._observers.remove(observer)

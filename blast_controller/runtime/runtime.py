@@ -1,0 +1,464 @@
+"""The single owner of the core: one thread that takes events in order, gives them to the core and carries its
+commands to the devices and to whoever waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from blast_controller.core.controller import Core
+from blast_controller.core.model.commands import (
+    Announce,
+    Command,
+    Optimise,
+    Publish,
+    ReadDevice,
+    SendProbe,
+    SetCircuits,
+    SetForwarding,
+)
+from blast_controller.core.model.errors import FabricError, Rejected, RequestError
+from blast_controller.core.model.events import (
+    DecisionTimed,
+    DeviceDown,
+    Event,
+    ExtensionAsked,
+    Optimised,
+    RequestSubmitted,
+    Tick,
+)
+from blast_controller.core.model.identifiers import DatapathId, SwitchId
+from blast_controller.core.model.records import Record
+from blast_controller.core.model.requests import RequestKey
+from blast_controller.runtime.faults import logged, without_frames
+from blast_controller.runtime.inbox import Inbox
+from blast_controller.runtime.observing import Observer, Observers
+from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
+from blast_controller.store.errors import OurFault, StoreFault
+from blast_controller.store.interface import Loaded, Store
+
+T = TypeVar("T")
+
+LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
+"""Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
+MOST_OPERATORS = 1024
+"""Who may wait for an audit or a check of the fibres at a time."""
+WRITE_AGAIN = 1.0
+LONGEST_SLEEP = 3600.0
+"""Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
+log = logging.getLogger(__name__)
+
+
+class EventFailed(Exception):
+    """Our fault: the core could not handle an event, and nothing that it knows may be trusted any further."""
+
+
+class OpticalDriver(Protocol):
+    """Sets cross-connects; answers every step by an event; never blocks."""
+
+    def apply(self, command: SetCircuits) -> None:
+        """Carry out one decision's changes on one optical switch."""
+
+    def read(self, switch: SwitchId) -> None:
+        """Read what an optical switch holds, after what was handed in before; answered by CircuitsObserved."""
+
+
+class ForwardingDriver(Protocol):
+    """Sets rules on ToRs; answers every step by an event; never blocks."""
+
+    def apply(self, command: SetForwarding) -> None:
+        """Carry out one decision's changes on one ToR."""
+
+    def read(self, datapath: DatapathId) -> None:
+        """Mend what is not a forward and read what a ToR holds, after what was handed in; answered by TableObserved."""
+
+    def look(self, datapath: DatapathId) -> None:
+        """The same, but write nothing."""
+
+    def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
+        """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
+
+
+class OptimiserDriver(Protocol):
+    """Thinks about decisions; answers every question by Optimised; never blocks."""
+
+    def ask(self, command: Optimise) -> None:
+        """Find out whom to serve first."""
+
+
+class Turn:
+    """The runtime's thread, lent to one piece of work: the core to look at, and the means to change it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.core = runtime.core
+        self.now = time.monotonic()
+
+    def handle(self, event: Event) -> None:
+        """Give the core an event and carry out its commands. Raises RequestError when the core refuses it."""
+        self._runtime.handle(event)
+
+    def take(self, event: Event) -> None:
+        """Give the core an event that is decided on with all that has come together. Raises RequestError."""
+        self._runtime.take(event)
+
+    def check_place(self, seat: Seat) -> None:
+        """Raise Rejected, before anything is changed, where there would be no place to wait."""
+        self._runtime.waiting.check_place(seat)
+
+    def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
+        """The answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises Rejected."""
+        return self._runtime.waiting.park(request, self.now + timeout, wait)
+
+    def wait_announced(self, topic: Hashable, timeout: float, wait: Wait) -> Future[Any]:
+        """The answer to what the core announces under a topic. Raises Rejected."""
+        return self._runtime.announced.park(topic, self.now + timeout, wait)
+
+    def when_decided(self, answer: Callable[[], T]) -> Future[T]:
+        """What `answer` gives when everything that was taken so far has been decided on, and that is durable."""
+        return self._runtime.when_decided(answer)
+
+
+class Runtime:
+    """Runs a core on real time, real devices and a store.
+
+    Events that have come together are handled together: what they change is written in one commit, and only when that
+    is durable do devices hear of anything and callers get their answers. While the store cannot write, nothing leaves.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        store: Store,
+        fatal: Callable[[BaseException], None],
+        places: Places | None = None,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
+        self.core = core
+        self.waiting = WaitingRoom(places)
+        self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
+        self.store_fault: str | None = None
+        self.holding: str | None = None
+        """Why nothing is decided until an operator lets it go on; None: it decides."""
+        self.optimiser: OptimiserDriver | None = None
+        self._store = store
+        self._fatal = fatal
+        self._observers = Observers(observers)
+        self._optical: OpticalDriver | None = None
+        self._forwarding: ForwardingDriver | None = None
+        self._unwritten: list[Record] = []
+        self._held_back: list[Callable[[], None]] = []
+        self._write_again = 0.0
+        self._undecided = False
+        self._inbox: Inbox[Callable[[], None] | None] = Inbox()
+        self._thread = threading.Thread(target=self._run, name="core", daemon=True)
+
+    def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
+        """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
+        self._optical, self._forwarding = optical, forwarding
+        self._take(self.core.restore(_rows(loaded), time.monotonic()))
+        self._thread.start()
+
+    def hold(self, reason: str, loaded: Loaded) -> None:
+        """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
+        self.holding = reason
+        now = time.monotonic()
+        for device in list(self.core.view.away):
+            self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
+        try:
+            self.core.load(_rows(loaded), now)
+        except Exception:
+            # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
+            log.exception("what the journal holds could not be taken over, even to be looked at")
+            self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
+        self._thread.start()
+
+    def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
+        """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
+        try:
+            commands = core.restore(_rows(loaded), time.monotonic())
+        except FabricError as error:
+            raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
+        self.core, self.holding = core, None
+        self._optical, self._forwarding = optical, forwarding
+        self._take(commands)
+
+    def stop(self) -> None:
+        """Handle what is already there and end."""
+        self._inbox.put_last(None)
+        self._thread.join(timeout=5)
+
+    def post(self, event: Event) -> None:
+        """Take an event from any thread; it is handled in order."""
+        self._inbox.put(lambda: self._take_posted(event))
+
+    def call(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
+        """Do `work` on the runtime's thread; the future has its result, or that of the future it returns.
+
+        It is settled once everything that the work has changed is durable.
+        """
+        outer: Future[T] = Future()
+        self._inbox.put(lambda: self._work_into(outer, work))
+        return outer
+
+    def call_for(self, account: Hashable, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+        """As `call` into a future of the caller's, on an account: accounts take turns, and each has its own order."""
+        self._inbox.put_for(account, lambda: self._work_into(outer, work))
+
+    def handle(self, event: Event) -> None:
+        """Give the core an event; its commands are carried out once they are durable (on the runtime's thread only).
+
+        Raises RequestError when the core refuses it, or when nothing new may be taken because the store cannot write.
+        """
+        started = time.monotonic()
+        self.take(event)
+        self._conclude(started)
+
+    def take(self, event: Event) -> None:
+        """Give the core an event (on the runtime's thread only); one decision is made for all that come together.
+
+        Raises RequestError as `handle` does.
+        """
+        if self.holding is not None:
+            raise Rejected("holding", self.holding)
+        if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
+            raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
+        with _telling(type(event).__name__):
+            self.core.take(event, time.monotonic())
+        self._undecided = True
+        self._observers.on_event(event, self.core)
+
+    def when_decided(self, answer: Callable[[], T]) -> Future[T]:
+        """As `Turn.when_decided` (on the runtime's thread only)."""
+        future: Future[T] = Future()
+
+        def settle() -> None:
+            _run_into(future, lambda _: answer(), Turn(self))()
+
+        self._held_back.append(settle)
+        return future
+
+    def _take_posted(self, event: Event) -> None:
+        if self.holding is None:
+            self.take(event)
+
+    def _conclude(self, started: float) -> None:
+        self._undecided = False
+        with _telling("a decision"):
+            commands = self.core.conclude(started)
+        if any(isinstance(command, SetForwarding) for command in commands):
+            # Nothing follows from how long it took.
+            self.core.take(DecisionTimed(time.monotonic() - started), started)
+        self._take(commands)
+
+    def _take(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, Record):
+                self._unwritten.append(command)
+            else:
+                self._held_back.append(partial(self._let_go, command))
+
+    def _let_go(self, command: Command) -> None:
+        self._carry_out(command)
+        self._observers.on_command(command)
+
+    def _carry_out(self, command: Command) -> None:
+        match command:
+            case SetCircuits() if self._optical:
+                self._optical.apply(command)
+            case SetForwarding() if self._forwarding:
+                self._forwarding.apply(command)
+            case ReadDevice(str() as switch) if self._optical:
+                self._optical.read(switch)
+            case ReadDevice(int() as datapath, True) if self._forwarding:
+                self._forwarding.look(datapath)
+            case ReadDevice(int() as datapath) if self._forwarding:
+                self._forwarding.read(datapath)
+            case Publish():
+                number = math.inf if command.last else command.event.sequence
+                self.waiting.notify(command.request, command.event, number)
+            case SendProbe() if self._forwarding:
+                self._forwarding.probe(command.datapath, command.port, command.payload)
+            case Optimise() if self.optimiser:
+                self.optimiser.ask(command)
+            case Optimise():
+                self.post(Optimised(command.revision))
+            case Announce():
+                self.announced.notify(command.topic, command.content)
+
+    def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+        known = len(self._unwritten)
+        settle = _run_into(outer, work, Turn(self))
+        if self.store_fault is not None and len(self._unwritten) == known and not self._undecided:
+            # It changed nothing that would have to be durable first: a refusal, or a look.
+            settle()
+        else:
+            self._held_back.append(settle)
+
+    def _run(self) -> None:
+        try:
+            while self._handle_batch():
+                self._let_out()
+        except BaseException as error:
+            log.exception("the core failed")
+            self._fatal(error)
+
+    def _handle_batch(self) -> bool:
+        """Do the next piece of work and whatever has come with it; False when told to stop."""
+        self._inbox.begin()
+        work, left, end = self._next(), LARGEST_BATCH, math.inf
+        while work is not None:
+            work()
+            left -= 1
+            now = time.monotonic()
+            # From here on: what is due comes first, and however long it takes, somebody who asks has a turn after it.
+            end = min(end, now + LONGEST_BATCH)
+            if not left or now > end:
+                return True
+            try:
+                work = self._inbox.get_more()
+            except queue.Empty:
+                return True
+        self._let_out()
+        return False
+
+    def _let_out(self) -> None:
+        """Write what has changed, then let out what waits for that, and answer some of those who were called."""
+        self._let_out_what_is_durable()
+        self.waiting.serve()
+        self.announced.serve()
+
+    def _let_out_what_is_durable(self) -> None:
+        """New commands may come of it."""
+        if self._undecided:
+            self._conclude(time.monotonic())
+        while self._unwritten or self._held_back:
+            if not self._written():
+                return
+            held_back, self._held_back = self._held_back, []
+            for let_out in held_back:
+                let_out()
+
+    def _written(self) -> bool:
+        if not self._unwritten:
+            return True
+        if time.monotonic() < self._write_again:
+            return False
+        try:
+            self._store.commit(self._unwritten, time.time())
+        except StoreFault as fault:
+            if isinstance(fault, OurFault):
+                raise
+            log.error("the journal cannot be written, nothing is admitted: %s", fault)
+            self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
+            return False
+        if self.store_fault is not None:
+            log.warning("the journal can be written again")
+        self.store_fault = None
+        self._unwritten = []
+        return True
+
+    def _next(self) -> Callable[[], None] | None:
+        left = self._time_left()
+        if left == 0:
+            # Before more work, which may never end.
+            return self._tick
+        try:
+            return self._inbox.get(timeout=left)
+        except queue.Empty:
+            return self._tick
+
+    def _time_left(self) -> float | None:
+        again = self._write_again if self.store_fault is not None else None
+        timer = self.core.next_timer() if self.holding is None else None
+        wanted = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
+        moments = [moment for moment in wanted if moment is not None]
+        return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
+
+    def _tick(self) -> None:
+        if self.holding is None:
+            self.take(Tick())
+        self.waiting.expire(time.monotonic())
+        self.announced.expire(time.monotonic())
+
+
+def _rows(loaded: Loaded) -> list[Record]:
+    return [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """Say of an unexpected error what the core was at. Raises RequestError as it is, else EventFailed."""
+    try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise EventFailed(f"{what} could not be handled: {type(error).__name__}: {error}") from error
+
+
+def _run_into(outer: Future[T], work: Callable[[Turn], T | Future[T]], turn: Turn) -> Callable[[], None]:
+    """Do the work; the returned function gives `outer` what came of it.
+
+    What fails beside the core's handling of events was only looking: it fails alone.
+    """
+    failure: Exception
+    try:
+        result = work(turn)
+    except EventFailed:
+        raise
+    except RequestError as error:
+        failure = without_frames(error)
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is one caller's trouble and not everybody's
+        failure = logged(getattr(work, "__qualname__", "a call"), error)
+    else:
+        return _result_into(outer, result)
+    return lambda: _settle(outer, lambda: outer.set_exception(failure))
+
+
+def _result_into(outer: Future[T], result: T | Future[T]) -> Callable[[], None]:
+    if isinstance(result, Future):
+        return lambda: _chain(result, outer)
+    return lambda: _settle(outer, lambda: outer.set_result(result))
+
+
+def _chain(inner: Future[T], outer: Future[T]) -> None:
+    inner.add_done_callback(lambda done: _copy(done, outer))
+    # A caller that is gone no longer waits. Weakly: a circle of the two would stay until garbage is collected.
+    outer.add_done_callback(partial(_cancel_too, weakref.ref(inner)))
+
+
+def _cancel_too(inner: weakref.ref[Future[T]], outer: Future[T]) -> None:
+    waiting = inner()
+    if outer.cancelled() and waiting is not None:
+        waiting.cancel()
+
+
+def _copy(inner: Future[T], outer: Future[T]) -> None:
+    if inner.cancelled():
+        return
+    error = inner.exception()
+    if error is not None:
+        _settle(outer, lambda: outer.set_exception(error))
+    else:
+        _settle(outer, lambda: outer.set_result(inner.result()))
+
+
+def _settle(future: Future[T], settle: Callable[[], None]) -> None:
+    if future.cancelled():
+        return
+    try:
+        settle()
+    except InvalidStateError:
+        log.debug("the caller has gone away")

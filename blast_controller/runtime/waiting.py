@@ -1,0 +1,221 @@
+"""Callers that wait for something to happen: parked until it does, until their time is over, or until they leave."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import queue
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from blast_controller.core.model.errors import Rejected, RequestError
+from blast_controller.runtime.audience import Audience
+from blast_controller.runtime.faults import logged, without_frames
+from blast_controller.runtime.parked_future import ParkedFuture
+
+MOST_ANSWERED = 64
+"""Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
+FOR_LOOKERS = 0.75
+"""Share of the places that those who only look on may take; the others are kept for who asks for light."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many may wait: in all, and of one account."""
+
+    in_all: int = 12_288
+    of_one: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """On whose account somebody waits, and whether for light asked for, or only to look on."""
+
+    account: Hashable
+    asks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a caller waits for: the first event that is `wanted`. It gets what `answer` makes of that, or `too_late`.
+
+    Where events of a topic are numbered from 1, none up to `after` is wanted, and `wanted` is not asked about them.
+    Without a seat it takes no place.
+    """
+
+    wanted: Callable[[Any], bool]
+    answer: Callable[[Any], object]
+    too_late: Callable[[], RequestError]
+    seat: Seat | None = None
+    after: int = 0
+
+
+class _Waiter(ParkedFuture[object]):
+    """Who waits in a topic, and what is promised."""
+
+    def __init__(self, topic: Hashable, wait: Wait) -> None:
+        super().__init__()
+        self.topic, self.wait, self.present = topic, wait, True
+
+
+class WaitingRoom:
+    """Used by one thread; only the futures may be cancelled from others.
+
+    Who is called, by an event or because time is over, stands in a line until `serve`, which answers some at a time.
+    Deadlines are a heap in which those who are served or gone stay until they come up, or until they are the half.
+    """
+
+    def __init__(self, places: Places | None = None) -> None:
+        self.places = places or Places()
+        self._audiences: defaultdict[Hashable, Audience[_Waiter]] = defaultdict(Audience)
+        self._called: deque[tuple[_Waiter, Callable[[], object]]] = deque()
+        self._deadlines: list[tuple[float, int, _Waiter]] = []
+        self._count = 0
+        self._present = 0
+        self._taken: Counter[Hashable] = Counter()
+        self._looking: Counter[Hashable] = Counter()
+        self._gone: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
+
+    def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
+        """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
+        self._take_place(wait.seat)
+        waiter = _Waiter(topic, wait)
+        self._audiences[topic].add(waiter, wait.after)
+        self._count += 1
+        self._present += 1
+        if deadline < math.inf:
+            heapq.heappush(self._deadlines, (deadline, self._count, waiter))
+        waiter.add_done_callback(self._note_done)
+        return waiter
+
+    def notify(self, topic: Hashable, event: object, number: float = math.inf) -> None:
+        """Call everyone who wants this event; `serve` answers them.
+
+        `number` is infinite for the last event of a topic, too: it concerns those as well who wait for a later one.
+        """
+        audience = self._audiences.get(topic)
+        for waiter in audience.reached_by(number) if audience else ():
+            if not waiter.cancelled() and waiter.wait.wanted(event):
+                self._call(waiter, partial(waiter.wait.answer, event))
+
+    def expire(self, now: float) -> None:
+        """Call everyone whose time is over; `serve` sends them away."""
+        while (deadline := self._next_expiry()) is not None and deadline <= now:
+            waiter = heapq.heappop(self._deadlines)[2]
+            self._call(waiter, partial(_refuse, waiter.wait.too_late))
+
+    def serve(self, most: int = MOST_ANSWERED) -> None:
+        """Answer those who were called first, and no more than so many."""
+        while self._called and most > 0:
+            waiter, answer = self._called.popleft()
+            if not waiter.cancelled():
+                _resolve(waiter, answer)
+                most -= 1
+
+    def next_deadline(self) -> float | None:
+        """When `expire` is wanted; a moment long past while anyone stands in line."""
+        return -math.inf if self._called else self._next_expiry()
+
+    def _next_expiry(self) -> float | None:
+        self._see_off()
+        while self._deadlines and not self._deadlines[0][2].present:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def _call(self, waiter: _Waiter, answer: Callable[[], object]) -> None:
+        self._leave(waiter)
+        self._called.append((waiter, answer))
+
+    # --------------------------------------------------------------------------------------------- places
+
+    def check_place(self, seat: Seat) -> None:
+        """Raise Rejected when the places of a seat's account, or all, are taken."""
+        self._see_off()
+        if not seat.asks:
+            most_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
+            self._check(self._looking[seat.account], most_of_one, self._looking.total(), most)
+        self._check(self._taken[seat.account], self.places.of_one, self._taken.total(), self.places.in_all)
+
+    def _take_place(self, seat: Seat | None) -> None:
+        if seat is None:
+            return
+        self.check_place(seat)
+        self._taken[seat.account] += 1
+        if not seat.asks:
+            self._looking[seat.account] += 1
+
+    def _check(self, own: int, most_own: int, every: int, most: int) -> None:
+        if own >= most_own:
+            raise _too_many(f"{own} calls of yours wait already, and no more may")
+        if every >= most:
+            raise _too_many(f"{every} calls wait already, and the controller takes no more")
+
+    def _give_place_back(self, seat: Seat | None) -> None:
+        if seat is None:
+            return
+        _count_down(self._taken, seat.account)
+        if not seat.asks:
+            _count_down(self._looking, seat.account)
+
+    # -------------------------------------------------------------------------------------------- leaving
+
+    def _note_done(self, waiter: Future[object]) -> None:
+        """In any thread."""
+        if waiter.cancelled():
+            self._gone.put(waiter)
+
+    def _see_off(self) -> None:
+        """Forget those who have left by themselves."""
+        while not self._gone.empty():
+            waiter = self._gone.get()
+            assert isinstance(waiter, _Waiter)
+            self._leave(waiter)
+        if len(self._deadlines) > 2 * self._present + 16:
+            self._deadlines = [entry for entry in self._deadlines if entry[2].present]
+            heapq.heapify(self._deadlines)
+
+    def _leave(self, waiter: _Waiter) -> None:
+        if not waiter.present:
+            return
+        waiter.present = False
+        audience = self._audiences[waiter.topic]
+        audience.remove(waiter, waiter.wait.after)
+        if not audience:
+            del self._audiences[waiter.topic]
+        self._present -= 1
+        self._give_place_back(waiter.wait.seat)
+
+
+def _too_many(what: str) -> Rejected:
+    return Rejected("too_many_waiting", f"{what}: let some be answered, or ask again later.")
+
+
+def _count_down(counter: Counter[Hashable], account: Hashable) -> None:
+    counter[account] -= 1
+    if not counter[account]:
+        del counter[account]
+
+
+def _refuse(too_late: Callable[[], RequestError]) -> None:
+    raise too_late()
+
+
+def _resolve(future: Future[object], answer: Callable[[], object]) -> None:
+    try:
+        result = answer()
+    except RequestError as error:
+        _fail(future, without_frames(error))
+    except Exception as error:  # noqa: BLE001 - making an answer is looking: it fails for this caller alone
+        _fail(future, logged("the answer to a wait", error))
+    else:
+        if future.set_running_or_notify_cancel():
+            future.set_result(result)
+
+
+def _fail(future: Future[object], error: Exception) -> None:
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)

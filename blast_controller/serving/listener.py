@@ -1,0 +1,142 @@
+"""A listening socket that no crowd and no silent client can block, with TLS or without.
+
+One client is accepted in each turn of the loop, so that a flood of new ones leaves those who are there their turns. At
+the TLS handshake each has a bounded time and one of few places, where the longest silent one goes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from asyncio import sslproto
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from blast_controller.runtime.faults import without_frames
+from blast_controller.serving.places import Places
+from blast_controller.serving.tls import TlsSettings, reason_of, server_context
+from blast_controller.serving.untied import untie_transports
+
+_log = logging.getLogger(__name__)
+
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SECONDS_WITHOUT_ROOM = 1.0
+_SECONDS_TO_SAY_GOODBYE = 2.0
+_TLS_BUFFER_BYTES = 32_768
+"""A TLS record is half of that; asyncio would keep 256 KiB for everybody who as much as begins a handshake."""
+HANDSHAKES = 256
+HANDSHAKES_PER_HOST = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a listener asks of its server: a protocol for each client, and to hear of every handshake that failed.
+
+    `handshakes` may be under way at once, `handshakes_per_host` from one address.
+    """
+
+    make_protocol: Callable[[], asyncio.BaseProtocol]
+    failed: Callable[[str, str], None]
+    """A client's address, and why."""
+    handshakes: int = HANDSHAKES
+    handshakes_per_host: int = HANDSHAKES_PER_HOST
+
+
+class Listener:
+    """Accepts clients; with TLS each becomes a connection when its handshake is done. Raises BadTlsFile.
+
+    The listener of asyncio would do the same, but accepts a thousand at once, sets no bound to handshakes, and tells
+    nobody when and why one failed.
+    """
+
+    def __init__(self, door: Door, tls: TlsSettings | None) -> None:
+        untie_transports()
+        self._door = door
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
+        if tls is not None:
+            self._context = server_context(tls)
+            sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
+        self._handshakes: Places[asyncio.Task[None]] = Places(door.handshakes, door.handshakes_per_host)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._crowded_out: set[asyncio.Task[None]] = set()
+        self._socket: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    def reload(self, tls: TlsSettings) -> None:
+        """Meet new clients with what these files hold now; whether TLS is spoken stays. From any thread.
+
+        Raises BadTlsFile, and all stays as it was.
+        """
+        if self._context is not None:
+            # A context of its own: one whose certificate and key are being changed fails the handshakes of that moment.
+            self._context = server_context(tls)
+
+    def start(self, listening: socket.socket) -> None:
+        """Accept from a listening socket, which is ours from now on; on the running loop."""
+        listening.setblocking(False)
+        self._socket = listening
+        self._accepting = asyncio.create_task(self._accept(listening))
+
+    async def close(self) -> None:
+        """Accept nobody further, and end the handshakes."""
+        tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._socket is not None:
+            self._socket.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, address = await loop.sock_accept(listening)
+            except OSError as error:
+                # What went wrong with one client is over with it; without files or memory a pause may help.
+                if error.errno in _NO_ROOM:
+                    _log.error("no client can be accepted: %s", error.strerror)
+                    await asyncio.sleep(_SECONDS_WITHOUT_ROOM)
+                continue
+            greeting = asyncio.create_task(self._greet(client, address))
+            self._tasks.add(greeting)
+            greeting.add_done_callback(partial(self._greeted, client))
+            if self._context is not None:
+                self._make_room(self._handshakes.enter(greeting, str(address[0])))
+            # Accepting may succeed again and again without ever waiting.
+            await asyncio.sleep(0)
+
+    def _make_room(self, gone: asyncio.Task[None] | None) -> None:
+        if gone is not None:
+            self._crowded_out.add(gone)
+            gone.cancel()
+
+    def _greeted(self, client: socket.socket, greeting: asyncio.Task[None]) -> None:
+        if greeting.cancelled():
+            # It may not even have begun.
+            client.close()
+        self._tasks.discard(greeting)
+        self._crowded_out.discard(greeting)
+        self._handshakes.leave(greeting)
+
+    async def _greet(self, client: socket.socket, address: tuple[object, ...]) -> None:
+        peer = ":".join(str(part) for part in address[:2])
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._door.make_protocol,
+                client,
+                ssl=self._context,
+                ssl_handshake_timeout=self._tls.handshake_seconds if self._tls else None,
+                ssl_shutdown_timeout=_SECONDS_TO_SAY_GOODBYE if self._tls else None,
+            )
+        except OSError as error:
+            self._door.failed(peer, reason_of(without_frames(error)))
+        except asyncio.CancelledError:
+            client.close()
+            if asyncio.current_task() not in self._crowded_out:
+                raise
+            self._door.failed(peer, "others came while it was silent")
