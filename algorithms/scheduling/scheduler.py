@@ -363,7 +363,8 @@ class Scheduler:
         limit = self._limits.get(tenant)
         if limit is None:
             return math.inf
-        return limit - self._held_pieces[tenant] if limit >= 0 else -1
+        # Who holds more than is allowed by now may still have a circuit, which takes no splitter.
+        return max(0, limit - self._held_pieces[tenant]) if limit >= 0 else -1
 
     def _within_limit(self, job: Job, pieces: Pieces) -> bool:
         return self._left(job.group.tenant) >= len(pieces)

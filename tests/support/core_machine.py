@@ -388,9 +388,11 @@ class CoreMachine(FibreFaults):
                 self.save()
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
             before = [e.grant for number, e in self.told[key].items() if number < event.sequence and e.grant]
-            end_before = self.leases.get(key, self.world.now + before[-1].lease)
-            self.leases[key] = end_before + max(0.0, event.grant.lease - before[-1].lease)
-            if self.contents[key].may_pause:
+            if before:
+                end_before = self.leases.get(key, self.world.now + before[-1].lease)
+                self.leases[key] = end_before + max(0.0, event.grant.lease - before[-1].lease)
+            # Else a crash came before the grant was told, and nobody knows when its lease began.
+            if before and self.contents[key].may_pause:
                 # Another lease may have begun.
                 self.leases[key] = max(self.leases[key], self.world.now + event.grant.lease)
         elif event.kind in (EventKind.REVOKED, EventKind.ENDED):

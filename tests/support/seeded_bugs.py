@@ -385,9 +385,8 @@ def splitter_counted_twice(patch: Patch) -> None:
         gone = list(elements)
         release(self, holder, gone)
         for element in gone:
-            account = self._accounts.get(element)
-            if element.startswith("splitter:") and account is not None:
-                self._accounts[element] = account._replace(dark=None)
+            if element.startswith("splitter:"):
+                self._accounts[element] = self._accounts[element]._replace(counts=(True, False, False, False))
 
     patch.setattr(Inventory, "release", forgetful)
 

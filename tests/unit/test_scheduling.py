@@ -228,6 +228,14 @@ def test_a_running_job_that_lets_a_rack_go_frees_it() -> None:
     assert running["a", 0].job.remaining == 4.0 and racks_of(running["a", 0].job.group.ports, 5) == [0, 1, 2]
 
 
+def test_a_tenant_that_holds_more_than_it_may_by_now_still_gets_circuits_without_splitters() -> None:
+    virtual = clock(racks=9, limits={"small": 1})
+    assert virtual.scheduler.arrive(job("a", [0, 1, 2], 1.0, tenant="small"), 0.0).starts
+    virtual.scheduler.limit("small", 0, 0.0)
+    assert virtual.scheduler.arrive(job("b", [3, 4], 1.0, tenant="small"), 0.0).starts
+    assert not virtual.scheduler.arrive(job("c", [6, 7, 8], 1.0, tenant="small"), 0.0).starts
+
+
 def test_tenants_keep_to_their_splitters() -> None:
     virtual = clock(racks=9, limits={"small": 1, "none": -1})
     assert virtual.scheduler.arrive(job("a", [0, 1, 2], 1.0, tenant="small"), 0.0).starts
