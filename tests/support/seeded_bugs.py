@@ -386,7 +386,8 @@ def splitter_counted_twice(patch: Patch) -> None:
         release(self, holder, gone)
         for element in gone:
             if element.startswith("splitter:"):
-                self._accounts[element] = self._accounts[element]._replace(counts=(True, False, False, False))
+                account = self._accounts[element]
+                self._accounts[element] = account._replace(counts=account.counts._replace(idle=False, dark=False))
 
     patch.setattr(Inventory, "release", forgetful)
 

@@ -30,15 +30,21 @@ from blast_controller.core.model.identifiers import Device, ElementId, SwitchId,
 _TO_BE_HAD = (Standing.FREE, Standing.KEPT_LIT)
 
 
+class _Counts(NamedTuple):
+    """In which stocks a piece counts."""
+
+    capacity: bool = False
+    available: bool = False
+    idle: bool = False
+    dark: bool = False
+
+
 class _Account(NamedTuple):
-    """How one piece counts: as what, in which stocks (`capacity` first), and as what it is offered."""
+    """As what one piece counts and where, and as what it is offered."""
 
-    usable: Piece | None
-    counts: tuple[bool, bool, bool, bool]
-    offered: Piece | None
-
-
-_NOWHERE = _Account(None, (False, False, False, False), None)
+    usable: Piece | None = None
+    counts: _Counts = _Counts()
+    offered: Piece | None = None
 
 
 class Inventory:
@@ -65,7 +71,7 @@ class Inventory:
         self._kinds = {element: kind_of(piece) for element, piece in self._pieces.items()}
         self._stocks = self.capacity, self.available, self.idle, self.dark = Stock(), Stock(), Stock(), Stock()
         self.offered = Stock()
-        self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _NOWHERE)
+        self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _Account())
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
         self._recount(self._pieces)
@@ -192,11 +198,11 @@ class Inventory:
         usable, standing = self._usable(element), self._custody.standing(element)
         held = standing is Standing.HELD
         if usable is None:
-            return _Account(None, _NOWHERE.counts, (before.offered or self._pieces[element]) if held else None)
+            return _Account(None, _Counts(), (before.offered or self._pieces[element]) if held else None)
         available = standing in _TO_BE_HAD and self._present(usable)
         idle, dark = not held, not held and standing is not Standing.KEPT_LIT
         offered = (before.offered or usable) if held else usable if available else None
-        return _Account(usable, (True, available, idle, dark), offered)
+        return _Account(usable, _Counts(True, available, idle, dark), offered)
 
     def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
         old, new = self._named(element, before.usable), self._named(element, after.usable)
@@ -282,7 +288,7 @@ class Inventory:
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports for an end of a tree that can be had now; those that somebody keeps lit only if all are."""
-        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].counts[1]]
+        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].counts.available]
         dark = [port for port in found if self._custody.standing(port.element) is not Standing.KEPT_LIT]
         return dark or found
 
@@ -299,7 +305,9 @@ class Inventory:
         accounts = (
             (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
         )
-        free = {element: found.usable for element, found in accounts if found.usable is not None and found.counts[1]}
+        free = {
+            element: found.usable for element, found in accounts if found.usable is not None and found.counts.available
+        }
         whole = (p for p in self._fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
         return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
 
