@@ -1,6 +1,6 @@
 """The optimiser's process: reads questions from standard input and writes answers to standard output.
 
-Started by `optimiser_process` and by nobody else. Questions (contention, seconds, seed) are answered in order by tuples
+Started by `process` and by nobody else. Questions (contention, seconds, seed) are answered in order by tuples
 of `Chosen`. The first message out says that the process is ready, and how much memory it has.
 """
 

@@ -190,7 +190,7 @@ def optimisers(manager):
     """The optimiser's processes of a controller."""
     tasks = Path(f"/proc/{manager.process.pid}/task").glob("*/children")
     children = [int(pid) for task in tasks for pid in task.read_text().split()]
-    return [pid for pid in children if b"optimiser_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in children if b"optimiser.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def wait_for_optimisers(manager, count):
