@@ -18,7 +18,10 @@ from blast_controller.core.state import State
 
 
 class View:
-    """Facts as they are at the moment of asking. Elements, devices and reservations go by their names and numbers."""
+    """Facts as they are at the moment of asking: after an event ask the core for its view again.
+
+    Elements, devices and reservations go by their names and numbers.
+    """
 
     def __init__(self, state: State, fibres: FibreCheck) -> None:
         self._state = state
@@ -49,7 +52,8 @@ class View:
     @property
     def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
         """By optical switch, the elements that somebody else's cross-connects touch, and by which."""
-        return self._state.inventory.occupied
+        occupied = self._state.inventory.occupied.items()
+        return MappingProxyType({switch: MappingProxyType(found) for switch, found in occupied})
 
     def unusable(self, element: ElementId) -> str | None:
         """Why nobody can use an element: it is quarantined or occupied. None if neither."""
@@ -152,4 +156,4 @@ class View:
     @property
     def probe_circuits(self) -> Mapping[SwitchId, frozenset[CrossConnect]]:
         """What a check of the fibres, maybe one of an earlier run, may have on each switch."""
-        return self._state.probes.present
+        return MappingProxyType(self._state.probes.present)

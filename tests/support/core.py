@@ -126,7 +126,7 @@ class World:
     many deeds more (a commit, a command to a device, a message to a client) the controller lives for.
     """
 
-    def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
+    def __init__(self, fabric: Fabric, settings: CoreSettings | None = None, core: Core | None = None) -> None:
         self.fabric = fabric
         self.now = 0.0
         self.switches = {name: FakeSwitch(name) for name in fabric.switches}
@@ -149,7 +149,7 @@ class World:
         self.on_deed: Callable[[str, tuple, list[Command]], None] = lambda deed, arguments, said: None
         self.store = MemoryStore()
         self.epoch = self.store.open().epoch
-        self.core = Core(fabric, settings or CoreSettings())
+        self.core = core or Core(fabric, settings or CoreSettings())
 
     @property
     def devices(self) -> list[Device]:

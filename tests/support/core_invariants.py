@@ -160,11 +160,11 @@ class Invariants:
         expected = {element: reservation.id for reservation in found for element in reservation.elements}
         holders = self.core.view.holders
         assert {element: holder for element, holder in holders.items() if holder != PROBER} == expected
-        fabric, at_work = self.world.fabric, self.journal.rows("probe").keys()
+        fabric, probing = self.world.fabric, self.core.view.probe_circuits
         for switch in fabric.switches:
             probed = {e for e in pieces_on(fabric, switch) if holders.get(e) == PROBER}
-            assert not probed or switch in at_work, f"{probed} are held for a check that does not run"
-            touched = touched_by(fabric, self.core.view.probe_circuits.get(switch, ()))
+            assert not probed or switch in probing, f"{probed} are held for a check that does not run"
+            touched = touched_by(fabric, probing.get(switch, ()))
             assert touched <= holders.keys(), f"{touched - holders.keys()} are free and may have a circuit of a check"
 
     def check_shares_of_tenants(self, found: list[Reservation]) -> None:
@@ -208,7 +208,8 @@ class Invariants:
 
     def copy_of_world(self) -> World:
         """The journal and the devices as they are; controller, sessions and what is on the wire are gone."""
-        copy = World(self.world.fabric, self.core.settings)
+        # Its own core comes with its start.
+        copy = World(self.world.fabric, core=self.core)
         copy.store.close()
         copy.store._state = dict(self.journal.content)
         copy.store._holdings = deepcopy(self.world.store._holdings)

@@ -389,18 +389,24 @@ class CoreMachine(FibreFaults):
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
             before = [e.grant for number, e in self.told[key].items() if number < event.sequence and e.grant]
             if before:
-                end_before = self.leases.get(key, self.world.now + before[-1].lease)
-                self.leases[key] = end_before + max(0.0, event.grant.lease - before[-1].lease)
-            # Else a crash came before the grant was told, and nobody knows when its lease began.
-            if before and self.contents[key].may_pause:
-                # Another lease may have begun.
-                self.leases[key] = max(self.leases[key], self.world.now + event.grant.lease)
+                self.lengthen(key, before[-1].lease, event.grant.lease)
+            else:
+                # The controller died before it could tell of the grant, and how long the lease was nobody knows.
+                self.leases.pop(key, None)
         elif event.kind in (EventKind.REVOKED, EventKind.ENDED):
             end = self.leases.pop(key, None)
             if event.state is PartState.EXPIRED and end is not None and not self.contents[key].may_pause:
                 assert end <= self.world.now, "the lease ended early"
         if event.grant is not None and event.reason is None:
             self.check_granted(publish)
+
+    def lengthen(self, key: RequestKey, before: float, after: float) -> None:
+        """A lease that was so long is now of another length."""
+        end_before = self.leases.get(key, self.world.now + before)
+        self.leases[key] = end_before + max(0.0, after - before)
+        if self.contents[key].may_pause:
+            # Another lease may have begun.
+            self.leases[key] = max(self.leases[key], self.world.now + after)
 
     def check_granted(self, publish: Publish) -> None:
         part = self.core.requests[publish.request].parts[publish.event.part]

@@ -6,20 +6,20 @@ Run as a program with the arguments of `blast`; stands for whatever fault of our
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from blast_client.command import main
-from blast_controller.core.applications import Applications
+from blast_controller.core.controller import Core
+from blast_controller.core.model.events import Event, RequestSubmitted
 
-_submitted = Applications.on_submitted
+_take = Core.take
 
 
-def _cannot(self: Applications, event: Any, now: float) -> None:
-    if event.request.key == "poison":
+def _cannot(self: Core, event: Event, now: float) -> None:
+    if isinstance(event, RequestSubmitted) and event.request.key == "poison":
         raise KeyError("a fault that this key finds")
-    _submitted(self, event, now)
+    _take(self, event, now)
 
 
 if __name__ == "__main__":
-    Applications.on_submitted = _cannot  # type: ignore[method-assign]
+    Core.take = _cannot  # type: ignore[method-assign]
     sys.exit(main())

@@ -25,6 +25,7 @@ from blast_controller.core.light.layout import NOTHING, Holding, Step, everythin
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.light_tree import build
 from blast_controller.core.model.commands import Command, SetCircuits, SetForwarding
+from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.model.fabric import Splitter
 from blast_controller.core.model.part_states import PartEvent, PartState
@@ -249,6 +250,20 @@ def repetition_admitted_twice(patch: Patch) -> None:
     patch.setattr(Applications, "on_submitted", forgetful)
 
 
+def refusal_leaves_a_trace(patch: Patch) -> None:
+    """An extension that is refused has taken a group address and given it back: the next one is another."""
+    extend = Applications.on_extension
+
+    def careless(self: Applications, event, now: float) -> None:
+        try:
+            extend(self, event, now)
+        except RequestError:
+            self._state.addresses.next += 1
+            raise
+
+    patch.setattr(Applications, "on_extension", careless)
+
+
 def end_not_journalled(patch: Patch) -> None:
     """A part that has ended is active again after a restart."""
     move = RequestBook.move
@@ -411,6 +426,7 @@ BUGS: dict[str, Callable[[Patch], None]] = {
         old_answer_accepted,
         key_reuse_accepted,
         repetition_admitted_twice,
+        refusal_leaves_a_trace,
         end_not_journalled,
         dry_run_repairs,
         removal_forgotten,
