@@ -160,8 +160,9 @@ class CoreMachine(FibreFaults):
 
         def tell() -> None:
             if isinstance(event, SettingsChanged):
-                # Who was forgotten until now was forgotten by the old settings.
+                # Who was forgotten, or given splitters, until now was so by the old settings.
                 self.i5_answers_stay()
+                self.check_shares_of_tenants(self.journal.reservations())
             before = "" if isinstance(event, Tick) else image(self.core)
             # What came just before may not have been decided on yet.
             alone = not self.world.undecided
