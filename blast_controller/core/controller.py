@@ -236,9 +236,10 @@ class Core:
         """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
         subjects, limits = self._places.subjects(), self._state.splitter_limits.in_all(now)
         self._look_again_at_quota(limits, now)
-        self._places.serve_aside(subjects, limits, now)
-        # Who was served may hold something by now.
-        subjects = [self._state.subject(subject.request, subject.part) for subject in subjects]
+        lit = self._places.serve_aside(subjects, limits, now)
+        # Who was served holds something by now, and the policy must not count on lighting it as well.
+        concerned = {subject.name: subject for subject in (*subjects, *lit)}
+        subjects = [self._state.subject(subject.request, subject.part) for subject in concerned.values()]
         leases = self._places.leases_over(now)
         decision = self._state.dispatcher.decide(subjects, leases, limits, now)
         self._places.end_again(leases, decision.again)

@@ -61,18 +61,21 @@ class Placements:
 
     # ------------------------------------------------------------------------------------ without the policy
 
-    def serve_aside(self, subjects: Iterable[Subject], limits: Mapping[str, int], now: float) -> None:
-        """Light groups within one rack, and static trees: they cost nobody else any light."""
+    def serve_aside(self, subjects: Iterable[Subject], limits: Mapping[str, int], now: float) -> list[Subject]:
+        """Light groups within one rack, and static trees: they cost nobody else any light. Returns whom it has lit."""
         for subject in [subject for subject in subjects if subject.part.state is PartState.PENDING]:
             wanted, part = subject.request.current, subject.part
             static = self._state.fabric.static_trees and self._state.allocator.has_static(wanted, part.receivers)
             if static or not self._state.dispatcher.competes(wanted, part):
                 self._aside[subject.name] = subject
+        lit: list[Subject] = []
         for subject in list(self._aside.values()):
             if subject.part.state is not PartState.PENDING:
                 del self._aside[subject.name]
             elif not self._state.allocator.absent_datapaths(subject.request.current, subject.part.receivers):
                 self._serve_alone(subject, limits, now)
+                lit += [subject] if subject.part.state is not PartState.PENDING else []
+        return lit
 
     def _serve_alone(self, subject: Subject, limits: Mapping[str, int], now: float) -> None:
         request, part = subject.request, subject.part

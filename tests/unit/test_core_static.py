@@ -55,6 +55,22 @@ def finish(world, key="a"):
     world.settle()
 
 
+def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_in_the_policys_mind():
+    """The ToR brings its port of the switch at the same moment, and no device has to answer for the tree."""
+    world = world_with(AT_HOST, ports=1)
+    world.lose(3)
+    world.settle()
+    world.submit(multicast("a", "r1h2", ["r3h2"]))
+    world.settle()
+    assert part_of(world).state is PartState.PENDING
+    world.come_back(3)
+    world.settle()
+    assert part_of(world).state is PartState.ACTIVE and set(world.core.view.holders) == {"static:t2"}
+    world.submit(multicast("b", "r3h1", ["r1h1"]))
+    world.settle()
+    assert part_of(world, "b").state is PartState.ACTIVE
+
+
 # ------------------------------------------------------------------------------------------------ coverage
 
 
