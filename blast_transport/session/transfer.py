@@ -315,8 +315,9 @@ class Transfer:
         if not carrier.over or not self._drained:
             return wait
         if self._reader.source.size is None:
-            # A chain that has failed, and a stream that goes on.
+            # A chain that has failed, and a stream that goes on: what it was to bring, too.
             self._go(Unicast())
+            self._core.fall_back()
             return 0
         return self._end(now)
 

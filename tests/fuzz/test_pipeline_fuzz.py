@@ -18,6 +18,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     PredecessorLost,
     Started,
     SuccessorLost,
+    Torn,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
 from blast_transport.carriers.pipeline.protocol.messages import (
@@ -151,7 +152,7 @@ def test_a_node_bears_whatever_its_neighbours_say() -> None:
                 case 3 if core.up.linked:
                     core.handle(PredecessorLost(), now)
                 case 4 if core.down.linked or core.down.state is Down.CONNECTING:
-                    core.handle(SuccessorLost("x"), now)
+                    core.handle(Torn() if core.down.serving else SuccessorLost("x"), now)
                 case 5 if core.up.receiving or core.up.fetching:
                     core.handle(Arrived(core.node.position + 25), now)
                 case 6 if core.up.fetching:

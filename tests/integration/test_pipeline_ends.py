@@ -359,7 +359,7 @@ def test_nobody_is_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     chain = (Member("n0", "", 0), Member("n1", "127.0.0.1", port), Member("n2", "127.0.0.1", port))
-    leg = PipelineLeg(1, 1, bytes(16), 0, chain, 0, PipelineTimings(assembly=0.2))
+    leg = PipelineLeg(1, 1, bytes(16), 0, chain, 0, PipelineTimings())
     events: list[object] = []
     reader, writer = os.pipe()
     with StreamSource(reader) as stream:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from blast_transport.base.errors import RemoteProtocolError
+from blast_transport.base.report import TransferResult
 from blast_transport.carriers.choices import CarrierChoice, Chain, Tree, Trees, Unicast
+from blast_transport.credentials.admission import Connection
 from blast_transport.links.dialling import SOURCE
+from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
+from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
 from blast_transport.store.source import StreamSource
-from blast_transport.wire.messages import COMMAND
-from tests.support.transport_hosts import PATIENT, agents, light, sender_to
+from blast_transport.wire.joining import Join
+from blast_transport.wire.messages import COMMAND, Leg
+from tests.support.transport_hosts import PATIENT, Agent, agents, light, sender_to
 
 SIZE = 12 << 20
 RING = 2 << 20
@@ -44,35 +52,86 @@ CHANGES: dict[str, tuple[Callable[[], CarrierChoice], Callable[[], CarrierChoice
 
 
 @pytest.mark.parametrize(("first", "second"), CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("time", range(2))
+@pytest.mark.parametrize("seed", range(2))
 def test_commands_get_all_of_a_stream(
-    tmp_path: Path, first: Callable[[], CarrierChoice], second: Callable[[], CarrierChoice], time: int
+    tmp_path: Path, first: Callable[[], CarrierChoice], second: Callable[[], CarrierChoice], seed: int
 ) -> None:
-    content = random.Random(time).randbytes(SIZE)
-    route = Route(first())
+    content = random.Random(seed).randbytes(SIZE)
+    with collecting(tmp_path) as there, sender_to(there, PATIENT) as sender:
+        result = stream(sender, content, first(), second())
+        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
+        assert len(result.carriers) == 2
+        for one in there:
+            assert (one.directory / "collected").read_bytes() == content
+
+
+@pytest.mark.parametrize("late", range(3))
+@pytest.mark.parametrize("change", ["trees to pipeline", "pipeline to another"])
+def test_who_hears_late_of_a_chain_takes_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, late: int
+) -> None:
+    """Those before it hold data of the carrier before, and may not take what passes among them for a beginning."""
+    take_leg = ReceiverSession._take_leg
+
+    def take_late(session: ReceiverSession, leg: Leg, now: float) -> None:
+        if leg.number == 2 and session._around.emit == there[late].events.put:
+            time.sleep(0.6)
+        take_leg(session, leg, time.monotonic())
+
+    monkeypatch.setattr(ReceiverSession, "_take_leg", take_late)
+    first, second = CHANGES[change]
+    content = random.Random(late).randbytes(SIZE)
+    with collecting(tmp_path) as there, sender_to(there, PATIENT) as sender:
+        result = stream(sender, content, first(), second())
+        assert [(outcome.reason, outcome.demoted) for outcome in result.receivers] == [("", "")] * 3
+        assert result.carriers == (first().carrier, "pipeline")
+        for one in there:
+            assert (one.directory / "collected").read_bytes() == content
+
+
+def test_a_stream_goes_on_without_whom_its_chain_leaves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host answers the sender, and nobody of the chain can reach it: the others cannot be kept for ever."""
+    join = ReceiverSession.join
+
+    def refuse(session: ReceiverSession, connection: Connection, message: Join) -> None:
+        if session._around.emit == there[1].events.put:
+            raise RemoteProtocolError("nobody gets through to here")
+        join(session, connection, message)
+
+    monkeypatch.setattr(ReceiverSession, "join", refuse)
+    content = random.Random(5).randbytes(SIZE)
+    with collecting(tmp_path) as there, sender_to(there, PATIENT) as sender:
+        result = stream(sender, content, Chain(), Chain())
+        reasons = [outcome.reason for outcome in result.receivers]
+        assert (reasons[0], reasons[2]) == ("", "")
+        assert "too far behind the stream" in reasons[1]
+        for one in (there[0], there[2]):
+            assert (one.directory / "collected").read_bytes() == content
+
+
+def collecting(directory: Path) -> AbstractContextManager[list[Agent]]:
+    """Three agents, each with a command that takes all that comes."""
+    return agents(directory, 3, commands={"collect": ("/bin/dd", "of=collected", "status=none")})
+
+
+def stream(sender: Sender, content: bytes, first: CarrierChoice, second: CarrierChoice) -> TransferResult:
+    """Send it as it is produced, the first half by `first`, the other by `second`."""
+    route = Route(first)
     reader, writer = os.pipe()
 
     def produce() -> None:
         for begin in range(0, SIZE, PIECE):
             if begin == SIZE // 2:
-                route.go(second())
+                route.go(second)
             os.write(writer, content[begin : begin + PIECE])
         os.close(writer)
 
-    with (
-        agents(tmp_path, 3, commands={"collect": ("/bin/dd", "of=collected", "status=none")}) as there,
-        sender_to(there, PATIENT) as sender,
-        StreamSource(reader, RING) as source,
-    ):
-        thread = threading.Thread(target=produce)
+    thread = threading.Thread(target=produce)
+    with StreamSource(reader, RING) as source:
         thread.start()
         try:
-            result = sender.transmit(source, route, Destination("collect", COMMAND))
+            return sender.transmit(source, route, Destination("collect", COMMAND))
         finally:
             # Whoever writes into a pipe that nobody reads waits for ever.
             os.close(reader)
             thread.join()
-        assert [outcome.reason for outcome in result.receivers] == ["", "", ""]
-        assert len(result.carriers) == 2
-        for one in there:
-            assert (one.directory / "collected").read_bytes() == content

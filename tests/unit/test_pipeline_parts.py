@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from blast_transport.base.errors import RemoteError, WrongInputError
+from blast_transport.base.errors import ForgottenError, RemoteError, WrongInputError
 from blast_transport.base.waker import Waker
 from blast_transport.carriers.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.carriers.pipeline.connections.copy_pump import Replay
 from blast_transport.carriers.pipeline.connections.dialling import Dialler, LivenessProbes
 from blast_transport.carriers.pipeline.connections.link import Link
+from blast_transport.carriers.pipeline.protocol.core import SourceCore
+from blast_transport.carriers.pipeline.protocol.events import Command, Event, Started
 from blast_transport.carriers.pipeline.protocol.leg import Member, PipelineLeg
-from blast_transport.carriers.pipeline.protocol.messages import Alive, Get, Quit, Why
+from blast_transport.carriers.pipeline.protocol.messages import Alive, Forget, Get, Quit, Why
+from blast_transport.carriers.pipeline.successor import Connections, Successor
 from blast_transport.links.dialling import Address
+from blast_transport.wire.joining import Join
 from tests.support.waiting import eventually
 
 
@@ -282,3 +286,60 @@ def test_who_does_not_listen_is_not_waited_for(pair: tuple[Link, Link]) -> None:
     closing.serve(time.monotonic())
     assert closing.deadline() is None
     assert ours.socket.fileno() == -1
+
+
+class Forgetful:
+    """An outlet that holds nothing any more once `gone` is set."""
+
+    gone = False
+
+    def check(self, offset: int) -> None:
+        if self.gone:
+            raise ForgottenError(1 << 30)
+
+    def give(self, sock: socket.socket, offset: int, limit: int) -> int:
+        self.check(offset)
+        return sock.send(bytes(min(limit, 1000)))
+
+
+def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
+    """A message in the middle of data that was promised would be taken for data: the connection is no use any more."""
+    accepted: list[Link] = []
+
+    def connect(address: Address, timeout: float) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        accepted.append(Link(theirs))
+        return ours
+
+    chain = tuple(Member(name, "h", 1) for name in "ab")
+    leg, outlet, commands = PipelineLeg(1, 1, bytes(16), 0, chain, 0), Forgetful(), list[Command]()
+    core, closing = SourceCore(leg, 0), ClosingConnections(0.0)
+    probes = LivenessProbes(connect, waker, 1.0)
+
+    def tell(event: Event) -> None:
+        commands.extend(core.handle(event, 0.0))
+        while commands:
+            successor.obey(commands.pop(0))
+
+    successor = Successor(leg, core.down, outlet, tell, Connections(Dialler(connect, waker, 1.0), probes, closing))
+    tell(Started())
+    run_until(waker, lambda: successor.pour(0) or (accepted and isinstance(accepted[0].receive(), Join)))
+    accepted[0].send(Get(0))
+    accepted[0].flush()
+    successor.listen()
+    core.readable(1 << 20, 0.0)
+    successor.pour(1 << 20)
+    assert 0 < successor.promised - core.down.sent < 1 << 20
+    outlet.gone = True
+    successor.pour(1 << 20)
+    run_until(waker, lambda: successor.pour(0) or (len(accepted) == 2 and isinstance(accepted[1].receive(), Join)))
+    accepted[1].send(Get(8000))
+    accepted[1].flush()
+    successor.listen()
+    successor.pour(1 << 20)
+    successor.pour(1 << 20)
+    assert accepted[1].receive() == Forget(1 << 30)
+    successor.close()
+    for link in accepted:
+        link.close()

@@ -187,7 +187,8 @@ class PipelineNode(Runner):
         file = self._descriptor is not None
         lag = _FILE_LAG_BYTES if file else self.leg.buffer // _DEATHS or _LAG_BYTES
         ahead = self._intake.position - down.taken
-        if down.alone or ahead < lag or (file and down.lagging):
+        # What comes first says that the source has begun: without it our successor gets nothing of what lies before.
+        if down.alone or not self._core.node.begun or ahead < lag or (file and down.lagging):
             return True
         self._core.hold_up()
         return False

@@ -11,10 +11,23 @@ from contextlib import suppress
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.carriers.pipeline.node import PipelineNode
 from blast_transport.carriers.pipeline.parameters import pipeline_leg
-from blast_transport.carriers.pipeline.protocol.leg import PipelineEvent, StoreFailed
-from blast_transport.carriers.receiving import CarrierEvent, ReceivingCarrier, ReceivingContext, Stored, StoreLost
+from blast_transport.carriers.pipeline.protocol.leg import Lost, PipelineEvent, StoreFailed
+from blast_transport.carriers.pipeline.protocol.messages import encode_failed
+from blast_transport.carriers.receiving import (
+    CarrierEvent,
+    ReceivingCarrier,
+    ReceivingContext,
+    Stored,
+    StoreLost,
+    Word,
+)
+from blast_transport.wire.codec import WORD_BYTES
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Leg
+
+_REASON_LETTERS = 50
+_MOST_TOLD = WORD_BYTES // (4 * _REASON_LETTERS + 3)
+"""A letter has four bytes at most, and each name three more."""
 
 
 class PipelineReceiver(ReceivingCarrier):
@@ -25,13 +38,28 @@ class PipelineReceiver(ReceivingCarrier):
         if place.index == 0:
             raise RemoteProtocolError("Leg names a chain of which we are the source")
         self._wake = around.wake
+        self._lost: dict[int, str] = {}
         self._happened: queue.SimpleQueue[CarrierEvent] = queue.SimpleQueue()
         self._node = PipelineNode(place, around.assembly.store, self._note, around.dial)
         self._node.start()
 
     def _note(self, event: PipelineEvent) -> None:
-        self._happened.put(StoreLost(event.reason) if isinstance(event, StoreFailed) else Stored())
+        leg = self._node.leg
+        match event:
+            case StoreFailed(reason):
+                self._happened.put(StoreLost(reason))
+            case Lost(name, reason):
+                # Of a stream what it misses would be kept until the chain's report, which cannot come before its end.
+                self._happened.put(Word(leg.number, self._word(leg.place(name) or 0, reason)))
+            case _:
+                self._happened.put(Stored())
         self._wake()
+
+    def _word(self, place: int, reason: str) -> bytes:
+        """All that were lost, for only the latest word counts; whom it has no room for, the report names."""
+        if len(self._lost) < _MOST_TOLD:
+            self._lost[place] = reason[:_REASON_LETTERS]
+        return encode_failed(self._lost)
 
     def events(self) -> Iterator[CarrierEvent]:
         """What the node has told."""

@@ -7,10 +7,12 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 
+from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
 from blast_transport.carriers.choices import CarrierChoice, Chain
 from blast_transport.carriers.pipeline.parameters import PipelineParameters, pipeline_leg
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Ended, Lost, PipelineEvent, Progress, Reported
+from blast_transport.carriers.pipeline.protocol.messages import decode_failed
 from blast_transport.carriers.pipeline.source import PipelineSource
 from blast_transport.carriers.sending import PeerLost, SendingCarrier, SendingContext, SendingEvent, Sent
 from blast_transport.links.chain_source import SourceAdmission
@@ -70,6 +72,14 @@ class PipelineSender(SendingCarrier):
         """What the chain has told."""
         while not self._happened.empty():
             yield from self._told(self._happened.get())
+
+    def heard(self, name: str, body: bytes, now: float) -> None:
+        """This node goes on without some that come after it."""
+        chain, own = self._nodes.chain, self._places.get(name, 0)
+        for place, reason in decode_failed(body).items():
+            if own == 0 or not own < place < len(chain):
+                raise RemoteProtocolError(f"goes on without the node at place {place}, which does not come after it")
+            self._happened.put(Lost(chain[place][0], reason))
 
     def leave(self) -> int | None:
         """What may be under way still goes through the chain; the next carrier begins behind it."""

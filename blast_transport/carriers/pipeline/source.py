@@ -181,6 +181,8 @@ class _Fetcher:
             try:
                 sent = self._link.give(self._outlet, self._offset, self._stop)
             except ForgottenError as error:
+                if self._link.promised:
+                    raise
                 self._link.send(Forget(error.lowest))
                 self._stop = self._offset
                 continue

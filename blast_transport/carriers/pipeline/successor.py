@@ -23,6 +23,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Sent,
     Serve,
     SuccessorLost,
+    Torn,
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import PipelineLeg
@@ -120,7 +121,7 @@ class Successor:
         try:
             sent = self._guard(lambda link: link.give(self._outlet, self._offset, stop))
         except ForgottenError as error:
-            self._tell(Unheld(error.lowest))
+            self._forgot(error.lowest)
             return 0
         if not sent:
             return 0
@@ -128,6 +129,14 @@ class Successor:
         if self._down.serving:
             self._tell(Sent(self._offset))
         return sent
+
+    def _forgot(self, lowest: int) -> None:
+        """Who was promised data cannot be told anything else before it has come: where it begins anew it can."""
+        if self.promised > self._offset:
+            self._drop_now()
+            self._tell(Torn())
+        else:
+            self._tell(Unheld(lowest))
 
     def close(self) -> None:
         """Close the connection now."""

@@ -27,6 +27,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Sent,
     Started,
     SuccessorLost,
+    Torn,
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Drained, Outcome, PipelineLeg, Progress, Reported
@@ -42,7 +43,7 @@ _CREDIT_BYTES = 1 << 20
 _STARVED_SHARE = 0.5
 """Of the time between two signs of life: whoever waits for data for longer than that would take more."""
 
-_DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld)
+_DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld, Torn)
 
 
 class NodeCore:

@@ -29,6 +29,7 @@ from blast_transport.carriers.pipeline.protocol.events import (
     Serve,
     Started,
     SuccessorLost,
+    Torn,
     Unheld,
 )
 from blast_transport.carriers.pipeline.protocol.leg import Outcome, Reported
@@ -78,13 +79,12 @@ class Downstream:
         self.sent = self.taken = node.position
         self.better_since: float | None = None
         self.end_told = False
+        # The source had begun when we connected.
+        self._all_know = False
         self._ending_at = 0.0
         self._node = node
         self._passed = passed
         self._timings = node.leg.timings
-        self._assembled_at = 0.0
-        self._began = node.position
-        self._passed_on = False
         self._heard = 0.0
         self._due = 0.0
         self._pace = Pace(node.leg.slowest_rate, self._timings.slow)
@@ -93,8 +93,8 @@ class Downstream:
 
     @property
     def serving(self) -> bool:
-        """Our successor takes data."""
-        return self.state is Down.SERVING
+        """Our successor takes data: none before the source has begun, so that whoever has some knows that it has."""
+        return self.state is Down.SERVING and self._node.begun
 
     @property
     def alone(self) -> bool:
@@ -155,11 +155,6 @@ class Downstream:
             self._skip(f"no sign of life for {self._timings.silence:g} s", now)
             self._probe()
 
-    @property
-    def _all_know(self) -> bool:
-        """Everybody has heard of the leg. Of a source, only that it can read says `position`."""
-        return self._passed_on or (self._node.leg.index > 0 and self._node.position > self._began)
-
     def _limit(self) -> float | None:
         if self.state in (Down.CONNECTING, Down.PAUSED):
             return self._due
@@ -181,7 +176,6 @@ class Downstream:
                 self._send_end(now)
 
     def _start(self, event: Started, now: float) -> None:
-        self._assembled_at = now + self._timings.assembly
         self._next(now)
 
     def _next(self, now: float) -> None:
@@ -194,6 +188,7 @@ class Downstream:
 
     def _connect(self, now: float) -> None:
         self.state, self._due = Down.CONNECTING, now + self._timings.answer
+        self._all_know = self._node.begun
         self._node.say(Connect(self.successor))
 
     def _probe(self) -> None:
@@ -213,9 +208,9 @@ class Downstream:
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
         """While the chain is put together, the next node may not have heard of the leg yet.
 
-        No longer when data has come to us, or passed us, which goes out only when all have.
+        No longer when the source had begun before we connected.
         """
-        if lost.unanswered or self._all_know or now >= self._assembled_at:
+        if lost.unanswered or self._all_know:
             self._skip(lost.reason, now)
             if lost.unanswered:
                 self._probe()
@@ -235,12 +230,15 @@ class Downstream:
         self.settle(now)
 
     def _sent(self, sent: Sent, now: float) -> None:
-        self.sent, self._passed_on = sent.position, True
+        self.sent = sent.position
         self.settle(now)
 
     def _unheld(self, unheld: Unheld, now: float) -> None:
         self.state = Down.FORGOTTEN
         self._node.say(SendDown(Forget(unheld.lowest)))
+
+    def _torn(self, torn: Torn, now: float) -> None:
+        self._connect(now)
 
     def _alive(self, alive: Alive, now: float) -> None:
         self.taken = max(self.taken, alive.position)
@@ -248,7 +246,9 @@ class Downstream:
             self.better_since = None
         elif self.better_since is None:
             self.better_since = now
-        slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.state is Down.SERVING else None
+        if not self._node.begun:
+            self._pace.anew(self._sight(now))
+        slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.serving else None
         if slow is None and self._holds_up(alive.store, now) and self._pace.convict():
             slow = "excluded: its store is far behind"
         if slow is not None:
@@ -318,7 +318,7 @@ class Downstream:
         """What may still come of a successor that is done."""
 
 
-_LOCAL = (Started, SuccessorLost, Sent, Unheld)
+_LOCAL = (Started, SuccessorLost, Sent, Unheld, Torn)
 _ACTION = Callable[[Downstream, Any, float], None]
 _TABLE: dict[tuple[Down, type], _ACTION] = {
     (Down.IDLE, Started): Downstream._start,
@@ -327,6 +327,7 @@ _TABLE: dict[tuple[Down, type], _ACTION] = {
     (Down.CONNECTING, SuccessorLost): Downstream._not_there,
     (Down.SERVING, Sent): Downstream._sent,
     (Down.SERVING, Unheld): Downstream._unheld,
+    (Down.SERVING, Torn): Downstream._torn,
     (Down.SERVING, Alive): Downstream._alive,
     (Down.SERVING, Quit): Downstream._quit,
     (Down.SERVING, SuccessorLost): Downstream._lost,

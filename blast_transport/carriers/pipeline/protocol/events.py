@@ -44,6 +44,11 @@ class Unheld:
     lowest: int
 
 
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """In the middle of what was announced to our successor, it was not held any more: its connection is closed."""
+
+
 # What happened between us and our predecessor, or the source.
 
 
@@ -103,6 +108,7 @@ Event = (
     | SuccessorLost
     | Sent
     | Unheld
+    | Torn
     | Joined
     | FromPredecessor
     | PredecessorLost

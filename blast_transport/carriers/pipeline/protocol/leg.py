@@ -27,17 +27,15 @@ class PipelineTimings:
     """Seconds that a node waits.
 
     `heartbeat`: between two signs of life to its neighbours. `silence`: without one from its successor before that is
-    dead. `answer`: for a new successor's GET. `assembly`: after its own start, in which a successor that refuses may
-    just not be there yet, and is tried again every `retry`. `orphan`: without a word from any predecessor before it
-    gives up. `fetch`: without a byte from the source that was asked for some. `linger`: after the report has passed
-    it, for a predecessor whose own predecessor died. `slow`: over which a rate is measured. `farewell`: for the last
-    words on a connection.
+    dead. `answer`: for a new successor's GET. `retry`: before it tries one again that refuses, and may just not have
+    heard of the leg yet. `orphan`: without a word from any predecessor before it gives up. `fetch`: without a byte from
+    the source that was asked for some. `linger`: after the report has passed it, for a predecessor whose own
+    predecessor died. `slow`: over which a rate is measured. `farewell`: for the last words on a connection.
     """
 
     heartbeat: float = 0.2
     silence: float = NODE_TIMEOUT
     answer: float = NODE_TIMEOUT
-    assembly: float = 2.0
     retry: float = 0.05
     orphan: float = 30.0
     fetch: float = 5.0

@@ -11,7 +11,7 @@ so that the kernel may move it without showing it to us.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -171,24 +171,29 @@ def _decode_quit(body: bytes) -> Quit:
         raise RemoteProtocolError(f"QUIT cannot be read (reason {why})") from None
 
 
-def _encode_failed(message: Report | Passed) -> bytes:
+def encode_failed(failed: Mapping[int, str]) -> bytes:
+    """Lost nodes by place, with the reasons: the body of REPORT and PASSED, and a node's word to the sender."""
     parts = []
-    for place, reason in message.failed.items():
+    for place, reason in failed.items():
         text = short(reason).encode()
         parts.append(_FAILED.pack(place, len(text)) + text)
     return b"".join(parts)
 
 
-def _decode_failed(body: bytes) -> dict[int, str]:
+def decode_failed(body: bytes) -> dict[int, str]:
+    """What `encode_failed` was given. Raises RemoteProtocolError."""
     failed, position = {}, 0
-    while position < len(body):
-        place, length = _FAILED.unpack_from(body, position)
-        position += _FAILED.size
-        text = body[position : position + length]
-        if len(text) < length or place in failed:
-            raise RemoteProtocolError("REPORT is cut short, or names a node twice")
-        failed[place] = text.decode()
-        position += length
+    try:
+        while position < len(body):
+            place, length = _FAILED.unpack_from(body, position)
+            position += _FAILED.size
+            text = body[position : position + length]
+            if len(text) < length or place in failed:
+                raise RemoteProtocolError("REPORT is cut short, or names a node twice")
+            failed[place] = text.decode()
+            position += length
+    except (struct.error, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"REPORT cannot be read: {error}") from None
     return failed
 
 
@@ -202,8 +207,8 @@ _FORMS: dict[int, _Form] = {
     36: _Form(Data, lambda data: b"", lambda body: Data(0), LARGEST_CHUNK),
     37: _Form(End, lambda end: _MARKED.pack(end.stop, end.final), _decode_end, _MARKED.size),
     38: _Form(Quit, lambda it: _WHY.pack(it.why) + short(it.text).encode(), _decode_quit, _WHY.size + TEXT_BYTES),
-    39: _Form(Report, _encode_failed, lambda body: Report(_decode_failed(body)), _REPORT_BYTES),
-    40: _Form(Passed, _encode_failed, lambda body: Passed(_decode_failed(body)), _REPORT_BYTES),
+    39: _Form(Report, lambda it: encode_failed(it.failed), lambda body: Report(decode_failed(body)), _REPORT_BYTES),
+    40: _Form(Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES),
     41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved, it.store), _decode_alive, _ALIVE.size),
 }
 _TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}

@@ -16,7 +16,9 @@ class NodeState:
     `final` for the data as well. `quit`: that the end comes before the end. `failed`: by place, the nodes lost.
     `report_ready`: our predecessor's report is among them. `stored`: what came is stored, to the end, since
     `stored_at`. `held_up`: we wait, since the last sign of life, for something that is not our doing. `starved`: we
-    wait for data most of the time. `store`: how our own store does, and whether one behind us does better.
+    wait for data most of the time. `store`: how our own store does, and whether one behind us does better. `begun`:
+    the source has begun, which it does when everybody who is to take part has heard of the leg; only then does it
+    connect, and does data go from one to the next.
     """
 
     def __init__(self, leg: PipelineLeg, position: int) -> None:
@@ -31,6 +33,7 @@ class NodeState:
         self.held_up = False
         self.starved = False
         self.store = StorePace.KEEPS_UP
+        self.begun = leg.index == 0
         self.stored = False
         self.stored_at = 0.0
         self.over = False

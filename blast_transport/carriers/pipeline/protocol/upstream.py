@@ -103,6 +103,7 @@ class Upstream:
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
         if not isinstance(event, PredecessorLost | Stored | Passing):
             self._heard = now
+        self._node.begun = self._node.begun or isinstance(event, _BEGUN)
         action(self, event, now)
 
     def deadline(self) -> float | None:
@@ -136,6 +137,7 @@ class Upstream:
             self._node.say(CloseFetch())
         self._node.say(Admit(farewell), SendUp(Get(self._node.position)))
         self.predecessor, self.state = joined.place, Up.RECEIVING
+        self._node.begun = self._node.begun or joined.place == _SOURCE
 
     def _too_late(self, joined: Joined, now: float) -> None:
         assert self._node.quit is not None
@@ -261,11 +263,19 @@ class Upstream:
         self._node.quit = Quit(Why.GONE, reason)
         self.state = Up.CLOSED
         self._settle(now)
+        if self._passed_at is not None:
+            # All after us are done: nobody else would end us.
+            self._end_alone(Passing(), now)
+
+    def _end_alone(self, event: Passing, now: float) -> None:
+        self._node.end_as_it_stands(Outcome.FORGOTTEN, "")
 
     def _alive(self, alive: Alive, now: float) -> None:
         """It lives, and has nothing to send."""
 
 
+_BEGUN = (Arrived, End, Report, Forget)
+"""What comes from a predecessor only when the source has begun."""
 _LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
 _Action = Callable[[Upstream, Any, float], None]
 
@@ -294,4 +304,5 @@ _TABLE: dict[tuple[Up, type], _Action] = {
     (Up.LINGERING, Quit): Upstream._dismissed,
     (Up.CLOSED, Joined): Upstream._too_late,
     (Up.CLOSED, Stored): Upstream._stored,
+    (Up.CLOSED, Passing): Upstream._end_alone,
 }
