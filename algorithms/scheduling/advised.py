@@ -16,6 +16,7 @@ from algorithms.b_matching.feasibility import Feasibility
 from algorithms.scheduling.contention import Chosen, Contender, Contention, KnownTrees
 from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, kept_free, offer, with_pieces
 from algorithms.scheduling.job import Job, PartName
+from algorithms.scheduling.placing import Placing
 from algorithms.scheduling.policy import Policy, State
 from algorithms.scheduling.queues import NEW, Rank, Token
 from algorithms.scheduling.scheduler import Scheduler, Waiting
@@ -34,9 +35,10 @@ class AdvisedScheduler(Scheduler):
         switches: Mapping[str, Feasibility],
         state: State | None = None,
         limits: Mapping[str, int] | None = None,
+        placing: Placing | None = None,
     ) -> None:
         """As for the scheduler."""
-        super().__init__(policy, switches, state, limits)
+        super().__init__(policy, switches, state, limits, placing)
         self._preferred: dict[PartName, Chosen] = {}
 
     def contention(self, now: float) -> Contention | None:
@@ -96,7 +98,8 @@ class AdvisedScheduler(Scheduler):
             return [same] if isinstance(same, Offer) else []
         hold = self._hold_against(waiting.job)
         found = (offer(waiting.job, waiting.fewest, switch, hold) for switch in self._switches.values())
-        return [o for o in found if isinstance(o, Offer) and self._within_limit(o.job, o.pieces)]
+        fitting = [o for o in found if isinstance(o, Offer) and self._within_limit(o.job, o.pieces)]
+        return [o for o in fitting if self._may_do(waiting, o, hold)]
 
     def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
         """Those of the highest priority: it goes before whatever others are worth. Two of them have to wait."""
@@ -146,8 +149,8 @@ class AdvisedScheduler(Scheduler):
         found = offer(waiting.job, waiting.fewest, switch, hold)
         if not isinstance(found, Offer):
             return None
-        found = with_pieces(found, chosen.pieces, hold)
-        return found if self._within_limit(found.job, found.pieces) else None
+        advised = self._on(waiting, with_pieces(found, chosen.pieces, hold), hold)
+        return advised if isinstance(advised, Offer) else None
 
     def _keeps_meanwhile(self, name: PartName, now: float) -> bool:
         """Give a part whose lease is over its light back, if it is all still there."""
@@ -157,10 +160,12 @@ class AdvisedScheduler(Scheduler):
         if light is None:
             return False
         hold = self._hold_against(waiting.job)
-        if continued(waiting.job, self._switches[light.switch], light.pieces, hold) is None:
+        same = continued(waiting.job, self._switches[light.switch], light.pieces, hold)
+        if same is None or not self._placing.has_kept(name):
             self._wait(replace(waiting.job, continues=False), now)
             return False
         del self._waiting[place]
         self._queues.drop(place)
+        self._placing.keep(name)
         self._take(light)
         return True

@@ -31,10 +31,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is kept free for the job that has been overdue longest, on the switches that could serve it when idle."""
+    """What is kept free for the job that has been overdue longest, on the switches that could serve it when idle.
+
+    On those that are `whole` its numbers would fit, and what is free does not do: every splitter there is kept free.
+    """
 
     job: Job
     switches: frozenset[str]
+    whole: frozenset[str] = frozenset()
 
     @property
     def token(self) -> Token:
@@ -49,6 +53,8 @@ class Hold:
         """Whether taking these pieces would leave too few splitters for it."""
         if not pieces or switch.name not in self.switches:
             return False
+        if switch.name in self.whole:
+            return True
         pool = switch.free.pool
         for ways in pieces:
             pool[ways] -= 1
@@ -125,7 +131,7 @@ def kept_free(switch: Switch, hold: Hold) -> Feasibility:
     """A copy of what is free, without the splitters that are held."""
     left = switch.free.copy()
     if switch.name in hold.switches:
-        held = left.splitters(hold.job.group.leaves)
+        held = None if switch.name in hold.whole else left.splitters(hold.job.group.leaves)
         if held is None:
             left.pool.clear()
         for ways in held or ():

@@ -23,6 +23,14 @@ unfinished: one of B(j), or j. If h has light it keeps it, for at the end of eac
 the holder: within L all leases on what it needs have ended, none was renewed, and it starts. So each part that falls
 out of B(j) takes L + c(i) at most, once, and j itself L.
 
+Light. What fits by its numbers may still not do (a power budget), so `placing` is asked before a job starts. A job that
+was refused on a switch waits for that switch to gain anything, and as the holder it keeps every splitter there free,
+with its ports: within L it is asked for with nothing else lit on what it needs, and whom that does not serve nothing
+will. So the bound stands where that is answered as at admission.
+
+Work. In one decision a part is tried once as it is, once more where its lease is over and it does not go on, and what
+a start leaves behind likewise: 2 (parts that wait + parts whose lease is over + starts) tries at most (`tried`).
+
 With patience = AGEING x max(QUANTUM, size) only what was submitted before due(j) - AGEING x QUANTUM can be in B(j): a
 wait is AGEING times a job's own size, plus the service of what was due before it. The number of racks does not enter,
 since the bound takes B(j) as served one after the other; parts on racks of their own do not wait for one another.
@@ -33,7 +41,7 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import cast
 
@@ -42,6 +50,7 @@ from algorithms.b_matching.group import Group, members
 from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, has_splitters, offer, pieces_for, split
 from algorithms.scheduling.job import Job, PartName
 from algorithms.scheduling.overdue import Overdue
+from algorithms.scheduling.placing import ByNumber, Placement, Placing, Terms
 from algorithms.scheduling.policy import Policy, State, chunk
 from algorithms.scheduling.queues import NEW, Queues, Rank, Token
 from algorithms.scheduling.selection import Selection, Start, WrongPart
@@ -49,17 +58,35 @@ from algorithms.scheduling.selection import Selection, Start, WrongPart
 FEWER = "fewer"
 """The kind of token that opens when a tree of so many leaves takes no more splitters than a tenant may still hold."""
 
+LIGHT = "light"
+"""The kind of token that opens when a switch has gained something so many times: what was free would not do."""
+
 RE_RANK_SECONDS = 1.0
 """How often the ranks of those that wait are computed anew, in turn, because keys may change with time."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """How often a switch had gained something, what the tenant might take, what was held, and what was offered."""
+
+    gained: int
+    left: float
+    hold: Hold | None
+    ports: int
+    tenant_stops: bool
+
+
 @dataclass(slots=True)
 class Waiting:
-    """A job that waits: the fewest receivers worth a part, and the light that it has while its lease ends."""
+    """A job that waits: the fewest receivers worth a part, and the light that it has while its lease ends.
+
+    `refused` says what was free by then on the switches where that would not do.
+    """
 
     job: Job
     fewest: int
     light: Start | None
+    refused: dict[str, _Refused] = field(default_factory=dict)
 
 
 class Scheduler:
@@ -74,12 +101,19 @@ class Scheduler:
         switches: Mapping[str, Feasibility],
         state: State | None = None,
         limits: Mapping[str, int] | None = None,
+        placing: Placing | None = None,
     ) -> None:
-        """`switches` are used up as jobs start. `limits`: splitters that a tenant may hold at once; -1: no light."""
+        """`switches` are used up as jobs start. `limits`: splitters that a tenant may hold at once; -1: no light.
+
+        `placing` is asked before a job starts; without one, numbers are enough.
+        """
         self.policy = policy
         self.state = state or State()
         self._switches = {name: Switch(name, free, free.copy()) for name, free in switches.items()}
         self._limits = dict(limits or {})
+        self.tried = 0
+        self._placing: Placing = placing or ByNumber()
+        self._gained: Counter[str] = Counter()
         self._held_pieces: Counter[str] = Counter()
         self._places: dict[PartName, int] = {}
         self._waiting: OrderedDict[int, Waiting] = OrderedDict()
@@ -165,6 +199,8 @@ class Scheduler:
         gone = _hardware(ports)
         self._switches[switch].free.take(gone, pieces)
         self._switches[switch].capacity.take(gone, pieces)
+        # Whom this leaves without any light that would do is to hear it.
+        self._gained[switch] += 1
 
     def regain(self, switch: str, ports: int, pieces: Pieces, now: float) -> Selection:
         """Hardware comes back."""
@@ -176,7 +212,7 @@ class Scheduler:
 
     def gather(self) -> None:
         """Let the next events serve nobody, so that `decide` decides once for all that they free."""
-        self._gathered = []
+        self._gathered, self.tried = [], 0
 
     def decide(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
         """Serve after the events since `gather`: who gets or keeps light, and who loses it at the end of a lease."""
@@ -214,6 +250,10 @@ class Scheduler:
     def running(self) -> list[Start]:
         """Who has light."""
         return list(self._running.values())
+
+    def is_refused(self, name: PartName) -> bool:
+        """Whether a part waits because what is free would not do, though by its numbers it would."""
+        return self.waits(name) and bool(self._waiting[self._places[name]].refused)
 
     @property
     def holder(self) -> Job | None:
@@ -265,6 +305,9 @@ class Scheduler:
 
     def _freed(self, switch: str, ports: int, pieces: Pieces) -> list[Token]:
         tokens: list[Token] = [("port", switch, vertex) for vertex in members(ports)]
+        tokens += self._counted(LIGHT, switch)
+        self._gained[switch] += 1
+        self._counts.pop((LIGHT, switch), None)
         return [*tokens, *self._counted("pool", switch), *self._fewer(switch)] if pieces else tokens
 
     def _freed_of(self, tenant: str) -> list[Token]:
@@ -322,9 +365,12 @@ class Scheduler:
         return None
 
     def _can_start(self, place: int) -> bool:
-        job = self._waiting[place].job
+        waiting = self._waiting[place]
+        job, left = waiting.job, self._left(waiting.job.group.tenant)
         return any(
-            (pieces := switch.capacity.fit(job.group)) is not None and self._within_limit(job, pieces)
+            (pieces := switch.capacity.fit(job.group)) is not None
+            and len(pieces) <= left
+            and not ((refused := waiting.refused.get(switch.name)) and refused.tenant_stops and refused.left == left)
             for switch in self._switches.values()
         )
 
@@ -332,9 +378,9 @@ class Scheduler:
         before = self._hold
         self._hold = None
         if place is not None:
-            job = self._waiting[place].job
-            could = (s.name for s in self._switches.values() if s.capacity.fit(job.group) is not None)
-            self._hold = Hold(job, frozenset(could))
+            waiting = self._waiting[place]
+            could = (s.name for s in self._switches.values() if s.capacity.fit(waiting.job.group) is not None)
+            self._hold = Hold(waiting.job, frozenset(could), frozenset(waiting.refused))
         if before is not None and not self._is_held_for(before.job.name):
             self._queues.start([before.token])
 
@@ -353,6 +399,8 @@ class Scheduler:
             return has_splitters(self._switches[str(owner)].free, number)
         if kind == "hold":
             return not self._is_held_for(owner)
+        if kind == LIGHT:
+            return self._gained[str(owner)] > number
         if kind == FEWER:
             switch, tenant = cast(tuple[str, str], owner)
             pieces = pieces_for(self._switches[switch].free, number)
@@ -371,8 +419,11 @@ class Scheduler:
 
     def _try(self, place: int, now: float) -> Start | None:
         waiting = self._waiting[place]
+        self.tried += 1
         offered = self._offer(waiting)
         if isinstance(offered, Offer):
+            if waiting.light is not None:
+                self._placing.keep(waiting.job.name)
             return self._start(waiting.job, offered, now)
         if waiting.light is not None:
             # It cannot go on as it is; so it waits like any other, and may still start elsewhere at once.
@@ -386,22 +437,54 @@ class Scheduler:
         hold = self._hold_against(job)
         if light is not None:
             same = continued(job, self._switches[light.switch], light.pieces, hold)
-            return same if same is not None and self._within_limit(job, light.pieces) else []
+            goes_on = self._within_limit(job, light.pieces) and self._placing.has_kept(job.name)
+            return same if same is not None and goes_on else []
         blockers: list[Token] = []
         for switch in self._switches.values():
-            found = offer(job, waiting.fewest, switch, hold)
-            if not isinstance(found, Offer):
-                blockers += found
-            elif self._within_limit(job, found.pieces):
+            found = self._on(waiting, offer(job, waiting.fewest, switch, hold), hold)
+            if isinstance(found, Offer):
                 return found
-            else:
-                # Fewer pieces would do once larger ones come back.
-                blockers.append((FEWER, (switch.name, job.group.tenant), found.job.group.leaves))
-                blockers.append(("tenant", job.group.tenant, len(found.pieces)))
+            blockers += found
         for kind, owner, count in blockers:
             if kind != "port":
                 self._counts[kind, owner].add(count)
         return blockers
+
+    def _on(self, waiting: Waiting, found: Offer | list[Token], hold: Hold | None) -> Offer | list[Token]:
+        """What comes of an offer: the tenant's limit and the light may still refuse it."""
+        if not isinstance(found, Offer):
+            return found
+        tenant = waiting.job.group.tenant
+        if not self._within_limit(waiting.job, found.pieces):
+            # Fewer pieces would do once larger ones come back.
+            fewer = (FEWER, (found.switch.name, tenant), found.job.group.leaves)
+            return [fewer, ("tenant", tenant, len(found.pieces))]
+        return self._placed(waiting, found, hold)
+
+    def _placed(self, waiting: Waiting, found: Offer, hold: Hold | None) -> Offer | list[Token]:
+        job, switch = found.job, found.switch
+        if self._may_do(waiting, found, hold):
+            terms = Terms(switch.name, found.pieces, self._left(job.group.tenant), only=hold is not None)
+            placed = self._placing.place(job, terms)
+            if isinstance(placed, Placement):
+                return replace(found, pieces=placed.pieces)
+            waiting.refused[switch.name] = self._refused(found, hold, placed.tenant_stops)
+        return self._until_more(waiting.refused[switch.name], found, hold)
+
+    def _may_do(self, waiting: Waiting, found: Offer, hold: Hold | None) -> bool:
+        """Whether anything is different from when this switch would not do for the job."""
+        before = waiting.refused.get(found.switch.name)
+        return before is None or before != self._refused(found, hold, before.tenant_stops)
+
+    def _refused(self, found: Offer, hold: Hold | None, tenant_stops: bool) -> _Refused:
+        group, switch = found.job.group, found.switch.name
+        return _Refused(self._gained[switch], self._left(group.tenant), hold, group.ports, tenant_stops)
+
+    def _until_more(self, refused: _Refused, found: Offer, hold: Hold | None) -> list[Token]:
+        tokens: list[Token] = [(LIGHT, found.switch.name, refused.gained)]
+        tokens += [hold.token] if hold is not None else []
+        more = ("tenant", found.job.group.tenant, int(refused.left) + 1) if refused.tenant_stops else None
+        return [*tokens, more] if more else tokens
 
     def _start(self, job: Job, offered: Offer, now: float) -> Start:
         part, rest = split(job, offered.job)

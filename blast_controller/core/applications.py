@@ -71,7 +71,6 @@ class Applications:
         if part.state is PartState.PENDING:
             self._lifecycle.check_feasible(wanted)
             request.current, part.receivers = wanted, wanted.receivers
-            self._state.refusals.forget((request.current.id, part.slot))
             part.extra_lease += event.extension.add_seconds
             self._state.book.publish(request, part, EventKind.CHANGED)
             return

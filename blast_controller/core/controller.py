@@ -137,11 +137,8 @@ class Core:
 
     def conclude(self, now: float) -> list[Command]:
         """What is to be done about the events that were taken: one decision for all of them."""
-        if self._decision_due:
+        while self._decision_due:
             self._decision_due = False
-            self._decide(now)
-        while self._places.decide_again:
-            self._places.decide_again = False
             self._decide(now)
         self._state.warm.give_way(now)
         self._auditor.note_work()
@@ -246,6 +243,8 @@ class Core:
         self._places.pause(decision.paused, now)
         for start in decision.starts:
             self._places.start(start, self._state.splitter_limits.left(now), now)
+        # Who has ended waits no more: each request makes for one decision more at most.
+        self._decision_due = self._places.refuse(now)
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
         if any(limit == NO_LIGHT and self._book.pending_of(tenant) for tenant, limit in limits.items()):

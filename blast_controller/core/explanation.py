@@ -82,7 +82,7 @@ def _examine(state: State, request: Request, part: Part, obstacles: Obstacles, n
         # A request that is served in several parts cannot be changed any more.
         change = replace(change, racks=(), receivers=())
     found = tuple(obstacles.of(prospect))
-    if (request.current.id, part.slot) in state.refusals and not found:
+    if state.dispatcher.lacks_light((request.current.id, part.slot)) and not found:
         # By their number alone there would be enough splitters; which ones help is not foreseen.
         cause = "for splitters or ports with which every receiver gets its light"
         return _Wait(part, NEVER, (Obstacle(cause, (part.reason or "",)),), change)

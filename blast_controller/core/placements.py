@@ -17,30 +17,26 @@ from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, Part, Request
 from blast_controller.core.policy.dispatcher import Subject
+from blast_controller.core.policy.light_plan import Planned
 from blast_controller.core.rollout.outcomes import Lit
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.state import State
 
 
 class Placements:
-    """Opens reservations for parts that get light.
-
-    `decide_again` says that the power budget has refused what the policy had in mind, so that others may have it.
-    """
+    """Opens reservations for parts that get light."""
 
     def __init__(self, state: State, lifecycle: Lifecycle) -> None:
         self._state = state
         self._lifecycle = lifecycle
         self._aside: dict[PartName, Subject] = {}
-        self.decide_again = False
 
     # ------------------------------------------------------------------------------ what has to be looked at
 
     def subjects(self) -> list[Subject]:
         """The parts of every request about which something has changed."""
         state = self._state
-        ripe = (name[0] for name in state.refusals.take_ripe(state.dispatcher.kept_free_for))
-        names = {**state.unplaced, **state.book.touched, **dict.fromkeys(ripe)}
+        names = {**state.unplaced, **state.book.touched}
         state.unplaced.clear()
         found = [state.book.requests[name] for name in names if name in state.book.requests]
         return [state.subject(request, part) for request in found for part in request.parts]
@@ -119,41 +115,46 @@ class Placements:
         if start.rest is not None:
             kept = self._state.dispatcher.receivers_of(start, request.current, part)
             self._state.book.split(request, part, kept, start.job.parts)
-        if not self._light_again(request, part, start, allowance, now):
-            choice = Choice(start.switch, start.pieces)
-            tree = self._state.allocator.tree_of(request.current, part.receivers, choice)
-            if isinstance(tree, Refusal):
-                self._light_otherwise(request, part, tree, allowance, now)
-            elif tree is None or not self._light(request, part, tree, now):
-                self._state.unplaced[request.current.id] = None
+        planned = self._state.plan.take((request.current.id, part.slot))
+        if planned is not None:
+            lit = self._light_as_planned(request, part, planned, now)
+        else:
+            lit = self._light_again(request, part, start, allowance, now) or self._light_anew(request, part, start, now)
+        if not lit:
+            self._state.unplaced[request.current.id] = None
 
-    def _light_otherwise(
-        self, request: Request, part: Part, refusal: Refusal, allowance: Mapping[str, int], now: float
-    ) -> None:
-        """Find a tree with light enough out of anything that is free and not kept free for somebody else."""
-        state, name = self._state, (request.current.id, part.slot)
-        most = allowance.get(request.current.tenant)
-        tree: LightTree | Refusal | None = refusal
-        if state.dispatcher.kept_free_for in (None, name):
-            tree = state.allocator.tree_of_any(request.current, part.receivers, most)
-        if not isinstance(tree, LightTree) or not self._light(request, part, tree, now):
-            self._refuse(request, part, tree if isinstance(tree, Refusal) else refusal, now)
-        # The policy has counted on other splitters, and may have given these to somebody else in the same decision.
-        self.decide_again = True
+    def _light_as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
+        if planned.kept:
+            kept = self._state.allocator.kept_for(request.current, part, self._state.warm, {})
+            return kept is not None and kept.layout.tree is planned.tree and self._relight(request, part, kept, now)
+        free = all(self._state.inventory.is_available(element) for element in planned.tree.elements)
+        return free and self._light(request, part, planned.tree, now)
 
-    def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> None:
-        """Let a part wait until more is free, or end it where nothing that could come free would do."""
-        state = self._state
-        limit = state.settings.limits(request.current.tenant).max_splitters
-        self.decide_again = True
-        state.unplaced[request.current.id] = None
+    def _light_anew(self, request: Request, part: Part, start: Start, now: float) -> bool:
+        tree = self._state.allocator.tree_of(request.current, part.receivers, Choice(start.switch, start.pieces))
+        return tree is not None and self._light(request, part, tree, now)
+
+    def refuse(self, now: float) -> bool:
+        """Tell whom no tree of what is free would serve, and end it where nothing that could come free would.
+
+        Whether somebody was ended, whom the policy has to forget.
+        """
+        ended = False
+        for name, refusal in self._state.plan.refused.items():
+            request, part = self._named(name)
+            if part.state is PartState.PENDING:
+                ended |= self._refuse(request, part, refusal, now)
+        return ended
+
+    def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> bool:
+        limit = self._state.settings.limits(request.current.tenant).max_splitters
         try:
-            state.allocator.check_light(request.current, part.receivers, limit)
+            self._state.allocator.check_light(request.current, part.receivers, limit)
         except Rejected as never:
             self._lifecycle.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
-        else:
-            state.refusals.put((request.current.id, part.slot), state.dispatcher.kept_free_for)
-            state.book.explain(request, part, f"of what is free {told(refusal)}")
+            return True
+        self._state.book.explain(request, part, f"of what is free {told(refusal)}")
+        return False
 
     def _named(self, name: PartName) -> tuple[Request, Part]:
         """Whom the policy means."""
@@ -175,6 +176,9 @@ class Placements:
         reservation = self._state.allocator.kept_for(request.current, part, self._state.warm, allowance)
         if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
             return False
+        return self._relight(request, part, reservation, now)
+
+    def _relight(self, request: Request, part: Part, reservation: Reservation, now: float) -> bool:
         self._state.warm.light_again(reservation, request.current, part, now)
         self._picked(request, part, reservation)
         self._lifecycle.act_on([Lit(reservation)], now)

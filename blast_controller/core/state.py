@@ -10,6 +10,7 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.light_doctor import LightDoctor
+from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, is_static
 from blast_controller.core.model.records import Record
@@ -17,11 +18,12 @@ from blast_controller.core.model.requests import Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import AuditDue, QuotaLook, Timers
 from blast_controller.core.policy.allocation import Allocator
-from blast_controller.core.policy.dispatcher import Dispatcher, Subject
-from blast_controller.core.policy.light_refusals import Light, LightRefusals
+from blast_controller.core.policy.dispatcher import Dispatcher, Light, Subject
+from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
 from blast_controller.core.policy.quota import LOOK_AGAIN, Quota
 from blast_controller.core.policy.splitter_limits import SplitterLimits
+from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_book import RequestBook
 from blast_controller.core.rollout.outbox import Outbox
@@ -55,7 +57,6 @@ class State:
         self.reservations = Reservations(self.inventory, self.addresses, self.links, self.outbox)
         self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
         self.budget = LightBudget(fabric)
-        self.refusals = LightRefusals(self.inventory, fabric.switches)
         self.dispatcher = self._new_dispatcher()
         self.leases_over: dict[PartName, Subject] = {}
         self.unplaced: dict[RequestKey, None] = {}
@@ -68,15 +69,25 @@ class State:
         self.auditor = Auditor(fabric, self.inventory, self.reservations, self.outbox, self.probes)
 
     def _new_dispatcher(self) -> Dispatcher:
-        light = Light(self.budget, self.refusals)
+        planner = TreePlanner(self.fabric, self.inventory, self.settings, self.budget)
+        self.plan = LightPlan(self.inventory, planner, self.budget, self._kept_for)
+        light = Light(self.budget, self.plan)
         return Dispatcher(self.fabric, self.inventory, self.settings, self.optimising, light)
+
+    def _kept_for(self, name: PartName) -> LightTree | None:
+        """The tree that is still lit for exactly a part that waits."""
+        request = next((self.book.requests[key] for key in [name[0]] if key in self.book.requests), None)
+        part = next((part for part in request.parts if part.slot == name[1]), None) if request is not None else None
+        if request is None or part is None:
+            return None
+        kept = self.allocator.kept_for(request.current, part, self.warm, {})
+        return kept.layout.tree if kept is not None else None
 
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
         every_before = self.settings.reconcile_every
         self.settings = self.book.settings = self.warm.settings = self.splitter_limits.settings = settings
         self.allocator = Allocator(self.fabric, self.inventory, self.links, settings, self.budget)
-        self.refusals.clear()
         self.optimising.budget = settings.optimise
         self.dispatcher = self._new_dispatcher()
         self.inventory.offer_anew()

@@ -86,6 +86,11 @@ class View:
         return self._state.dispatcher.kept_free_for
 
     @property
+    def tried(self) -> int:
+        """How often the last decision has looked for light for a part."""
+        return self._state.dispatcher.tried
+
+    @property
     def leases_over(self) -> frozenset[PartName]:
         """The parts whose lease is over and that compete anew at the next decision, by request and slot."""
         return frozenset(self._state.leases_over)

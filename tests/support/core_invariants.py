@@ -57,6 +57,7 @@ class Invariants:
         self.leases: dict[RequestKey, float] = {}
         self.ended_at: dict[RequestKey, float] = {}
         self.ticked_at = float("-inf")
+        self.parts = 0
         self.harmed: dict[int, set[Device]] = {}
         self.unheard: Counter[Device] = Counter()
         self.silent: set[Device] = set()
@@ -84,6 +85,7 @@ class Invariants:
         self.i7_foreign_untouched()
         self.i8_journal_is_the_state()
         self.i9_bounded()
+        self.decisions_are_bounded()
         self.i10_fenced()
         self.i11_leaves_get_their_light()
         self.i12_the_reserve_is_dark()
@@ -136,6 +138,12 @@ class Invariants:
         }
 
     # ------------------------------------------------------------------------------------------ invariants
+
+    def decisions_are_bounded(self) -> None:
+        """A part is tried once as it is, and once more where its lease is over and it does not go on."""
+        if self.world.running:
+            before, self.parts = self.parts, sum(len(request.parts) for request in self.core.requests.values())
+            assert self.core.view.tried <= 2 * max(before, self.parts), "a decision went on and on"
 
     def i1_one_holder(self) -> None:
         """No splitter and no port in two live reservations, in the journal nor in the core."""

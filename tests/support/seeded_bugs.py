@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from algorithms.leaf_assignment import Refusal
+from algorithms.scheduling.scheduler import Scheduler
 from blast_controller.core import controller, durable
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
@@ -31,7 +32,6 @@ from blast_controller.core.model.fabric import Splitter
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import MulticastRequest, Request
-from blast_controller.core.policy.light_refusals import LightRefusals
 from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.requests.request_book import RequestBook
 from blast_controller.core.rollout.change import ChangePhase
@@ -389,7 +389,7 @@ def budget_ignored(patch: Patch) -> None:
 
 def refused_for_ever(patch: Patch) -> None:
     """Whom the power budget has refused is not looked at again when more is free."""
-    patch.setattr(LightRefusals, "take_ripe", lambda self, holder: [])
+    patch.setattr(Scheduler, "_may_do", lambda self, waiting, found, hold: found.switch.name not in waiting.refused)
 
 
 def splitter_counted_twice(patch: Patch) -> None:

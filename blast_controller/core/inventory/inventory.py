@@ -284,19 +284,32 @@ class Inventory:
         return found
 
     def _last_if_lit(self, splitter: Splitter) -> tuple[bool, int]:
-        return self._custody.standing(splitter.element) is Standing.KEPT_LIT, self._order[splitter.name]
+        return self.is_kept_lit(splitter.element), self._order[splitter.name]
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports for an end of a tree that can be had now; those that somebody keeps lit only if all are."""
-        found = [port for port in self._ports_for(end, switch) if self._accounts[port.element].counts.available]
-        dark = [port for port in found if self._custody.standing(port.element) is not Standing.KEPT_LIT]
+        found = [port for port in self.ports_for(end, switch) if self.is_available(port.element)]
+        dark = [port for port in found if not self.is_kept_lit(port.element)]
         return dark or found
 
     def usable_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports for an end of a tree that can be used, whoever has them."""
-        return [port for port in self._ports_for(end, switch) if self._accounts[port.element].usable is not None]
+        return [port for port in self.ports_for(end, switch) if self.is_usable(port.element)]
 
-    def _ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+    def is_available(self, element: ElementId) -> bool:
+        """Whether a port or splitter can be had now."""
+        return bool(self._accounts[element].counts.available)
+
+    def is_usable(self, element: ElementId) -> bool:
+        """Whether a port or splitter can be used, whoever has it."""
+        return self._accounts[element].usable is not None
+
+    def is_kept_lit(self, element: ElementId) -> bool:
+        """Whether somebody keeps it lit who gives it away when it is needed."""
+        return self._custody.standing(element) is Standing.KEPT_LIT
+
+    def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        """The ports of a switch that can be this end of a tree, usable or not."""
         ports = self._fabric.racks[rack_of(end)].optical_ports
         return [port for port in ports if (port.end, port.switch) == (end, switch)]
 

@@ -37,13 +37,10 @@ class Allocator:
         self._budget = budget
         self._planner = TreePlanner(fabric, inventory, settings, budget)
 
-    def tree_of(
-        self, request: MulticastRequest, receivers: Sequence[str], choice: Choice
-    ) -> LightTree | Refusal | None:
+    def tree_of(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree | None:
         """The tree for a part that the policy has given these splitters; None where they are not to be had after all.
 
-        That may be where a tree that was given up for somebody else had more of what this part counted on. The power
-        budget may refuse them.
+        That may be where a tree that was given up for somebody else had more of what this part counted on.
         """
         try:
             return self._planner.matched(*self._racks_of(request, receivers), choice)

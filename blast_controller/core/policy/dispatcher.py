@@ -8,7 +8,7 @@ rack, or has a static tree, is none of its business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
@@ -16,11 +16,13 @@ from algorithms.b_matching.group import Group, bits, directional_ports, shared_p
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.job import Job, PartName, racks_of
+from algorithms.scheduling.placing import Placement, Terms, Unplaced
 from algorithms.scheduling.policy import State as PolicyState
 from algorithms.scheduling.selection import Start
 from algorithms.scheduling.tenants import Tenants
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.fabric import Fabric, OpticalPort, rack_of
 from blast_controller.core.model.hyper_edge import hyper_edge, other_racks
 from blast_controller.core.model.identifiers import SwitchId
@@ -28,9 +30,18 @@ from blast_controller.core.model.lease_terms import service_of
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.policy.light_refusals import Light
+from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
 from blast_controller.core.rollout.reservation import Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Light:
+    """What the policy has to know of light: the budget, and what the starts of a decision take."""
+
+    budget: LightBudget
+    plan: LightPlan
+
 
 SET_UP = 0.025
 """Seconds that a start costs, as the policy sees it (Blast, section VI-A, with the reason in V-B)."""
@@ -97,7 +108,8 @@ class Dispatcher:
             for switch in self._fabric.switches
         }
         weights = {name: limits.share for name, limits in self._settings.tenants.items()}
-        return AdvisedScheduler(POLICIES[self._settings.policy], nothing, PolicyState(SET_UP, Tenants(weights)))
+        state = PolicyState(SET_UP, Tenants(weights))
+        return AdvisedScheduler(POLICIES[self._settings.policy], nothing, state, placing=self)
 
     @property
     def kept_free_for(self) -> PartName | None:
@@ -109,10 +121,36 @@ class Dispatcher:
         """Whether the policy knows of the light of this part."""
         return self._scheduler.light_of(name) is not None
 
+    @property
+    def tried(self) -> int:
+        """How often the last decision has looked for light for a part."""
+        return self._scheduler.tried
+
+    def lacks_light(self, name: PartName) -> bool:
+        """Whether a part waits because of what is free no tree would give each of its receivers the right light."""
+        return self._scheduler.is_refused(name)
+
+    # ------------------------------------------------------------------------------ what the policy asks back
+
+    def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
+        """Plan the light of a job that fits by its numbers."""
+        count = len(self._racks)
+        (root,) = (self._racks[number] for number in racks_of(job.sender, count))
+        racks = (self._racks[number] for number in racks_of(job.receivers, count))
+        return self._light.plan.place(job.name, (root, tuple(rack for rack in racks if rack != root)), terms)
+
+    def has_kept(self, name: PartName) -> bool:
+        """Whether what a part whose lease is over holds is still its own."""
+        return self._light.plan.has_kept(name)
+
+    def keep(self, name: PartName) -> None:
+        """The part goes on with it."""
+        self._light.plan.keep(name)
+
     # ------------------------------------------------------------------------------------------- deciding
 
     def decide(
-        self, subjects: Iterable[Subject], leases: Iterable[Subject], limits: Mapping[str, int], now: float
+        self, subjects: Iterable[Subject], leases: Collection[Subject], limits: Mapping[str, int], now: float
     ) -> Decision:
         """What follows from how `subjects` stand now and from the ends of `leases`.
 
@@ -125,6 +163,8 @@ class Dispatcher:
         self._lose(changes)
         for subject in found:
             self._end(subject, now)
+        over = {subject.name: subject.reservation.elements for subject in leases if subject.reservation is not None}
+        self._light.plan.begin({name: frozenset(elements) for name, elements in over.items()})
         for subject in leases:
             self._end_lease(subject, now)
         self._limit(limits, now)
@@ -214,8 +254,7 @@ class Dispatcher:
             self._told.pop(name, None)
 
     def _waits_for_policy(self, subject: Subject) -> bool:
-        pending = subject.part.state is PartState.PENDING and subject.name not in self._light.refusals
-        return pending and self.competes(subject.request.current, subject.part)
+        return subject.part.state is PartState.PENDING and self.competes(subject.request.current, subject.part)
 
     def _held(self, subject: Subject) -> tuple[int, str, Pieces] | None:
         """The ports and splitters that a part has of a switch; None if it has none."""

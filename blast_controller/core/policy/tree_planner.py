@@ -27,8 +27,8 @@ from blast_controller.core.model.settings import CoreSettings
 
 
 @dataclass(frozen=True, slots=True)
-class _Stock:
-    """What trees may be made of: ports for an end on a switch, and the splitters of a switch."""
+class Stock:
+    """What trees may be made of: ports for an end on a switch, and the splitters of a switch, best first."""
 
     ports: Callable[[str, SwitchId], list[OpticalPort]]
     splitters: Callable[[SwitchId], list[Splitter]]
@@ -42,13 +42,13 @@ class TreePlanner:
         self._inventory = inventory
         self._settings = settings
         self._budget = budget
-        self._free = _Stock(inventory.available_ports, inventory.available_splitters)
-        self._usable = _Stock(inventory.usable_ports, inventory.usable_splitters)
+        self._free = Stock(inventory.available_ports, inventory.available_splitters)
+        self._usable = Stock(inventory.usable_ports, inventory.usable_splitters)
 
     # ---------------------------------------------------------------------------------------------- new trees
 
-    def matched(self, root: str, racks: Sequence[str], choice: Choice) -> LightTree | Refusal:
-        """The tree out of free splitters of the sizes that the matching chose.
+    def matched(self, root: str, racks: Sequence[str], choice: Choice) -> LightTree:
+        """The tree out of free splitters of the sizes that the matching chose, on a switch where they only count.
 
         Raises Rejected or LookupError where these, or ports, are not to be had after all.
         """
@@ -57,7 +57,21 @@ class TreePlanner:
             raise Rejected("device_away", f"The optical switch {switch} is away ({self._inventory.away[switch]}).")
         ends = self._ends(self._free, switch, root, racks)
         taken = self._inventory.choose_splitters(switch, choice.ways)
-        return self._tree(ends, taken, taken, None)
+        return build(ends.root, ends.receivers, taken, ends.loop_leaf)
+
+    def placed(
+        self, stock: Stock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
+    ) -> LightTree | Refusal:
+        """The tree between `ends` (root, other racks) of splitters of the chosen sizes or, with `others`, of any.
+
+        Raises Rejected or LookupError where these, or ports, are not to be had after all.
+        """
+        switch = SwitchId(choice.switch)
+        splitters = stock.splitters(switch)
+        taken = _taken(splitters, choice.ways)
+        limits = [number for number in (most, self._settings.most_splitters) if number is not None]
+        hung = self._ends(stock, switch, *ends)
+        return self._tree(hung, taken, splitters if others else taken, min(limits, default=None))
 
     def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
         """A tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
@@ -73,7 +87,7 @@ class TreePlanner:
         found = self._first(self._usable, root, racks, most)
         return found if isinstance(found, Refusal) else None
 
-    def _first(self, stock: _Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
+    def _first(self, stock: Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
         refusals: list[Refusal] = []
         for switch in self._fabric.switches:
             found = self._on(stock, switch, root, racks, most)
@@ -83,7 +97,7 @@ class TreePlanner:
         return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
 
     def _on(
-        self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
+        self, stock: Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
     ) -> LightTree | Refusal | None:
         try:
             ends = self._ends(stock, switch, root, racks)
@@ -112,17 +126,17 @@ class TreePlanner:
 
     # ------------------------------------------------------------------------------------------------- ports
 
-    def _ends(self, stock: _Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
+    def _ends(self, stock: Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
         ports = self._ports(stock, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
         receivers = (self._receiver(stock, rack, switch) for rack in racks)
         return TreeEnds(sender, tuple(receivers), self._settings.loop_leaf)
 
-    def _receiver(self, stock: _Stock, rack: str, switch: SwitchId) -> OpticalPort:
+    def _receiver(self, stock: Stock, rack: str, switch: SwitchId) -> OpticalPort:
         ports = self._ports(stock, self._fabric.leaf_end(rack), switch)
         return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
 
-    def _ports(self, stock: _Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
+    def _ports(self, stock: Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = stock.ports(end, switch)
         if not ports:
             raise Rejected("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
@@ -193,4 +207,7 @@ class TreePlanner:
 def _taken(splitters: Sequence[Splitter], pieces: Pieces) -> list[Splitter]:
     """The first splitters of these sizes."""
     left = {ways: iter([s for s in splitters if s.ways == ways]) for ways in set(pieces)}
-    return [next(left[ways]) for ways in pieces]
+    found = [splitter for ways in pieces for splitter in [next(left[ways], None)] if splitter is not None]
+    if len(found) < len(pieces):
+        raise LookupError(f"there are no splitters of sizes {sorted(pieces)} at once")
+    return found

@@ -1,0 +1,153 @@
+"""Which pieces the starts of one decision take, where pieces of a size are not alike: planned as the policy goes.
+
+The policy counts what is free as if every lease that is over were up for grabs. So that is what trees are planned of:
+what can be had now, and last what such leases still hold, without what earlier starts of the same decision take. Who
+goes on with the light that it has finds it untouched, or does not go on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from algorithms.b_matching.residual import Choice
+from algorithms.leaf_assignment import Refusal
+from algorithms.scheduling.job import PartName
+from algorithms.scheduling.placing import Placement, Terms, Unplaced
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.light.light_budget import LightBudget
+from blast_controller.core.light.light_tree import LightTree
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.policy.tree_planner import Stock, TreePlanner
+
+Ends = tuple[str, tuple[str, ...]]
+"""The rack that sends, and the other racks that receive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The tree of a start; `kept`: it is still lit from an earlier request."""
+
+    tree: LightTree
+    kept: bool
+
+
+class LightPlan:
+    """What the starts of the decision at hand take. `find_kept` finds the tree that is still lit for a part.
+
+    `refused` says by part why no tree of what is free would do.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        planner: TreePlanner,
+        budget: LightBudget,
+        find_kept: Callable[[PartName], LightTree | None],
+    ) -> None:
+        self.refused: dict[PartName, Refusal] = {}
+        self._inventory = inventory
+        self._planner = planner
+        self._budget = budget
+        self._find_kept = find_kept
+        self._planned: dict[PartName, Planned] = {}
+        self._taken: set[ElementId] = set()
+        self._over: Mapping[PartName, frozenset[ElementId]] = {}
+        self._given_back: frozenset[ElementId] = frozenset()
+        self._stocks = (Stock(self._dark_ports, self._splitters), Stock(self._ports, self._splitters))
+
+    def begin(self, over: Mapping[PartName, frozenset[ElementId]]) -> None:
+        """A decision begins in which these leases are over, each with the pieces that it holds."""
+        self.refused.clear()
+        self._planned.clear()
+        self._taken.clear()
+        self._over, self._given_back = over, frozenset[ElementId]().union(*over.values())
+
+    def take(self, name: PartName) -> Planned | None:
+        """What was planned for a start; None where pieces of a size are alike, and the first that are free will do."""
+        return self._planned.pop(name, None)
+
+    # ----------------------------------------------------------------------------------------- what is asked
+
+    def place(self, name: PartName, ends: Ends, terms: Terms) -> Placement | Unplaced:
+        """Plan a tree, with the terms of the policy."""
+        if not self._budget.covers(SwitchId(terms.switch)):
+            return Placement(terms.pieces)
+        planned = self._kept(name, ends, terms) or self._anew(name, ends, terms)
+        if planned is None:
+            return Unplaced(self._tenant_stops(ends, terms))
+        self._planned[name] = planned
+        self._taken |= planned.tree.elements
+        self.refused.pop(name, None)
+        return Placement(tuple(sorted(hung.splitter.ways for hung in planned.tree.splitters)))
+
+    def has_kept(self, name: PartName) -> bool:
+        """Whether nothing of what a lease that is over holds was planned for others."""
+        return self._taken.isdisjoint(self._over.get(name, ()))
+
+    def keep(self, name: PartName) -> None:
+        """A part goes on with what it holds."""
+        self._taken |= self._over.get(name, frozenset())
+
+    # --------------------------------------------------------------------------------------------- planning
+
+    def _kept(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
+        """The tree that an earlier transfer of the group has left lit, if it is what the policy has in mind."""
+        tree = self._find_kept(name)
+        if tree is None or tree.switch != terms.switch or not self._taken.isdisjoint(tree.elements):
+            return None
+        racks = {leaf.port.rack for leaf in tree.leaves} - {tree.root.rack}
+        ways = sorted(hung.splitter.ways for hung in tree.splitters)
+        same = tree.root.rack == ends[0] and racks == set(ends[1]) and ways == sorted(terms.pieces)
+        return Planned(tree, kept=True) if same else None
+
+    def _anew(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
+        most = None if terms.most == math.inf else int(terms.most)
+        for stock in self._stocks:
+            found = self._tree(stock, ends, terms, most)
+            if isinstance(found, LightTree):
+                return Planned(found, kept=False)
+            self.refused[name] = found
+        return None
+
+    def _tenant_stops(self, ends: Ends, terms: Terms) -> bool:
+        if terms.most == math.inf or terms.only:
+            return False
+        return isinstance(self._tree(self._stocks[-1], ends, terms, None), LightTree)
+
+    def _tree(self, stock: Stock, ends: Ends, terms: Terms, most: int | None) -> LightTree | Refusal:
+        choice = Choice(terms.switch, terms.pieces)
+        try:
+            return self._planner.placed(stock, ends, choice, not terms.only, most)
+        except (Rejected, LookupError) as error:
+            return Refusal(str(error))
+
+    # ------------------------------------------------------------------------------------------ what is free
+
+    def _splitters(self, switch: SwitchId) -> list[Splitter]:
+        available = self._without_taken(self._inventory.available_splitters(switch))
+        if not self._given_back:
+            return available
+        usable = self._without_taken(self._inventory.usable_splitters(switch))
+        return available + [splitter for splitter in usable if splitter.element in self._given_back]
+
+    def _without_taken(self, splitters: Iterable[Splitter]) -> list[Splitter]:
+        return [splitter for splitter in splitters if splitter.element not in self._taken]
+
+    def _ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        return [port for port in self._inventory.ports_for(end, switch) if self._is_free(port.element)]
+
+    def _dark_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
+        """Those that nobody has to give up first, unless all are such."""
+        found = self._ports(end, switch)
+        dark = [port for port in found if port.element not in self._given_back]
+        return [port for port in dark if not self._inventory.is_kept_lit(port.element)] or found
+
+    def _is_free(self, element: ElementId) -> bool:
+        if element in self._taken:
+            return False
+        given_back = element in self._given_back and self._inventory.is_usable(element)
+        return given_back or self._inventory.is_available(element)
