@@ -13,7 +13,7 @@ from blast_controller.core.model.events import CircuitsObserved, TableObserved
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import Device, device_name
 from blast_controller.core.rollout.outbox import Outbox
-from blast_controller.core.rollout.reservations import Reservations, Seen
+from blast_controller.core.rollout.reconciliation import Reconciliation, Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,16 @@ class Auditor:
     """One round at a time; its report is announced under its number."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, reservations: Reservations, outbox: Outbox, probes: ProbeCircuits
+        self,
+        fabric: Fabric,
+        inventory: Inventory,
+        reconciliation: Reconciliation,
+        outbox: Outbox,
+        probes: ProbeCircuits,
     ) -> None:
         self._fabric = fabric
         self._inventory = inventory
-        self._reservations = reservations
+        self._reconciliation = reconciliation
         self._outbox = outbox
         self._probes = probes
         self._round: _Round | None = None
@@ -125,11 +130,11 @@ class Auditor:
             if event.foreign:
                 current.foreign.append(f"{event.foreign} rules on {event.datapath:016x}")
         current.foreign += [f"{c.input} to {c.output} on {c.switch}" for c in sorted(self._foreign(seen))]
-        for number, step in self._reservations.differences(seen):
+        for number, step in self._reconciliation.differences(seen):
             current.commands += describe(number, step)
         name = device_name(event.device)
         current.compared.append(name)
-        for number in self._reservations.undecided(seen):
+        for number in self._reconciliation.undecided(seen):
             current.not_compared[f"reservation {number} on {name}"] = "a change of it is on its way"
         return seen
 
@@ -141,7 +146,7 @@ class Auditor:
     def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
         if not isinstance(seen.device, str):
             return frozenset()
-        return seen.circuits - self._reservations.circuits(seen.device) - self._probes.circuits(seen.device)
+        return seen.circuits - self._reconciliation.circuits(seen.device) - self._probes.circuits(seen.device)
 
     def _conclude(self) -> None:
         if self._round is not None and not self._round.unread:

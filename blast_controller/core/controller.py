@@ -54,9 +54,9 @@ from blast_controller.core.model.requests import Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.placements import Placements
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
+from blast_controller.core.rollout.reconciliation import Seen
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
-from blast_controller.core.rollout.reservations import Seen
 from blast_controller.core.state import State
 from blast_controller.core.view import View
 
@@ -281,7 +281,7 @@ class Core:
 
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
         self._state.inventory.note_back(event.device)
-        self._reservations.begin_session(event.device)
+        self._state.reconciliation.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
         self._fibres.on_device_up(event, now)
 
@@ -298,7 +298,7 @@ class Core:
     def _take_reading(self, seen: Seen, now: float) -> None:
         """Plan around what is not ours, and repair what differs from what is wanted."""
         self._auditor.note_foreign(seen)
-        self._lifecycle.act_on(self._reservations.reconcile(seen), now)
+        self._lifecycle.act_on(self._state.reconciliation.reconcile(seen), now)
 
     def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
         if event.reservation == PROBER:

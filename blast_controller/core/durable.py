@@ -94,7 +94,7 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
                 state.inventory.quarantine(ElementId(record.key), record.body["reason"])
             case probe_circuits.KIND:
                 switch = SwitchId(record.key)
-                state.probes.adopt(switch, record.body, state.reservations.circuits(switch))
+                state.probes.adopt(switch, record.body, state.reconciliation.circuits(switch))
             case "meta" if record.key == LAST_RESERVATION:
                 state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
                 state.addresses.next = record.body["next_group"]

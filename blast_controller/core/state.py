@@ -27,6 +27,7 @@ from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_book import RequestBook
 from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reconciliation import Reconciliation
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservations import Reservations
 
@@ -66,7 +67,8 @@ class State:
         self.splitter_limits = SplitterLimits(settings, self.quota, self.reservations)
         self.doctor = LightDoctor()
         self.probes = ProbeCircuits(fabric, self.inventory, self.outbox)
-        self.auditor = Auditor(fabric, self.inventory, self.reservations, self.outbox, self.probes)
+        self.reconciliation = Reconciliation(self.reservations, self.outbox)
+        self.auditor = Auditor(fabric, self.inventory, self.reconciliation, self.outbox, self.probes)
 
     def _new_dispatcher(self) -> Dispatcher:
         planner = TreePlanner(self.fabric, self.inventory, self.settings, self.budget)

@@ -221,11 +221,11 @@ def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttyp
                     )
                     for port in rack.optical_ports
                 ],
-                hosts=[host.name for host in declared.hosts.values() if host.rack == rack.name],
+                hosts=[host.name for host in declared.hosts_by_rack[rack.name]],
                 accessBitsPerSecond={
                     host.name: round(host.access_rate)
-                    for host in declared.hosts.values()
-                    if host.rack == rack.name and host.access_rate is not None
+                    for host in declared.hosts_by_rack[rack.name]
+                    if host.access_rate is not None
                 }
                 or None,
                 uplinkBitsPerSecond=None if rack.uplink_rate is None else round(rack.uplink_rate),

@@ -114,6 +114,8 @@ class FibreFaults(DeviceFaults):
             self.world.now += seconds
             self.world.handle(Tick())
             self.ticked_at = self.world.now if self.world.running else self.ticked_at
+        if self.world.running:
+            self.note_ended()
 
     def checked_fibres(self) -> None:
         """With everything mended and nobody else about, a check of the fibres finds no fault, and leaves nothing."""

@@ -307,7 +307,11 @@ class Invariants:
             self.accepted.remove(key)
             self.told.pop(key, None)
             del self.ended_at[key]
-        for key in self.accepted:
+        self.note_ended()
+
+    def note_ended(self) -> None:
+        """Remember since when requests are over; an action in which time passes calls it as it does."""
+        for key in self.accepted & self.core.requests.keys():
             if self.core.requests[key].state.final:
                 self.ended_at.setdefault(key, self.world.now)
 

@@ -36,9 +36,11 @@ from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.requests.request_book import RequestBook
 from blast_controller.core.rollout.change import ChangePhase
 from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.outcomes import Outcome
+from blast_controller.core.rollout.reconciliation import UNTRACKED, Reconciliation, Seen
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
-from blast_controller.core.rollout.reservations import UNTRACKED, Outcome, Reservations, Seen
+from blast_controller.core.rollout.reservations import Reservations
 from blast_controller.core.state import State
 from tests.support.fake_devices import FakeDevice
 
@@ -67,16 +69,16 @@ def leaked_splitter(patch: Patch) -> None:
 
 def foreign_circuit_deleted(patch: Patch) -> None:
     """An audit takes away what is not ours."""
-    reconcile = Reservations.reconcile
+    reconcile = Reconciliation.reconcile
 
-    def tidy(self: Reservations, seen: Seen) -> list[Outcome]:
+    def tidy(self: Reconciliation, seen: Seen) -> list[Outcome]:
         if isinstance(seen.device, str):
             strangers = tuple(sorted(seen.circuits - self.circuits(seen.device)))
             if strangers:
                 self._outbox.step(0, UNTRACKED, Step(strangers, (), {}, {}))
         return reconcile(self, seen)
 
-    patch.setattr(Reservations, "reconcile", tidy)
+    patch.setattr(Reconciliation, "reconcile", tidy)
 
 
 def stale_epoch_writes(patch: Patch) -> None:
@@ -138,27 +140,27 @@ def lease_not_rearmed(patch: Patch) -> None:
 
 def orphan_rule_left(patch: Patch) -> None:
     """Rules of reservations that are gone stay on a ToR that brings them back."""
-    differences = Reservations.differences
+    differences = Reconciliation.differences
 
-    def of_the_living(self: Reservations, seen: Seen) -> list[tuple[int, Step]]:
-        return [(number, step) for number, step in differences(self, seen) if number in self.live]
+    def of_the_living(self: Reconciliation, seen: Seen) -> list[tuple[int, Step]]:
+        return [(number, step) for number, step in differences(self, seen) if number in self._reservations.live]
 
-    patch.setattr(Reservations, "differences", of_the_living)
+    patch.setattr(Reconciliation, "differences", of_the_living)
 
 
 def delete_all_push_all(patch: Patch) -> None:
     """A ToR that returns gets its rules anew although they are right."""
-    differences = Reservations.differences
+    differences = Reconciliation.differences
 
-    def rewrite(self: Reservations, seen: Seen) -> list[tuple[int, Step]]:
+    def rewrite(self: Reconciliation, seen: Seen) -> list[tuple[int, Step]]:
         found = dict(differences(self, seen))
         for number, forwards in seen.by_reservation().items():
-            reservation = self.live.get(number)
+            reservation = self._reservations.live.get(number)
             if number not in found and reservation and not reservation.busy:
                 found[number] = Step((), (), forwards, forwards)
         return list(found.items())
 
-    patch.setattr(Reservations, "differences", rewrite)
+    patch.setattr(Reconciliation, "differences", rewrite)
 
 
 def delete_before_add(patch: Patch) -> None:

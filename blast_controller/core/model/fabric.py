@@ -185,6 +185,14 @@ class Fabric:
         return graph
 
     @cached_property
+    def hosts_by_rack(self) -> Mapping[str, tuple[Host, ...]]:
+        """The hosts of each rack, in the order in which they were declared."""
+        found: dict[str, list[Host]] = {name: [] for name in self.racks}
+        for host in self.hosts.values():
+            found[host.rack].append(host)
+        return {name: tuple(hosts) for name, hosts in found.items()}
+
+    @cached_property
     def directional(self) -> bool:
         """Whether a rack can send to one group and receive from another by the two fibres of one port."""
         return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)

@@ -1,0 +1,133 @@
+"""What devices hold beside what is wanted of them: the differences, and the steps that end them.
+
+A device that has still to answer is older than what was read of it: nothing is said of what it was asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from blast_controller.core.light.forwarding import Forwards
+from blast_controller.core.light.layout import Holding, Step, everything, step_between
+from blast_controller.core.model.commands import Forward
+from blast_controller.core.model.fabric import CrossConnect
+from blast_controller.core.model.identifiers import Device, SwitchId
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.outcomes import Outcome
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.reservations import Reservations
+from blast_controller.core.rollout.rollout import TargetState
+
+UNTRACKED = 0
+"""Number of a step whose answer nobody waits for; those that count begin at 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read on a device: cross-connects of an optical switch, or the rules of ours on a ToR."""
+
+    device: Device
+    circuits: frozenset[CrossConnect] = frozenset()
+    rules: frozenset[tuple[int, Forward]] = frozenset()
+
+    def by_reservation(self) -> dict[int, Forwards]:
+        """The rules that each reservation has on this ToR."""
+        if isinstance(self.device, str):
+            return {}
+        found: dict[int, tuple[Forward, ...]] = {}
+        for number, forward in sorted(self.rules):
+            found[number] = (*found.get(number, ()), forward)
+        return {number: {self.device: forwards} for number, forwards in found.items()}
+
+
+class Reconciliation:
+    """Brings devices to what the live reservations want of them; nothing that is not ours is touched."""
+
+    def __init__(self, reservations: Reservations, outbox: Outbox) -> None:
+        self._reservations = reservations
+        self._outbox = outbox
+
+    def differences(self, seen: Seen) -> list[tuple[int, Step]]:
+        """What a device that holds what was seen would have to do, by reservation; nothing that is not ours is touched.
+
+        Reservations that the device has still to answer for are left out: what was seen is older than that answer.
+        """
+        return [(number, step) for number, step in self._differing(seen) if not self._in_movement(number, seen.device)]
+
+    def undecided(self, seen: Seen) -> list[int]:
+        """The reservations that differ, but that the device has still to answer for."""
+        return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
+
+    def _in_movement(self, number: int, device: Device) -> bool:
+        return number in self._reservations.live and self._reservations.live[number].rollout.waits_for(device)
+
+    def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
+        rules = seen.by_reservation()
+        found = []
+        for reservation in self._reservations.live.values():
+            if reservation.id not in rules and _is_stranger_to(reservation, seen.device):
+                continue
+            ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
+            still = seen.circuits - self._reservations.taken_from(reservation)
+            present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
+            step = step_between(present, reservation.wanted.on(seen.device))
+            if step.devices:
+                found.append((reservation.id, step))
+        found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
+        return found
+
+    def begin_session(self, device: Device) -> None:
+        """A device is there anew, with what was found on it: what it was asked before that is no longer waited for.
+
+        A session that ends answers for everything outstanding, so this is about what was handed in when the new
+        session was there already but the core had not heard of it, and was based on what the device held before.
+        """
+        for reservation in self._reservations.live.values():
+            target = reservation.rollout.targets.get(device)
+            if target is not None and target.state is TargetState.ASKED:
+                reservation.rollout.failed(target, "it was asked before it was known what it holds")
+
+    def reconcile(self, seen: Seen) -> list[Outcome]:
+        """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
+        different = self.differences(seen)
+        outcomes: list[Outcome] = []
+        for number, step in different:
+            if number in self._reservations.live:
+                self._reservations.give(self._reservations.live[number], seen.device, step)
+            else:
+                self._outbox.step(number, UNTRACKED, step)
+        numbers = {number for number, _ in different}
+        failed = [r for r in self._reservations.live.values() if r.rollout.has_failed(seen.device)]
+        for reservation in [r for r in failed if r.id not in numbers]:
+            if reservation.adding and isinstance(seen.device, str):
+                # Nobody has looked whether light arrives by what is connected: so the step has failed.
+                continue
+            if (removal := self._removal(reservation, seen.device)).devices:
+                self._reservations.give(reservation, seen.device, removal)
+                continue
+            reservation.rollout.found_done(seen.device)
+            outcomes += self._reservations.completed(reservation)
+        return outcomes
+
+    def circuits(self, switch: SwitchId) -> set[CrossConnect]:
+        """Every cross-connect on `switch` that is ours, wanted or on its way out."""
+        layouts = [layout for reservation in self._reservations.live.values() for layout in reservation.layouts]
+        return {c for layout in layouts for c in layout.circuits if c.switch == switch}
+
+    def _removal(self, reservation: Reservation, device: Device) -> Step:
+        """What makes sure that a switch has nothing of a reservation that is given back, whatever was read there.
+
+        What it was told before it was heard to be there anew is done after the reading, and a circuit, unlike a rule,
+        does not say whose it is.
+        """
+        if reservation.state is not ReservationState.RELEASING or not isinstance(device, str):
+            return Step((), (), {}, {})
+        circuits = everything(x.holding for x in reservation.layouts).on(device).circuits
+        taken = self._reservations.taken_from(reservation)
+        return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
+
+
+def _is_stranger_to(reservation: Reservation, device: Device) -> bool:
+    """Whether it has nothing on this ToR: so it is with most of them, when a machine room comes up."""
+    return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)
