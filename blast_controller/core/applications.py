@@ -18,7 +18,7 @@ from blast_controller.core.model.lease_terms import check_longer, check_terms
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request
 from blast_controller.core.policy.admission import check_extension, check_request
-from blast_controller.core.requests.request_book import is_ungranted
+from blast_controller.core.requests.request_table import is_ungranted
 from blast_controller.core.rollout.change import Change
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.state import State
@@ -34,7 +34,7 @@ class Applications:
     def on_submitted(self, event: RequestSubmitted, now: float) -> None:
         """A request comes, or comes again. Raises Rejected, KeyReused."""
         wanted = event.request
-        known = self._state.book.requests.get(wanted.id)
+        known = self._state.table.requests.get(wanted.id)
         if known is not None:
             if known.content != wanted:
                 raise KeyReused(wanted.key)
@@ -42,18 +42,18 @@ class Applications:
             if known.attached and not event.attached:
                 # Somebody has asked for it to stay, whoever else waits for it on a connection.
                 known.attached = False
-                self._state.book.touch(known, "stays")
+                self._state.table.touch(known, "stays")
             return
         self._admit(wanted)
-        self._state.book.add(wanted, event.attached, now)
+        self._state.table.add(wanted, event.attached, now)
 
     def _admit(self, request: MulticastRequest) -> None:
         if self._state.draining:
             raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
-        if len(self._state.book.requests) >= self._state.settings.most_requests:
+        if len(self._state.table.requests) >= self._state.settings.most_requests:
             raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
         most = self._state.settings.pending_limit(request.tenant)
-        if self._state.book.pending_of(request.tenant) >= most:
+        if self._state.table.pending_of(request.tenant) >= most:
             raise Rejected("too_many_pending", f"The tenant {request.tenant} already has {most} requests waiting.")
         check_request(request, self._state.fabric)
         check_terms(request, self._state.fabric, self._state.settings)
@@ -61,7 +61,7 @@ class Applications:
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
         """A request is to be changed. Raises Rejected, RequestEnded, UnknownRequest."""
-        request = self._state.book.get_unended(event.request)
+        request = self._state.table.get_unended(event.request)
         if len(request.parts) > 1:
             raise Rejected("several_parts", "The request is served in several parts, which cannot be changed.")
         (part,) = request.parts
@@ -72,17 +72,17 @@ class Applications:
             self._lifecycle.check_feasible(wanted)
             request.current, part.receivers = wanted, wanted.receivers
             part.extra_lease += event.extension.add_seconds
-            self._state.book.publish(request, part, EventKind.CHANGED)
+            self._state.table.publish(request, part, EventKind.CHANGED)
             return
         reservation = self._lit_reservation(part)
-        target = self._state.allocator.extended(reservation.layout, wanted, reservation.group_address)
+        target = self._state.layout_planner.extended(reservation.layout, wanted, reservation.group_address)
         self._check_splitters(reservation, target)
         if target.tree is not None and reservation.layout.tree is None:
             self._check_light(request.current.tenant, now)
         lenders = self._state.warm.hand_over(target.elements)
         change = Change(target, wanted, event.extension.add_seconds)
         outcomes = self._state.reservations.change(reservation, change, lenders)
-        self._state.book.touch(request, "changing")
+        self._state.table.touch(request, "changing")
         self._lifecycle.watch.await_links(reservation, now)
         self._lifecycle.act_on(outcomes, now)
 
@@ -107,7 +107,7 @@ class Applications:
 
     def on_progress(self, event: ProgressTold, now: float) -> None:
         """A sender says how far it is. Raises Rejected, RequestEnded, UnknownRequest."""
-        request = self._state.book.get_unended(event.request)
+        request = self._state.table.get_unended(event.request)
         part = _part_of(request, event.part)
         if part.state.final:
             raise RequestEnded(part.state.value, part.reason or "")
@@ -117,11 +117,11 @@ class Applications:
                 f"The transfer has reached byte {part.reached} of {request.current.bytes}; {event.reached} cannot be.",
             )
         part.reached, part.heard = event.reached, True
-        self._state.book.touch(request, "progress")
+        self._state.table.touch(request, "progress")
 
     def on_finish(self, event: FinishAsked, now: float) -> None:
         """A part is over. Raises Rejected, RequestEnded, UnknownRequest."""
-        request = self._state.book.get(event.request)
+        request = self._state.table.get(event.request)
         part = _part_of(request, event.part)
         if part.state is PartState.DONE:
             return
@@ -134,17 +134,17 @@ class Applications:
 
     def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
         """A request is given up. Raises RequestEnded, UnknownRequest."""
-        if self._state.book.get(event.request).state is PartState.WITHDRAWN:
+        if self._state.table.get(event.request).state is PartState.WITHDRAWN:
             return
-        request = self._state.book.get_unended(event.request)
+        request = self._state.table.get_unended(event.request)
         self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "Withdrawn by the client.", now)
 
     def on_vanished(self, event: ClientsVanished, now: float) -> None:
         """Whoever waited for these grants is gone; they may come back within the grace."""
         for name in event.requests:
-            request = self._state.book.requests.get(name)
+            request = self._state.table.requests.get(name)
             if request is not None and request.attached and is_ungranted(request):
-                self._state.book.vanish(request, now)
+                self._state.table.vanish(request, now)
 
 
 def _part_of(request: Request, number: int) -> Part:

@@ -70,7 +70,7 @@ class Core:
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
         self._state = State(fabric, settings)
-        self._book, self._reservations = self._state.book, self._state.reservations
+        self._table, self._reservations = self._state.table, self._state.reservations
         self._outbox, self._timers = self._state.outbox, self._state.timers
         self._auditor = self._state.auditor
         self._decision_due = True
@@ -170,16 +170,16 @@ class Core:
     @property
     def requests(self) -> Mapping[RequestKey, Request]:
         """All requests that are known, in order of arrival."""
-        return self._book.requests
+        return self._table.requests
 
     def request(self, key: RequestKey) -> Request:
         """The request with this key. Raises UnknownRequest."""
-        return self._book.get(key)
+        return self._table.get(key)
 
     def reason(self, request: Request, part: Part, now: float) -> str | None:
         """Why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
-            waits = self._state.allocator.waits_for(
+            waits = self._state.layout_planner.waits_for(
                 request.current, part.receivers, self._state.splitter_limits.left(now)
             )
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
@@ -190,7 +190,7 @@ class Core:
 
         Raises UnknownRequest.
         """
-        return explain(self._state, self._book.get(key), now, viewer)
+        return explain(self._state, self._table.get(key), now, viewer)
 
     @property
     def reservations(self) -> Iterable[Reservation]:
@@ -200,11 +200,11 @@ class Core:
     @property
     def pending_count(self) -> int:
         """How many parts wait for light."""
-        return len(self._book.pending)
+        return len(self._table.pending)
 
     def pending_count_of(self, tenant: str) -> int:
         """How many parts of a tenant wait for light."""
-        return self._book.pending_of(tenant)
+        return self._table.pending_of(tenant)
 
     @property
     def active_count(self) -> int:
@@ -231,14 +231,14 @@ class Core:
 
     def _decide(self, now: float) -> None:
         """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
-        subjects, limits = self._places.subjects(), self._state.splitter_limits.in_all(now)
+        views, limits = self._places.part_views(), self._state.splitter_limits.in_all(now)
         self._look_again_at_quota(limits, now)
-        lit = self._places.serve_aside(subjects, limits, now)
+        lit = self._places.serve_aside(views, limits, now)
         # Who was served holds something by now, and the policy must not count on lighting it as well.
-        concerned = {subject.name: subject for subject in (*subjects, *lit)}
-        subjects = [self._state.subject(subject.request, subject.part) for subject in concerned.values()]
+        concerned = {view.name: view for view in (*views, *lit)}
+        views = [self._state.part_view(view.request, view.part) for view in concerned.values()]
         leases = self._places.leases_over(now)
-        decision = self._state.dispatcher.decide(subjects, leases, limits, now)
+        decision = self._state.dispatcher.decide(views, leases, limits, now)
         self._places.end_again(leases, decision.again)
         self._places.pause(decision.paused, now)
         for start in decision.starts:
@@ -247,7 +247,7 @@ class Core:
         self._decision_due = self._places.refuse(now)
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
-        if any(limit == NO_LIGHT and self._book.pending_of(tenant) for tenant, limit in limits.items()):
+        if any(limit == NO_LIGHT and self._table.pending_of(tenant) for tenant, limit in limits.items()):
             self._state.appoint_quota_look(now)
 
     # ------------------------------------------------------------------------------------------ operator

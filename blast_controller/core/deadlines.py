@@ -23,7 +23,7 @@ from blast_controller.core.model.timers import (
     QuotaLook,
     Retry,
 )
-from blast_controller.core.requests.request_book import is_ungranted
+from blast_controller.core.requests.request_table import is_ungranted
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.state import State
 
@@ -60,7 +60,7 @@ class Deadlines:
             self._handlers[type(deadline)](deadline, now)
 
     def _on_lease_end(self, deadline: LeaseEnd, now: float) -> None:
-        request = self._state.book.requests.get(deadline.request)
+        request = self._state.table.requests.get(deadline.request)
         if request is None:
             return
         part = request.parts[deadline.part]
@@ -71,22 +71,22 @@ class Deadlines:
             return
         if request.current.may_pause and part.heard and part.reached < request.current.bytes:
             # Who pauses and has been heard of goes on, now or later.
-            subject = self._state.subject(request, part)
-            self._state.leases_over[subject.name] = subject
+            view = self._state.part_view(request, part)
+            self._state.leases_over[view.name] = view
         else:
             self._lifecycle.end(
                 request, part, PartEvent.LEASE_END, "The lease is over; extend it in time to keep the light.", now
             )
 
     def _on_patience_end(self, deadline: PatienceEnd, now: float) -> None:
-        request = self._state.book.requests.get(deadline.request)
+        request = self._state.table.requests.get(deadline.request)
         if request is not None and is_ungranted(request):
             self._lifecycle.end_all(
                 request, PartEvent.PATIENCE_OVER, "No light became free within the patience given.", now
             )
 
     def _on_grace_end(self, deadline: GraceEnd, now: float) -> None:
-        request = self._state.book.requests.get(deadline.request)
+        request = self._state.table.requests.get(deadline.request)
         if request is None or request.vanished_at is None or not is_ungranted(request):
             return
         due = request.vanished_at + self._state.settings.orphan_grace
@@ -96,7 +96,7 @@ class Deadlines:
             self._lifecycle.end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
 
     def _on_memory_end(self, deadline: MemoryEnd, now: float) -> None:
-        request = self._state.book.requests.get(deadline.request)
+        request = self._state.table.requests.get(deadline.request)
         if request is None or request.ended_at is None:
             return
         serving = (r for r in self._state.reservations.live.values() if r.state is not ReservationState.IDLE)
@@ -105,7 +105,7 @@ class Deadlines:
         elif (due := request.ended_at + self._state.settings.remember_ended) > now:
             self._state.timers.keep(due, deadline)
         else:
-            self._state.book.forget(deadline.request)
+            self._state.table.forget(deadline.request)
 
     def _on_retry(self, deadline: Retry, now: float) -> None:
         reservation = self._state.reservations.live.get(deadline.reservation)

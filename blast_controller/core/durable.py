@@ -37,11 +37,11 @@ def unwritten(state: State) -> Iterator[Record]:
     Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
     """
     yield from _unwritten_reservations(state)
-    for key, note in state.book.touched.items():
-        request = state.book.requests.get(key)
+    for key, note in state.table.touched.items():
+        request = state.table.requests.get(key)
         yield Record("request", request_key(key), request_body(request) if request else None, note=note)
-    state.book.touched.clear()
-    yield from state.book.log.take_records()
+    state.table.touched.clear()
+    yield from state.table.log.take_records()
 
 
 def _unwritten_reservations(state: State) -> Iterator[Record]:
@@ -84,10 +84,10 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
             case "request":
                 request = load_request(record.body, now)
                 _check_hosts(request, state.fabric)
-                state.book.adopt(request, now)
-                state.book.adopt_events_within(request, record.body)
+                state.table.adopt(request, now)
+                state.table.adopt_events_within(request, record.body)
             case event_log.KIND:
-                state.book.log.adopt(state.book.requests[_owner(record.body)], load_event(record.body))
+                state.table.log.adopt(state.table.requests[_owner(record.body)], load_event(record.body))
             case "reservation":
                 state.reservations.adopt(load_reservation(record.body, state.fabric))
             case "element":
@@ -100,10 +100,10 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
                 state.addresses.next = record.body["next_group"]
                 state.written_id = state.reservations.last_id
     state.written_holdings = {n: frozenset(r.elements) for n, r in state.reservations.live.items()}
-    state.unplaced |= dict.fromkeys(state.book.requests)
+    state.unplaced |= dict.fromkeys(state.table.requests)
     for reservation in list(state.reservations.live.values()):
         if reservation.state is ReservationState.IDLE:
-            known = state.book.requests.get(reservation.request)
+            known = state.table.requests.get(reservation.request)
             state.warm.adopt(reservation, known.current if known else None, now)
         if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
             state.quota.lit(reservation.id, reservation.request[0], now)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from blast_controller.core.availability import NEVER
+from blast_controller.core.blocking_causes import BlockingCause, BlockingCauses
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part, Request
 from blast_controller.core.model.wording import are, listed, moment
-from blast_controller.core.obstacles import Obstacle, Obstacles
 from blast_controller.core.prospect import Prospect
-from blast_controller.core.requests.request_book import is_ungranted
+from blast_controller.core.requests.request_table import is_ungranted
 from blast_controller.core.smallest_change import Change, smallest_change
 from blast_controller.core.state import State
 
@@ -40,7 +40,7 @@ class _Wait:
 
     part: Part
     start: float
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[BlockingCause, ...]
     change: Change
 
 
@@ -49,7 +49,7 @@ def explain(state: State, request: Request, now: float, viewer: str | None) -> E
 
     What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
     """
-    obstacles = Obstacles(state, request.current.id, now, viewer)
+    obstacles = BlockingCauses(state, request.current.id, now, viewer)
     pending, others = _sorted(request)
     waits = [_examine(state, request, part, obstacles, now) for part in pending]
     clauses = [_of_part(request, part, _progress(part, now) + _least_margin(part)) for part in others]
@@ -75,7 +75,7 @@ def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
     return pending, [part for part in request.parts if part.state is not PartState.PENDING]
 
 
-def _examine(state: State, request: Request, part: Part, obstacles: Obstacles, now: float) -> _Wait:
+def _examine(state: State, request: Request, part: Part, obstacles: BlockingCauses, now: float) -> _Wait:
     prospect = Prospect(state, request.current, part.receivers, now)
     change = smallest_change(state, prospect)
     if len(request.parts) > 1:
@@ -85,7 +85,7 @@ def _examine(state: State, request: Request, part: Part, obstacles: Obstacles, n
     if state.dispatcher.lacks_light((request.current.id, part.slot)) and not found:
         # By their number alone there would be enough splitters; which ones help is not foreseen.
         cause = "for splitters or ports with which every receiver gets its light"
-        return _Wait(part, NEVER, (Obstacle(cause, (part.reason or "",)),), change)
+        return _Wait(part, NEVER, (BlockingCause(cause, (part.reason or "",)),), change)
     return _Wait(part, prospect.start, found, change)
 
 
@@ -137,7 +137,7 @@ def _outlook(state: State, request: Request, first: _Wait, now: float, viewer: s
         yield "When it can start is not known."
     elif first.obstacles:
         yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
-    pending = (other for other, _ in state.book.pending.values() if other is not request)
+    pending = (other for other, _ in state.table.pending.values() if other is not request)
     rivals = [other for other in pending if viewer in (None, other.current.tenant)]
     if rivals:
         yield f"{len(rivals)} other waiting part{'' if len(rivals) == 1 else 's'} {are(rivals)} considered beside it."

@@ -65,7 +65,7 @@ class Lifecycle:
 
     def end(self, request: Request, part: Part, event: PartEvent, reason: str, now: float) -> None:
         """Bring a part to a final state; what devices hold for it is undone."""
-        self._state.book.move(request, part, event)
+        self._state.table.move(request, part, event)
         part.reason, part.lease_end = reason, None
         reservation = self._state.reservations.live.get(part.reservation) if part.reservation is not None else None
         if event is PartEvent.FINISHED and reservation is not None:
@@ -73,14 +73,14 @@ class Lifecycle:
         if reservation is not None and reservation.state not in (ReservationState.RELEASING, ReservationState.IDLE):
             self._state.reservations.release(reservation)
             self.act_on(self._state.reservations.completed(reservation), now)
-        self._state.book.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
+        self._state.table.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
         if request.state.final:
-            self._state.book.remember(request, now)
+            self._state.table.remember(request, now)
             self._forget_surplus()
 
     def _forget_surplus(self) -> None:
         """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
-        book, most = self._state.book, self._state.settings.most_ended
+        book, most = self._state.table, self._state.settings.most_ended
         with_hardware = {reservation.request for reservation in self._state.reservations.live.values()}
         for _ in range(min(len(book.ended) - most, MOST_FORGOTTEN)):
             oldest = (key for key in book.ended.oldest_of_fullest() if key not in with_hardware)
@@ -104,7 +104,7 @@ class Lifecycle:
         most = self._state.settings.limits(request.tenant).max_splitters
         if group is not None and most is not None:
             check_share(group, self._state.inventory, most)
-        self._state.allocator.check_light(request, request.receivers, most)
+        self._state.layout_planner.check_light(request, request.receivers, most)
 
     def _hopeless(self, request: MulticastRequest) -> str | None:
         """Why a request that was admitted can no longer be served by what is left of the fabric, or None."""
@@ -122,8 +122,8 @@ class Lifecycle:
         self._state.reservations.release(outcome.reservation)
         part.reason = f"light lost: {outcome.reason}"
         part.grant = part.lease_end = None
-        self._state.book.move(request, part, PartEvent.LIGHT_LOST)
-        self._state.book.publish(request, part, EventKind.REVOKED, reason=part.reason)
+        self._state.table.move(request, part, PartEvent.LIGHT_LOST)
+        self._state.table.publish(request, part, EventKind.REVOKED, reason=part.reason)
 
     def _on_dark(self, outcome: Dark, now: float) -> None:
         match outcome.reservation.state:
@@ -139,14 +139,14 @@ class Lifecycle:
 
     def _on_lit(self, outcome: Lit, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
-        self._state.book.move(request, part, PartEvent.CONFIRMED)
+        self._state.table.move(request, part, PartEvent.CONFIRMED)
         part.reason, part.failures, part.heard = None, 0, False
         self._count_light(outcome.reservation, now)
         if (tree := outcome.reservation.layout.tree) is not None:
-            self._state.doctor.lit(tree.root, tree.leaves)
+            self._state.localizer.lit(tree.root, tree.leaves)
         part.grant = make_grant(self._state, request, part, outcome.reservation, now)
-        self._state.book.lease(request, part, now + part.grant.lease)
-        self._state.book.publish(request, part, EventKind.GRANTED, grant=part.grant)
+        self._state.table.lease(request, part, now + part.grant.lease)
+        self._state.table.publish(request, part, EventKind.GRANTED, grant=part.grant)
         self.watch.look_at_fixed_leaves(outcome.reservation, now)
 
     def _count_light(self, reservation: Reservation, now: float) -> None:
@@ -165,7 +165,7 @@ class Lifecycle:
             sentence = f"{outcome.reason}. {hopeless}" if hopeless else outcome.reason
             self.end(request, part, PartEvent.GIVEN_UP, sentence, now)
         else:
-            self._state.book.move(request, part, PartEvent.FAILURE)
+            self._state.table.move(request, part, PartEvent.FAILURE)
 
     def _on_changed(self, outcome: Changed, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
@@ -173,7 +173,7 @@ class Lifecycle:
         self._state.reservations.note_dark(outcome.reservation, False)
         self._count_light(outcome.reservation, now)
         if (tree := outcome.reservation.layout.tree) is not None and outcome.fresh:
-            self._state.doctor.lit(tree.root, outcome.fresh)
+            self._state.localizer.lit(tree.root, outcome.fresh)
         request.current = outcome.change.request
         part.receivers = outcome.change.target.receivers
         part.extra_lease += outcome.change.extra_lease
@@ -181,12 +181,12 @@ class Lifecycle:
         part.grant = make_grant(self._state, request, part, outcome.reservation, now)
         # More bytes lengthen the lease as more time does; both count from the first grant.
         longer = max(0.0, part.grant.lease - lease_before)
-        self._state.book.lease(request, part, (part.lease_end or now) + longer)
-        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
+        self._state.table.lease(request, part, (part.lease_end or now) + longer)
+        self._state.table.publish(request, part, EventKind.CHANGED, grant=part.grant)
 
     def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
         request, part = self._state.part_of(outcome.reservation)
-        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
+        self._state.table.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
         self.watch.explain(outcome.reservation, outcome.still_dark)
 
     def _on_gone(self, outcome: Gone, now: float) -> None:

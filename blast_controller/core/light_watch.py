@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blast_controller.core.light.light_doctor import NO_LIGHT
+from blast_controller.core.light.fault_localizer import NO_LIGHT
 from blast_controller.core.light.light_tree import Leaf, LightTree
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.events import LightAlarm, PortChanged
@@ -95,7 +95,7 @@ class LightWatch:
         if not isinstance(tree, StaticLight):
             return self.repair(reservation, frozenset({leaf.port.output}), now)
         reason = f"no light at {leaf.port.element}, and the fibres of the static tree {tree.name} are fixed"
-        self._state.book.explain(*self._state.part_of(reservation), reason)
+        self._state.table.explain(*self._state.part_of(reservation), reason)
         return []
 
     def _take_back(self, link: LinkId) -> None:
@@ -103,11 +103,11 @@ class LightWatch:
         leaf = self._leaf_at(link)
         if leaf is not None and leaf[0].state is ReservationState.LIT:
             self._state.reservations.note_dark(leaf[0], False)
-            self._state.book.explain(*self._state.part_of(leaf[0]), None)
+            self._state.table.explain(*self._state.part_of(leaf[0]), None)
 
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
         """Take the most likely culprits out of use. What the operator has taken out of use stays as it is."""
-        diagnosis = self._state.doctor.dark(tree, outputs)
+        diagnosis = self._state.localizer.dark(tree, outputs)
         quarantined = self._state.inventory.quarantined
         for element in diagnosis.clear:
             if quarantined.get(element, "").startswith(NO_LIGHT):
@@ -125,7 +125,7 @@ class LightWatch:
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
             self._state.reservations.note_dark(reservation, True)
-            self._state.book.explain(*self._state.part_of(reservation), reason)
+            self._state.table.explain(*self._state.part_of(reservation), reason)
 
     def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
         """Move dark leaves of a lit tree to open legs; the others stay as they are."""
@@ -138,7 +138,7 @@ class LightWatch:
             self.explain(reservation, outputs)
             return []
         request, part = self._state.part_of(reservation)
-        target = self._state.allocator.layout(request.current, part.receivers, mended, reservation.group_address)
+        target = self._state.layout_planner.layout(request.current, part.receivers, mended, reservation.group_address)
         outcomes = self._state.reservations.change(reservation, Change(target, request.current, 0.0))
         self.await_links(reservation, now)
         return outcomes
@@ -151,4 +151,4 @@ class LightWatch:
         ]
         if not curable:
             return None
-        return self._state.allocator.mended(tree, [leaf.port.output for leaf in curable])
+        return self._state.layout_planner.mended(tree, [leaf.port.output for leaf in curable])

@@ -16,7 +16,7 @@ from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, Part, Request
-from blast_controller.core.policy.dispatcher import Subject
+from blast_controller.core.policy.dispatcher import PartView
 from blast_controller.core.policy.light_plan import Planned
 from blast_controller.core.rollout.outcomes import Lit
 from blast_controller.core.rollout.reservation import Reservation
@@ -29,56 +29,56 @@ class Placements:
     def __init__(self, state: State, lifecycle: Lifecycle) -> None:
         self._state = state
         self._lifecycle = lifecycle
-        self._aside: dict[PartName, Subject] = {}
+        self._aside: dict[PartName, PartView] = {}
 
     # ------------------------------------------------------------------------------ what has to be looked at
 
-    def subjects(self) -> list[Subject]:
+    def part_views(self) -> list[PartView]:
         """The parts of every request about which something has changed."""
         state = self._state
-        names = {**state.unplaced, **state.book.touched}
+        names = {**state.unplaced, **state.table.touched}
         state.unplaced.clear()
-        found = [state.book.requests[name] for name in names if name in state.book.requests]
-        return [state.subject(request, part) for request in found for part in request.parts]
+        found = [state.table.requests[name] for name in names if name in state.table.requests]
+        return [state.part_view(request, part) for request in found for part in request.parts]
 
-    def leases_over(self, now: float) -> list[Subject]:
+    def leases_over(self, now: float) -> list[PartView]:
         """The parts that compete anew. One whose tree is being changed, or is nobody else's loss, keeps it."""
         over, self._state.leases_over = self._state.leases_over, {}
-        active = [subject for subject in over.values() if subject.part.state is PartState.ACTIVE]
+        active = [view for view in over.values() if view.part.state is PartState.ACTIVE]
         competing = [s for s in active if not s.busy and self._state.dispatcher.has_given_light_to(s.name)]
-        for subject in active:
-            if subject not in competing:
-                self._go_on(subject.request, subject.part, now)
+        for view in active:
+            if view not in competing:
+                self._go_on(view.request, view.part, now)
         return competing
 
-    def end_again(self, leases: Iterable[Subject], names: Collection[PartName]) -> None:
+    def end_again(self, leases: Iterable[PartView], names: Collection[PartName]) -> None:
         """Let these leases end at the next decision, since this one is postponed."""
-        self._state.leases_over |= {subject.name: subject for subject in leases if subject.name in names}
+        self._state.leases_over |= {view.name: view for view in leases if view.name in names}
 
     # ------------------------------------------------------------------------------------ without the policy
 
-    def serve_aside(self, subjects: Iterable[Subject], limits: Mapping[str, int], now: float) -> list[Subject]:
+    def serve_aside(self, views: Iterable[PartView], limits: Mapping[str, int], now: float) -> list[PartView]:
         """Light groups within one rack, and static trees: they cost nobody else any light. Returns whom it has lit."""
-        for subject in [subject for subject in subjects if subject.part.state is PartState.PENDING]:
-            wanted, part = subject.request.current, subject.part
-            static = self._state.fabric.static_trees and self._state.allocator.has_static(wanted, part.receivers)
+        for view in [view for view in views if view.part.state is PartState.PENDING]:
+            wanted, part = view.request.current, view.part
+            static = self._state.fabric.static_trees and self._state.layout_planner.has_static(wanted, part.receivers)
             if static or not self._state.dispatcher.competes(wanted, part):
-                self._aside[subject.name] = subject
-        lit: list[Subject] = []
-        for subject in list(self._aside.values()):
-            if subject.part.state is not PartState.PENDING:
-                del self._aside[subject.name]
-            elif not self._state.allocator.absent_datapaths(subject.request.current, subject.part.receivers):
-                self._serve_alone(subject, limits, now)
-                lit += [subject] if subject.part.state is not PartState.PENDING else []
+                self._aside[view.name] = view
+        lit: list[PartView] = []
+        for view in list(self._aside.values()):
+            if view.part.state is not PartState.PENDING:
+                del self._aside[view.name]
+            elif not self._state.layout_planner.absent_datapaths(view.request.current, view.part.receivers):
+                self._serve_alone(view, limits, now)
+                lit += [view] if view.part.state is not PartState.PENDING else []
         return lit
 
-    def _serve_alone(self, subject: Subject, limits: Mapping[str, int], now: float) -> None:
-        request, part = subject.request, subject.part
+    def _serve_alone(self, view: PartView, limits: Mapping[str, int], now: float) -> None:
+        request, part = view.request, view.part
         if not self._state.dispatcher.competes(request.current, part):
             self._light(request, part, None, now)
         elif limits.get(request.current.tenant, 0) >= 0:
-            tree = self._state.allocator.static_for(request.current, part.receivers)
+            tree = self._state.layout_planner.static_for(request.current, part.receivers)
             if tree is not None:
                 self._light(request, part, tree, now)
 
@@ -90,12 +90,12 @@ class Placements:
             request, part = self._named(name)
             reservation = self._state.reservations.live[part.reservation or 0]
             self._state.quota.dark(reservation.id, now)
-            self._state.warm.lay_by(reservation, request.current, now)
+            self._state.warm.keep_idle(reservation, request.current, now)
             part.grant = part.lease_end = part.reservation = None
             part.heard = False
-            self._state.book.move(request, part, PartEvent.PAUSED)
+            self._state.table.move(request, part, PartEvent.PAUSED)
             reason = f"The lease is over and others go first; it will continue at byte {part.reached}."
-            self._state.book.publish(request, part, EventKind.PAUSED, reason=reason)
+            self._state.table.publish(request, part, EventKind.PAUSED, reason=reason)
 
     def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
         """Give a part what the policy has chosen for it; what cannot be had is asked for again at the next decision."""
@@ -114,7 +114,7 @@ class Placements:
     def _begin(self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float) -> None:
         if start.rest is not None:
             kept = self._state.dispatcher.receivers_of(start, request.current, part)
-            self._state.book.split(request, part, kept, start.job.parts)
+            self._state.table.split(request, part, kept, start.job.parts)
         planned = self._state.plan.take((request.current.id, part.slot))
         if planned is not None:
             lit = self._light_as_planned(request, part, planned, now)
@@ -125,13 +125,13 @@ class Placements:
 
     def _light_as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
         if planned.kept:
-            kept = self._state.allocator.kept_for(request.current, part, self._state.warm, {})
+            kept = self._state.layout_planner.kept_for(request.current, part, self._state.warm, {})
             return kept is not None and kept.layout.tree is planned.tree and self._relight(request, part, kept, now)
         free = all(self._state.inventory.is_available(element) for element in planned.tree.elements)
         return free and self._light(request, part, planned.tree, now)
 
     def _light_anew(self, request: Request, part: Part, start: Start, now: float) -> bool:
-        tree = self._state.allocator.tree_of(request.current, part.receivers, Choice(start.switch, start.pieces))
+        tree = self._state.layout_planner.tree_of(request.current, part.receivers, Choice(start.switch, start.pieces))
         return tree is not None and self._light(request, part, tree, now)
 
     def refuse(self, now: float) -> bool:
@@ -149,16 +149,16 @@ class Placements:
     def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> bool:
         limit = self._state.settings.limits(request.current.tenant).max_splitters
         try:
-            self._state.allocator.check_light(request.current, part.receivers, limit)
+            self._state.layout_planner.check_light(request.current, part.receivers, limit)
         except Rejected as never:
             self._lifecycle.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
             return True
-        self._state.book.explain(request, part, f"of what is free {told(refusal)}")
+        self._state.table.explain(request, part, f"of what is free {told(refusal)}")
         return False
 
     def _named(self, name: PartName) -> tuple[Request, Part]:
         """Whom the policy means."""
-        request = self._state.book.requests[name[0]]  # type: ignore[index]
+        request = self._state.table.requests[name[0]]  # type: ignore[index]
         return request, next(part for part in request.parts if part.slot == name[1])
 
     def _go_on(self, request: Request, part: Part, now: float) -> None:
@@ -166,14 +166,14 @@ class Placements:
         reservation = self._state.reservations.live[part.reservation or 0]
         part.heard = False
         part.grant = make_grant(self._state, request, part, reservation, now)
-        self._state.book.lease(request, part, now + part.grant.lease)
-        self._state.book.publish(request, part, EventKind.CHANGED, grant=part.grant)
+        self._state.table.lease(request, part, now + part.grant.lease)
+        self._state.table.publish(request, part, EventKind.CHANGED, grant=part.grant)
 
     def _light_again(
         self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float
     ) -> bool:
         """Use the tree that an earlier transfer has left lit, if it is what the policy has in mind."""
-        reservation = self._state.allocator.kept_for(request.current, part, self._state.warm, allowance)
+        reservation = self._state.layout_planner.kept_for(request.current, part, self._state.warm, allowance)
         if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
             return False
         return self._relight(request, part, reservation, now)
@@ -188,7 +188,7 @@ class Placements:
         address = self._state.addresses.take()
         if address is None:
             return False
-        layout = self._state.allocator.layout(request.current, part.receivers, tree, address)
+        layout = self._state.layout_planner.layout(request.current, part.receivers, tree, address)
         if tree is not None and not isinstance(tree, StaticLight):
             self._state.warm.note_lit_anew(request.current, part, now)
         lenders = self._state.warm.hand_over(layout.elements)
@@ -200,7 +200,7 @@ class Placements:
 
     def _picked(self, request: Request, part: Part, reservation: Reservation) -> None:
         part.reservation = reservation.id
-        self._state.book.move(request, part, PartEvent.PICKED)
+        self._state.table.move(request, part, PartEvent.PICKED)
 
 
 def _pieces(reservation: Reservation) -> tuple[str, tuple[int, ...]]:

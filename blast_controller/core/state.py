@@ -8,8 +8,8 @@ from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
+from blast_controller.core.light.fault_localizer import FaultLocalizer
 from blast_controller.core.light.light_budget import LightBudget
-from blast_controller.core.light.light_doctor import LightDoctor
 from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, is_static
@@ -17,15 +17,15 @@ from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import AuditDue, QuotaLook, Timers
-from blast_controller.core.policy.allocation import Allocator
-from blast_controller.core.policy.dispatcher import Dispatcher, Light, Subject
+from blast_controller.core.policy.dispatcher import Dispatcher, Light, PartView
+from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
 from blast_controller.core.policy.quota import LOOK_AGAIN, Quota
 from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
-from blast_controller.core.requests.request_book import RequestBook
+from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import Reconciliation
 from blast_controller.core.rollout.reservation import Reservation
@@ -54,18 +54,18 @@ class State:
         self.inventory = Inventory(fabric, settings.most_splitters)
         self.addresses = GroupAddresses(settings.group_network)
         self.links = Links(fabric)
-        self.book = RequestBook(settings, self.outbox, self.timers)
+        self.table = RequestTable(settings, self.outbox, self.timers)
         self.reservations = Reservations(self.inventory, self.addresses, self.links, self.outbox)
         self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
         self.budget = LightBudget(fabric)
         self.dispatcher = self._new_dispatcher()
-        self.leases_over: dict[PartName, Subject] = {}
+        self.leases_over: dict[PartName, PartView] = {}
         self.unplaced: dict[RequestKey, None] = {}
         self.warm = WarmTrees(self.inventory, self.reservations, self.timers, settings)
-        self.allocator = Allocator(fabric, self.inventory, self.links, settings, self.budget)
+        self.layout_planner = LayoutPlanner(fabric, self.inventory, self.links, settings, self.budget)
         self.quota = Quota(settings.limits)
         self.splitter_limits = SplitterLimits(settings, self.quota, self.reservations)
-        self.doctor = LightDoctor()
+        self.localizer = FaultLocalizer()
         self.probes = ProbeCircuits(fabric, self.inventory, self.outbox)
         self.reconciliation = Reconciliation(self.reservations, self.outbox)
         self.auditor = Auditor(fabric, self.inventory, self.reconciliation, self.outbox, self.probes)
@@ -78,23 +78,23 @@ class State:
 
     def _kept_for(self, name: PartName) -> LightTree | None:
         """The tree that is still lit for exactly a part that waits."""
-        request = next((self.book.requests[key] for key in [name[0]] if key in self.book.requests), None)
+        request = next((self.table.requests[key] for key in [name[0]] if key in self.table.requests), None)
         part = next((part for part in request.parts if part.slot == name[1]), None) if request is not None else None
         if request is None or part is None:
             return None
-        kept = self.allocator.kept_for(request.current, part, self.warm, {})
+        kept = self.layout_planner.kept_for(request.current, part, self.warm, {})
         return kept.layout.tree if kept is not None else None
 
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
         every_before = self.settings.reconcile_every
-        self.settings = self.book.settings = self.warm.settings = self.splitter_limits.settings = settings
-        self.allocator = Allocator(self.fabric, self.inventory, self.links, settings, self.budget)
+        self.settings = self.table.settings = self.warm.settings = self.splitter_limits.settings = settings
+        self.layout_planner = LayoutPlanner(self.fabric, self.inventory, self.links, settings, self.budget)
         self.optimising.budget = settings.optimise
         self.dispatcher = self._new_dispatcher()
         self.inventory.offer_anew()
         self.inventory.unsettle()
-        self.unplaced |= dict.fromkeys(self.book.requests)
+        self.unplaced |= dict.fromkeys(self.table.requests)
         self.quota.limits = settings.limits
         if settings.reconcile_every != every_before:
             self.appoint_audit(now)
@@ -112,13 +112,13 @@ class State:
             self.quota_look_due = True
             self.timers.add(now + LOOK_AGAIN, QuotaLook())
 
-    def subject(self, request: Request, part: Part) -> Subject:
+    def part_view(self, request: Request, part: Part) -> PartView:
         """A part with what it holds."""
-        return Subject(request, part, self.reservations.live.get(part.reservation or 0))
+        return PartView(request, part, self.reservations.live.get(part.reservation or 0))
 
     def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
         """Whom a reservation serves."""
-        request = self.book.requests[reservation.request]
+        request = self.table.requests[reservation.request]
         return request, request.parts[reservation.part]
 
     def quarantine(self, element: ElementId, reason: str | None) -> None:
@@ -132,4 +132,4 @@ class State:
             self.outbox.record(Record("element", element, None, note="released"))
             if is_static(element):
                 # The policy hears of ports and splitters that come free, but knows of no static tree.
-                self.unplaced |= {key: None for key, _ in self.book.pending}
+                self.unplaced |= {key: None for key, _ in self.table.pending}

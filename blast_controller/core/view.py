@@ -78,7 +78,7 @@ class View:
     @property
     def waiting(self) -> tuple[tuple[RequestKey, int], ...]:
         """The parts that wait for light, each by its request and index, in the order in which they came to wait."""
-        return tuple(self._state.book.pending)
+        return tuple(self._state.table.pending)
 
     @property
     def kept_free_for(self) -> PartName | None:

@@ -33,7 +33,7 @@ from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import MulticastRequest, Request
 from blast_controller.core.policy.splitter_limits import SplitterLimits
-from blast_controller.core.requests.request_book import RequestBook
+from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.change import ChangePhase
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.outcomes import Outcome
@@ -128,14 +128,14 @@ def number_reused(patch: Patch) -> None:
 
 def lease_not_rearmed(patch: Patch) -> None:
     """After a restart nobody looks when a lease is over."""
-    adopt = RequestBook.adopt
+    adopt = RequestTable.adopt
 
-    def adopt_without_lease(self: RequestBook, request, now: float) -> None:
+    def adopt_without_lease(self: RequestTable, request, now: float) -> None:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(RequestBook, "lease", lambda *_: None)
+            inner.setattr(RequestTable, "lease", lambda *_: None)
             adopt(self, request, now)
 
-    patch.setattr(RequestBook, "adopt", adopt_without_lease)
+    patch.setattr(RequestTable, "adopt", adopt_without_lease)
 
 
 def orphan_rule_left(patch: Patch) -> None:
@@ -230,7 +230,7 @@ def key_reuse_accepted(patch: Patch) -> None:
     submitted = Applications.on_submitted
 
     def lax(self: Applications, event, now: float) -> None:
-        if event.request.id not in self._state.book.requests:
+        if event.request.id not in self._state.table.requests:
             submitted(self, event, now)
 
     patch.setattr(Applications, "on_submitted", lax)
@@ -242,11 +242,11 @@ def repetition_admitted_twice(patch: Patch) -> None:
 
     def forgetful(self: Applications, event, now: float) -> None:
         known: MulticastRequest | None = None
-        request = self._state.book.requests.get(event.request.id)
+        request = self._state.table.requests.get(event.request.id)
         if request is not None and request.state.final:
             known = request.content
         if known == event.request:
-            del self._state.book.requests[event.request.id]
+            del self._state.table.requests[event.request.id]
         submitted(self, event, now)
 
     patch.setattr(Applications, "on_submitted", forgetful)
@@ -268,22 +268,22 @@ def refusal_leaves_a_trace(patch: Patch) -> None:
 
 def end_not_journalled(patch: Patch) -> None:
     """A part that has ended is active again after a restart."""
-    move = RequestBook.move
+    move = RequestTable.move
 
-    def silent(self: RequestBook, request, part, event: PartEvent) -> None:
+    def silent(self: RequestTable, request, part, event: PartEvent) -> None:
         move(self, request, part, event)
         if event is PartEvent.FINISHED:
             self.touched.pop(request.current.id, None)
 
-    publish = RequestBook.publish
+    publish = RequestTable.publish
 
-    def silent_publish(self: RequestBook, request, part, kind, **more) -> None:
+    def silent_publish(self: RequestTable, request, part, kind, **more) -> None:
         publish(self, request, part, kind, **more)
         if more.get("state") is PartState.DONE:
             self.touched.pop(request.current.id, None)
 
-    patch.setattr(RequestBook, "move", silent)
-    patch.setattr(RequestBook, "publish", silent_publish)
+    patch.setattr(RequestTable, "move", silent)
+    patch.setattr(RequestTable, "publish", silent_publish)
 
 
 def dry_run_repairs(patch: Patch) -> None:

@@ -47,7 +47,7 @@ def test_no_test_reaches_inside_the_core():
     ("text", "inside"),
     [
         ("core._state", True),
-        ("world.core._state.book", True),
+        ("world.core._state.table", True),
         ("lab.runtime.core._decide = None", True),
         ("self.core.ledger.holder", True),
         ("core.view._state", True),

@@ -192,7 +192,7 @@ class Inventory:
                 before = self._accounts[element]
                 after = self._accounts[element] = self._account(element, before)
                 if after != before:
-                    self._book(element, before, after)
+                    self._requests_table(element, before, after)
 
     def _account(self, element: ElementId, before: _Account) -> _Account:
         usable, standing = self._usable(element), self._custody.standing(element)
@@ -204,7 +204,7 @@ class Inventory:
         offered = (before.offered or usable) if held else usable if available else None
         return _Account(usable, _Counts(True, available, idle, dark), offered)
 
-    def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
+    def _requests_table(self, element: ElementId, before: _Account, after: _Account) -> None:
         old, new = self._named(element, before.usable), self._named(element, after.usable)
         for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
             if had and old is not None and not (has and old == new):

@@ -48,7 +48,7 @@ SET_UP = 0.025
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class PartView:
     """A part to compare with what the policy knows of it; `reservation` is what it holds."""
 
     request: Request
@@ -150,27 +150,27 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------------- deciding
 
     def decide(
-        self, subjects: Iterable[Subject], leases: Collection[Subject], limits: Mapping[str, int], now: float
+        self, views: Iterable[PartView], leases: Collection[PartView], limits: Mapping[str, int], now: float
     ) -> Decision:
-        """What follows from how `subjects` stand now and from the ends of `leases`.
+        """What follows from how `views` stand now and from the ends of `leases`.
 
         `limits` says how many splitters a tenant may hold in all, -1 where it may have no light at all.
         """
-        found = list(subjects)
+        found = list(views)
         changes = self._inventory.take_offer_changes()
         self._learn_sizes({kind.switch for kind in changes if kind.ways})
         self._scheduler.gather()
         self._lose(changes)
-        for subject in found:
-            self._end(subject, now)
-        over = {subject.name: subject.reservation.elements for subject in leases if subject.reservation is not None}
+        for view in found:
+            self._end(view, now)
+        over = {view.name: view.reservation.elements for view in leases if view.reservation is not None}
         self._light.plan.begin({name: frozenset(elements) for name, elements in over.items()})
-        for subject in leases:
-            self._end_lease(subject, now)
+        for view in leases:
+            self._end_lease(view, now)
         self._limit(limits, now)
         self._regain(changes, now)
-        for subject in found:
-            self._begin(subject, now)
+        for view in found:
+            self._begin(view, now)
         return self._decided(now)
 
     def _decided(self, now: float) -> Decision:
@@ -211,56 +211,56 @@ class Dispatcher:
             if before.get(tenant) != limits.get(tenant):
                 self._scheduler.limit(tenant, limits.get(tenant), now)
 
-    def _end(self, subject: Subject, now: float) -> None:
+    def _end(self, view: PartView, now: float) -> None:
         """Tell the policy of a part that is here no longer, or has lost its light, or has other light than it knows."""
-        start = self._scheduler.light_of(subject.name)
+        start = self._scheduler.light_of(view.name)
         if start is not None:
-            self._end_light(subject, start, now)
-        elif self._scheduler.waits(subject.name):
-            if subject.part.state is not PartState.PENDING:
-                self._scheduler.withdraw(subject.name, now)
-            elif (job := self._job(subject)) != self._told.get(subject.name):
-                self._told[subject.name] = job
+            self._end_light(view, start, now)
+        elif self._scheduler.waits(view.name):
+            if view.part.state is not PartState.PENDING:
+                self._scheduler.withdraw(view.name, now)
+            elif (job := self._job(view)) != self._told.get(view.name):
+                self._told[view.name] = job
                 self._scheduler.extend(job, now)
 
-    def _end_light(self, subject: Subject, start: Start, now: float) -> None:
-        held = self._held(subject)
+    def _end_light(self, view: PartView, start: Start, now: float) -> None:
+        held = self._held(view)
         if held is None or held[1] != start.switch:
             # Light on another switch than was chosen is not of its giving.
-            self._scheduler.complete(subject.name, now)
+            self._scheduler.complete(view.name, now)
         elif held != (start.job.group.ports, start.switch, tuple(sorted(start.pieces))):
             ports, _, pieces = held
-            group = replace(self._group(subject), ports=ports)
+            group = replace(self._group(view), ports=ports)
             self._scheduler.extend(replace(start.job, group=group), now, pieces)
 
-    def _end_lease(self, subject: Subject, now: float) -> None:
-        if self._scheduler.light_of(subject.name) is not None:
-            self._scheduler.lease_end(subject.name, now, self._remaining(subject))
+    def _end_lease(self, view: PartView, now: float) -> None:
+        if self._scheduler.light_of(view.name) is not None:
+            self._scheduler.lease_end(view.name, now, self._remaining(view))
 
-    def _begin(self, subject: Subject, now: float) -> None:
+    def _begin(self, view: PartView, now: float) -> None:
         """Tell the policy of a part that has begun to wait, or that has light which is not of its giving."""
-        name = subject.name
+        name = view.name
         if self._scheduler.waits(name) or self._scheduler.light_of(name) is not None:
             return
-        held = self._held(subject)
+        held = self._held(view)
         if held is not None:
             ports, switch, pieces = held
-            job = replace(self._job(subject), group=replace(self._group(subject), ports=ports), continues=True)
+            job = replace(self._job(view), group=replace(self._group(view), ports=ports), continues=True)
             self._scheduler.adopt(Start(job, switch, pieces, job.remaining, last=True))
-        elif self._waits_for_policy(subject):
-            job = self._told[name] = self._job(subject)
+        elif self._waits_for_policy(view):
+            job = self._told[name] = self._job(view)
             self._scheduler.arrive(job, now)
         else:
             self._told.pop(name, None)
 
-    def _waits_for_policy(self, subject: Subject) -> bool:
-        return subject.part.state is PartState.PENDING and self.competes(subject.request.current, subject.part)
+    def _waits_for_policy(self, view: PartView) -> bool:
+        return view.part.state is PartState.PENDING and self.competes(view.request.current, view.part)
 
-    def _held(self, subject: Subject) -> tuple[int, str, Pieces] | None:
+    def _held(self, view: PartView) -> tuple[int, str, Pieces] | None:
         """The ports and splitters that a part has of a switch; None if it has none."""
-        if subject.part.state not in (PartState.CONFIGURING, PartState.ACTIVE) or subject.reservation is None:
+        if view.part.state not in (PartState.CONFIGURING, PartState.ACTIVE) or view.reservation is None:
             return None
-        pieces = [piece for e in subject.reservation.elements if (piece := self._inventory.offered_as(e)) is not None]
+        pieces = [piece for e in view.reservation.elements if (piece := self._inventory.offered_as(e)) is not None]
         ports = [piece for piece in pieces if isinstance(piece, OpticalPort)]
         if not ports:
             return None
@@ -278,26 +278,26 @@ class Dispatcher:
         racks = {self._racks[number] for number in racks_of(start.job.group.ports, len(self._racks))}
         return tuple(host for host in part.receivers if self._fabric.hosts[host].rack in racks)
 
-    def _remaining(self, subject: Subject) -> float:
+    def _remaining(self, view: PartView) -> float:
         """Seconds of data at line rate that are still to be sent."""
-        request = subject.request.current
-        return service_of(request, subject.part, self._fabric)
+        request = view.request.current
+        return service_of(request, view.part, self._fabric)
 
-    def _group(self, subject: Subject) -> Group:
-        request = subject.request.current
-        edge = hyper_edge(request, subject.part.receivers, self._fabric, self._settings.loop_leaf)
+    def _group(self, view: PartView) -> Group:
+        request = view.request.current
+        edge = hyper_edge(request, view.part.receivers, self._fabric, self._settings.loop_leaf)
         ports = self._vertices(self._numbers[edge.sender], [self._numbers[rack] for rack in edge.others])
         return Group(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
 
-    def _job(self, subject: Subject) -> Job:
-        request, part = subject.request.current, subject.part
+    def _job(self, view: PartView) -> Job:
+        request, part = view.request.current, view.part
         sender = 1 << self._numbers[self._fabric.hosts[request.sender].rack]
-        received = subject.request.received_at
+        received = view.request.received_at
         return Job(
             request=request.id,
-            group=self._group(subject),
+            group=self._group(view),
             sender=sender,
-            remaining=self._remaining(subject),
+            remaining=self._remaining(view),
             submitted_at=received,
             number=part.slot,
             parts=part.slots,

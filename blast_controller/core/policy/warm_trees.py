@@ -97,7 +97,7 @@ class WarmTrees:
         self._remember(reservation, group, None if away is None else now + PATIENCE * away, now)
         return True
 
-    def lay_by(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
+    def keep_idle(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
         """Leave a lit tree whose part goes without light to whoever needs it, the part itself included."""
         self._reservations.keep(reservation)
         self._expect(reservation, request, now)

@@ -1,4 +1,4 @@
-"""Which piece of hardware keeps a leaf dark: told from which legs and ports were dark together.
+"""Localizes faults: which piece of hardware keeps a leaf dark, told from which legs and ports were dark together.
 
 A leaf that sees no light has a bad leg before it or a bad receiver behind it. The first suspect is the leg, because
 another leg is easily tried; a port that stays dark over a second leg is the culprit itself, and its first leg is
@@ -29,7 +29,7 @@ class Diagnosis:
     clear: set[ElementId] = field(default_factory=set)
 
 
-class LightDoctor:
+class FaultLocalizer:
     """Remembers what was dark."""
 
     def __init__(self) -> None:

@@ -21,14 +21,14 @@ from blast_controller.core.state import State
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
+class BlockingCause:
     """One thing that is missing: what the part waits for in a few words, and who or what blocks it one by one."""
 
     cause: str
     blockers: tuple[str, ...]
 
 
-class Obstacles:
+class BlockingCauses:
     """Finds what blocks a request, and tells it to a client of the tenant `viewer`, or (None) to an operator."""
 
     def __init__(self, state: State, request: RequestKey, now: float, viewer: str | None) -> None:
@@ -36,7 +36,7 @@ class Obstacles:
         self._inventory = state.inventory
         self._holders: dict[int, str | None] = {}
 
-    def of(self, prospect: Prospect) -> Iterator[Obstacle]:
+    def of(self, prospect: Prospect) -> Iterator[BlockingCause]:
         """Everything that is in the way of a part now."""
         for rack in prospect.absent:
             reason = self._inventory.away[self._state.fabric.datapath_of(rack)]
@@ -47,7 +47,7 @@ class Obstacles:
         if prospect.others:
             yield from self._of_light(prospect)
 
-    def _of_light(self, prospect: Prospect) -> Iterator[Obstacle]:
+    def _of_light(self, prospect: Prospect) -> Iterator[BlockingCause]:
         if prospect.light_used_up:
             tenant = prospect.request.tenant
             spent = f"the tenant {tenant} has used up its light for this hour"
@@ -61,12 +61,12 @@ class Obstacles:
         elif offer is not None:
             yield from self._on_switch(prospect, offer)
 
-    def _static(self, prospect: Prospect) -> Obstacle:
+    def _static(self, prospect: Prospect) -> BlockingCause:
         names = [tree.name for _, tree in prospect.static_trees]
         lines = self._lines((static_element(name), f"the static tree {name}") for name in names)
-        return Obstacle(f"for the static tree {' or '.join(names)}", tuple(lines))
+        return BlockingCause(f"for the static tree {' or '.join(names)}", tuple(lines))
 
-    def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[Obstacle]:
+    def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[BlockingCause]:
         if offer.switch in self._inventory.away:
             text = f"the optical switch {offer.switch}"
             yield _single(f"for {text}", f"{text} is away ({self._inventory.away[offer.switch]})")
@@ -80,26 +80,26 @@ class Obstacles:
             enough = prospect.would_fit(offer.switch, pool)
             yield self._limit(prospect) if enough else self._splitters(prospect, offer)
 
-    def _ports(self, racks: list[str], switch: SwitchId) -> Obstacle:
+    def _ports(self, racks: list[str], switch: SwitchId) -> BlockingCause:
         ports = [p for rack in racks for p in self._state.fabric.racks[rack].optical_ports if p.switch == switch]
         wired = {port.rack for port in ports}
         lines = [*self._lines((port.element, port.element) for port in ports)]
         lines += [f"{rack} has no optical port on {switch}" for rack in racks if rack not in wired]
-        return Obstacle(f"for a free optical port of {listed(racks)}", tuple(lines))
+        return BlockingCause(f"for a free optical port of {listed(racks)}", tuple(lines))
 
-    def _splitters(self, prospect: Prospect, offer: Offer) -> Obstacle:
+    def _splitters(self, prospect: Prospect, offer: Offer) -> BlockingCause:
         splitters = [s for s in self._state.fabric.splitters.values() if s.switch == offer.switch]
         lines = self._lines((s.element, f"{s.element} (1:{s.ways})") for s in splitters)
         text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"
-        return Obstacle(text, tuple(lines) or (f"{offer.switch} has too few splitters",))
+        return BlockingCause(text, tuple(lines) or (f"{offer.switch} has too few splitters",))
 
-    def _limit(self, prospect: Prospect) -> Obstacle:
+    def _limit(self, prospect: Prospect) -> BlockingCause:
         tenant, live = prospect.request.tenant, self._state.reservations.live
         most = self._state.settings.limits(tenant).max_splitters
         held = prospect.held_by_tenant().items()
         lines = tuple(f"{listed(names)} {are(names)} {self._held_by(live[number])}" for number, names in held)
         cause = f"because the tenant {tenant} may hold {most} {'splitter' if most == 1 else 'splitters'} at a time"
-        return Obstacle(cause, lines)
+        return BlockingCause(cause, lines)
 
     # --------------------------------------------------------------------------------------------- holders
 
@@ -157,8 +157,8 @@ class Obstacles:
         return f"{key} (reservation {reservation.id})" if tenant == self._viewer else "another tenant"
 
 
-def _single(cause: str, blocker: str) -> Obstacle:
-    return Obstacle(cause, (blocker,))
+def _single(cause: str, blocker: str) -> BlockingCause:
+    return BlockingCause(cause, (blocker,))
 
 
 def _trouble_of(pair: tuple[str, str]) -> str:

@@ -1,11 +1,11 @@
-"""The light doctor against hardware that is really broken: what it condemns, what it clears, and when it ends."""
+"""The fault localizer against hardware that is really broken: what it condemns, what it clears, and when it ends."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.light.light_doctor import NO_LIGHT, LightDoctor
+from blast_controller.core.light.fault_localizer import NO_LIGHT, FaultLocalizer
 from blast_controller.core.light.light_tree import build
 from tests.support.core import make_fabric
 
@@ -17,14 +17,14 @@ SPLITTERS = {s.element: s for s in FABRIC.splitters.values()}
 
 
 class Clinic:
-    """Lights groups on what is not quarantined, and lets the doctor see what stays dark.
+    """Lights groups on what is not quarantined, and lets the localizer see what stays dark.
 
     `broken` are the elements that really let no light through.
     """
 
     def __init__(self, broken):
         self.broken = set(broken)
-        self.doctor = LightDoctor()
+        self.localizer = FaultLocalizer()
         self.quarantined = {}
 
     def tree(self, ports):
@@ -48,9 +48,9 @@ class Clinic:
             return None
         dark = [leaf.port.output for leaf in tree.leaves if self.is_dark(tree, leaf)]
         if not dark:
-            self.doctor.lit(tree.root, tree.leaves)
+            self.localizer.lit(tree.root, tree.leaves)
             return False
-        diagnosis = self.doctor.dark(tree, dark)
+        diagnosis = self.localizer.dark(tree, dark)
         assert diagnosis.quarantine, "something is dark, and nobody is suspected"
         assert not diagnosis.clear & diagnosis.quarantine.keys()
         assert all(reason.startswith(NO_LIGHT) for reason in diagnosis.quarantine.values())
@@ -130,7 +130,7 @@ def test_light_between_two_failures_proves_a_receiver_good(ports, times):
         if tree is None:
             return
         leaf = tree.leaves[0]
-        diagnosis = clinic.doctor.dark(tree, [leaf.port.output])
+        diagnosis = clinic.localizer.dark(tree, [leaf.port.output])
         assert diagnosis.quarantine.keys() == {tree.feed_element(leaf)}
         clinic.quarantined |= diagnosis.quarantine
         assert clinic.attempt(ports) is not True

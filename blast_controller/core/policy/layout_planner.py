@@ -1,4 +1,4 @@
-"""Allocation: which pending parts get light now, and on which ports, splitters and group address."""
+"""From what the policy chose to what devices are to do: trees, forwards and group address of a part, planned only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.rollout.reservation import Reservation
 
 
-class Allocator:
+class LayoutPlanner:
     """Turns the policy's choices into layouts. Reads the inventory and takes nothing from it."""
 
     def __init__(

@@ -19,7 +19,7 @@ from blast_controller.core.requests.event_log import EventLog
 from blast_controller.core.rollout.outbox import Outbox
 
 
-class RequestBook:
+class RequestTable:
     """All requests that are known. Changes parts only by their table; tells clients through the outbox.
 
     `touched` names the requests whose record on disk is out of date, with a word for why.
