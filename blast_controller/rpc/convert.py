@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import TypeVar
 
@@ -13,7 +12,7 @@ from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibre_check import FibreReport
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model import errors
-from blast_controller.core.model.identifiers import device_name, static_element
+from blast_controller.core.model.identifiers import device_name
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import (
     EventKind,
@@ -24,7 +23,6 @@ from blast_controller.core.model.requests import (
     Part,
     Request,
     RequestEvent,
-    RequestKey,
     Timings,
     TransferReport,
 )
@@ -199,118 +197,6 @@ def explanation(found: Explanation) -> ttypes.Explanation:
         estimatedStartMs=None if found.start is None else _whole_ms(found.start),
         smallestChange=found.smallest_change,
     )
-
-
-def fabric(core: Core, tenant: str | None, warnings: Sequence[str] = ()) -> ttypes.FabricStatus:
-    """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
-    declared, view = core.fabric, core.view
-    return ttypes.FabricStatus(
-        racks=[
-            ttypes.RackStatus(
-                name=rack.name,
-                datapath=f"{rack.datapath:016x}",
-                connected=rack.datapath not in view.away,
-                opticalPorts=[
-                    ttypes.OpticalPortStatus(
-                        port.port,
-                        port.switch,
-                        port.input,
-                        port.output,
-                        view.holders.get(port.element),
-                        view.unusable(port.element),
-                    )
-                    for port in rack.optical_ports
-                ],
-                hosts=[host.name for host in declared.hosts_by_rack[rack.name]],
-                accessBitsPerSecond={
-                    host.name: round(host.access_rate)
-                    for host in declared.hosts_by_rack[rack.name]
-                    if host.access_rate is not None
-                }
-                or None,
-                uplinkBitsPerSecond=None if rack.uplink_rate is None else round(rack.uplink_rate),
-            )
-            for rack in declared.racks.values()
-        ],
-        splitters=[
-            ttypes.SplitterStatus(
-                s.name,
-                s.ways,
-                s.switch,
-                s.input,
-                list(s.outputs),
-                view.holders.get(s.element),
-                view.unusable(s.element),
-            )
-            for s in declared.splitters.values()
-        ],
-        opticalSwitches=[
-            ttypes.OpticalSwitchStatus(name, name not in view.away, view.away.get(name)) for name in declared.switches
-        ],
-        lightTrees=list(_light_trees(core, tenant)),
-        lightRateBitsPerSecond=int(declared.light_rate),
-        pendingRequests=_pending_count(core, tenant),
-        warnings=list(warnings) or None,
-        warm=_warm(core) if tenant is None else None,
-        staticTrees=_static_trees(core) or None,
-    )
-
-
-def _warm(core: Core) -> ttypes.WarmStatus | None:
-    """What is kept lit, if anything is."""
-    view = core.view
-    if not (core.settings.keep_warm or view.kept_warm):
-        return None
-    counts = view.warm_counts
-    return ttypes.WarmStatus(
-        trees=view.kept_warm,
-        pieces=[ttypes.IdlePieces(s.switch, s.ways or None, s.dark, s.lit, s.reserve) for s in view.reserves],
-        lightGiven=counts.lit,
-        foundLit=counts.hits,
-        gaveWay=counts.gave_way,
-        takenOver=counts.taken_over,
-    )
-
-
-def _static_trees(core: Core) -> list[ttypes.StaticTreeStatus]:
-    view = core.view
-    return [
-        ttypes.StaticTreeStatus(
-            tree.name,
-            tree.root_rack or tree.root_host or "",
-            [*tree.leaf_ports, *sorted(tree.leaf_hosts)],
-            view.holders.get(static_element(tree.name)),
-            view.unusable(static_element(tree.name)),
-        )
-        for tree in core.fabric.static_trees.values()
-    ]
-
-
-def _pending_count(core: Core, tenant: str | None) -> int:
-    return core.pending_count if tenant is None else core.pending_count_of(tenant)
-
-
-def _light_trees(core: Core, tenant: str | None) -> Iterable[ttypes.LightTreeStatus]:
-    for reservation in core.reservations:
-        if tenant not in (None, reservation.request[0]):
-            continue
-        tree = reservation.layout.tree
-        yield ttypes.LightTreeStatus(
-            reservation=reservation.id,
-            key=reservation.request[1],
-            part=reservation.part,
-            state=reservation.state.value,
-            groupAddress=reservation.group_address,
-            # A tree that is kept warm may outlive what is known of its request.
-            rootRack=tree.root.rack if tree else _rack_of_sender(core, reservation.request),
-            leafRacks=[leaf.port.rack for leaf in tree.leaves] if tree else [],
-            splitters=[hung.splitter.name for hung in tree.splitters] if tree else [],
-            crossConnects=[ttypes.CrossConnectStatus(c.switch, c.input, c.output) for c in reservation.layout.circuits],
-        )
-
-
-def _rack_of_sender(core: Core, request: RequestKey) -> str:
-    return core.fabric.hosts[core.request(request).current.sender].rack
 
 
 def elements(core: Core) -> list[ttypes.ElementStatus]:

@@ -13,6 +13,7 @@ from blast_controller.rpc.attachments import Attachments
 from blast_controller.rpc.condition import Condition
 from blast_controller.rpc.connection import Connection
 from blast_controller.rpc.convert import ThriftFuture
+from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.rpc.gate import Gate
 from blast_controller.runtime.runtime import Runtime, Turn
 
@@ -43,6 +44,7 @@ class Desk:
     condition: Condition
     about: About
     attached: Attachments = field(default_factory=Attachments)
+    fabric: FabricReading = field(default_factory=FabricReading)
 
     def do(self, connection: Connection, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
         """Do `work` on the runtime's thread, on the account of a connection."""

@@ -47,7 +47,7 @@ def login(desk: Desk, connection: Connection, token: str | None) -> None:
 def fabric(desk: Desk, connection: Connection) -> Future[ttypes.FabricStatus]:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
-    return desk.do(connection, lambda turn: convert.fabric(turn.core, tenant, desk.condition.warnings()))
+    return desk.do(connection, lambda turn: desk.fabric.read(turn.core, tenant, desk.condition.warnings()))
 
 
 def elements(turn: Turn, client: Identity) -> list[ttypes.ElementStatus]:

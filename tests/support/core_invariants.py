@@ -22,6 +22,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.store.rows import encode
 from tests.support.core import World, reached_by
 from tests.support.core_checks import audited, check_desired, check_history, check_nobody_waits_needlessly, image
@@ -58,6 +59,7 @@ class Invariants:
         self.ended_at: dict[RequestKey, float] = {}
         self.ticked_at = float("-inf")
         self.parts = 0
+        self.reading = FabricReading()
         self.harmed: dict[int, set[Device]] = {}
         self.unheard: Counter[Device] = Counter()
         self.silent: set[Device] = set()
@@ -86,6 +88,7 @@ class Invariants:
         self.i8_journal_is_the_state()
         self.i9_bounded()
         self.decisions_are_bounded()
+        self.readings_are_whole()
         self.i10_fenced()
         self.i11_leaves_get_their_light()
         self.i12_the_reserve_is_dark()
@@ -144,6 +147,11 @@ class Invariants:
         if self.world.running:
             before, self.parts = self.parts, sum(len(request.parts) for request in self.core.requests.values())
             assert self.core.view.tried <= 2 * max(before, self.parts), "a decision went on and on"
+
+    def readings_are_whole(self) -> None:
+        """What the fabric is told to be is put together where it has changed, and is as if it were from scratch."""
+        if self.world.running:
+            assert self.reading.read(self.core, None) == FabricReading().read(self.core, None)
 
     def i1_one_holder(self) -> None:
         """No splitter and no port in two live reservations, in the journal nor in the core."""

@@ -22,7 +22,7 @@ from blast_client.capacities.capacities import Capacities, WrongNetwork, read_ca
 from blast_client.capacities.table import capacities_table
 from blast_controller.configuration.reading import parse
 from blast_controller.core.controller import Core
-from blast_controller.rpc import convert
+from blast_controller.rpc.fabric_reading import FabricReading
 from blast_sim.network_file import parse_network
 from blast_transport.links.dialling import dial
 from blast_transport.measuring.flows import Size
@@ -189,7 +189,7 @@ def test_the_controller_knows_access_links_and_uplinks():
 def test_the_rates_are_those_of_its_configuration():
     text = GOOD.replace('ip = "10.0.0.1" }]', 'ip = "10.0.0.1", access_rate_gbps = 2.5 }]\nuplink_rate_gbps = 40')
     config = parse(text)
-    racks = convert.fabric(Core(config.build_fabric(), config.core_settings()), None).racks
+    racks = FabricReading().read(Core(config.build_fabric(), config.core_settings()), None).racks
     assert [(one.accessBitsPerSecond, one.uplinkBitsPerSecond) for one in racks[:2]] == [
         ({"h1": 2_500_000_000}, 40_000_000_000),
         (None, None),

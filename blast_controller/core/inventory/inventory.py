@@ -74,6 +74,7 @@ class Inventory:
         self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _Account())
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
+        self._changed: set[ElementId] = set()
         self._recount(self._pieces)
 
     # ------------------------------------------------------------------------------------------- holding
@@ -185,14 +186,20 @@ class Inventory:
 
     # ------------------------------------------------------------------------------------------ counting
 
+    def take_changes(self) -> set[ElementId]:
+        """The elements of which anything may have changed since this was asked last, by whoever asks."""
+        changed, self._changed = self._changed, set()
+        return changed
+
     def _recount(self, elements: Iterable[ElementId]) -> None:
         for name in elements:
             element = self._splitter_of.get(name, name)
+            self._changed.add(element)
             if element in self._pieces:
                 before = self._accounts[element]
                 after = self._accounts[element] = self._account(element, before)
                 if after != before:
-                    self._requests_table(element, before, after)
+                    self._book(element, before, after)
 
     def _account(self, element: ElementId, before: _Account) -> _Account:
         usable, standing = self._usable(element), self._custody.standing(element)
@@ -204,7 +211,7 @@ class Inventory:
         offered = (before.offered or usable) if held else usable if available else None
         return _Account(usable, _Counts(True, available, idle, dark), offered)
 
-    def _requests_table(self, element: ElementId, before: _Account, after: _Account) -> None:
+    def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
         old, new = self._named(element, before.usable), self._named(element, after.usable)
         for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
             if had and old is not None and not (has and old == new):
