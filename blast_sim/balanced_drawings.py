@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from blast_sim.drawings import COLOURS, GREY, MARKERS
-from blast_sim.measurements import Row
+from blast_sim.report import Row
 
 MEGABIT = 1e6
 

@@ -14,7 +14,6 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import Network
@@ -22,8 +21,8 @@ from algorithms.balanced.plan import Plan
 from algorithms.balanced.testbeds import CLUSTERS, SITES, das, gridlab
 from blast_sim.balanced_drawings import for_each_root, with_clusters
 from blast_sim.figures import save
-from blast_sim.measurements import Row
 from blast_sim.network_file import MOST_RATE
+from blast_sim.report import Row
 from blast_sim.trees_plan import HEURISTICS
 from blast_sim.wrong_input import WrongInput, shown
 
@@ -129,7 +128,7 @@ def _no_more(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _measurement(where: str, row: Mapping[str, Any], names: Sequence[str]) -> Row:
+def _measurement(where: str, row: Mapping[str, str | None], names: Sequence[str]) -> Row:
     return {name: (row[name] or "").strip() for name in names} | {
         name: _rate(f"{where}: {name}", row[name]) for name in MEASURED
     }

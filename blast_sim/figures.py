@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from blast_sim.drawings import all_policies, completion_times, decision_times, shares_of_optimum
 from blast_sim.files import whole_or_not
-from blast_sim.measurements import BENCHMARKS, Benchmark, MeasurementFailed, Row, Tables, kept_in, measure, read
+from blast_sim.measurements import BENCHMARKS, Benchmark, MeasurementFailed, Tables, kept_in, measure, read
+from blast_sim.report import Row
 
 Drawing = Callable[[Figure, Sequence[Row]], None]
 

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from blast_sim.report import Row
 from blast_sim.wrong_input import WrongInput
 
-Row = dict[str, Any]
 Tables = Mapping[str, list[Row]]
 """The rows of each table of a result."""
 

@@ -12,8 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from blast_sim.drawings import COLOURS, GREY, MARKERS
-from blast_sim.measurements import Row
 from blast_sim.pipeline_rows import notes
+from blast_sim.report import Row
 
 TOOLS = ("pipeline", "udpcast", "taktuk-chain", "taktuk-tree", "mpi", "naive")
 """A tool has the same colour in every picture."""

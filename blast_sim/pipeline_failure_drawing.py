@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from blast_sim.drawings import COLOURS, GREY
-from blast_sim.measurements import Row
+from blast_sim.report import Row
 
 _GROUP = 0.84
 """Of the distance between two scenarios, what its bars take."""

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from blast_sim.confidence import half_width
 from blast_sim.figures import Drawing, measured, save
-from blast_sim.measurements import Benchmark, MeasurementFailed, Row, Tables
+from blast_sim.measurements import Benchmark, MeasurementFailed, Tables
 from blast_sim.pipeline_drawings import of_rates, of_shares
 from blast_sim.pipeline_failure_drawing import of_failures
 from blast_sim.pipeline_rows import COLUMNS, drawn, scenario_summary
 from blast_sim.pipeline_start_drawing import of_start
+from blast_sim.report import Row
 
 __all__ = ["MeasurementFailed", "draw", "run"]
 

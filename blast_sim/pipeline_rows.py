@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from blast_sim.confidence import half_width
-from blast_sim.measurements import Row
+from blast_sim.report import Row
 
 COLUMNS = (
     "scenario",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from blast_sim.drawings import GREY
-from blast_sim.measurements import Row
 from blast_sim.pipeline_drawings import colour, finish
+from blast_sim.report import Row
 
 _GROUP = 0.86
 """Of the distance between two numbers of receivers, what their bars take."""

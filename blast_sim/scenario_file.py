@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from blast_controller.configuration.schema import Location, SchemaFault, line_of, read_toml
 from blast_sim.wrong_input import WrongInput
@@ -66,12 +65,13 @@ def refusal(source: Source, origins: Mapping[str, str], fault: SchemaFault) -> W
 
 def _put(tables: dict[str, object], key: str, value: object) -> None:
     *path, last = key.split(".")
-    here: Any = tables
+    here: dict[str, object] | list[object] = tables
     for step in path:
         inside = here[int(step)] if isinstance(here, list) and step.isdecimal() and int(step) < len(here) else None
-        here = inside if inside is not None else here.setdefault(step, {}) if isinstance(here, dict) else None
-        if not isinstance(here, dict | list):
+        found = inside if inside is not None else here.setdefault(step, {}) if isinstance(here, dict) else None
+        if not isinstance(found, dict | list):
             raise SchemaFault(f"there is no table to set {key} in", tuple(key.split(".")))
+        here = found
     if isinstance(here, list):
         if not last.isdecimal() or int(last) >= len(here):
             raise SchemaFault(f"there is nothing to set at {key}", tuple(key.split(".")))

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from blast_sim.files import whole_or_not
 from blast_sim.report import Row
@@ -41,6 +41,8 @@ class Cell(Protocol):
 
 
 C = TypeVar("C", bound=Cell)
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,14 @@ class Failure:
 
 Result = list[Row] | Failure
 
-Spread = Callable[[Callable[[Any], Any], Sequence[object], int], Generator[tuple[int, Any], None, None]]
-"""Does a work on items, so many at once, and yields the place of each with what came of it."""
+
+class Spread(Protocol):
+    """Does a work on items, so many at once, and yields the place of each with what came of it."""
+
+    def __call__(
+        self, work: Callable[[Item], Made], items: Sequence[Item], processes: int, /
+    ) -> Generator[tuple[int, Made], None, None]:
+        """Ends what it has begun when the generator is closed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def _received(connection: Connection, process: BaseProcess) -> Any:
 
 
 @contextmanager
-def _workers(work: Callable[[Any], Any], count: int) -> Iterator[dict[Connection, BaseProcess]]:
+def _workers(work: Callable[..., object], count: int) -> Iterator[dict[Connection, BaseProcess]]:
     # Forked children of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
     # It is started with the first process, and lets signals through when it is.
@@ -121,12 +121,12 @@ def _interrupts_noted() -> Iterator[None]:
             handler(signal.SIGINT, noted[0])
 
 
-def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
+def _serve(connection: Connection, work: Callable[..., object]) -> None:
     # Whoever wants the results may be gone by now.
     with suppress(EOFError, OSError):
         while True:
             item = connection.recv()
-            answer: tuple[Any, Exception | None]
+            answer: tuple[object, Exception | None]
             try:
                 answer = work(item), None
             except Exception as error:  # noqa: BLE001 - it is raised where the result is waited for

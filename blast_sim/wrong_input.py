@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Hashable, Iterable
+from typing import TypeVar
+
+One = TypeVar("One", bound=Hashable)
 
 
 class WrongInput(ValueError):
@@ -45,10 +47,10 @@ def whole(value: object, where: str, least: int, most: int) -> int:
 
 def number(value: object, where: str, least: float, most: float = 1e15) -> float:
     """`value` as a finite number from `least` to `most`. Raises WrongInput."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(_as_float(value))
-    if not good or not least <= _as_float(value) <= most:
+    found = _as_float(value)
+    if not math.isfinite(found) or not least <= found <= most:
         raise WrongInput(f"{where} must be a number from {least:g} to {most:g}, not {shown(value)}")
-    return _as_float(value)
+    return found
 
 
 def truth(value: object, where: str) -> bool:
@@ -58,9 +60,9 @@ def truth(value: object, where: str) -> bool:
     return value
 
 
-def first_repeated(values: Iterable[Any]) -> Any:
+def first_repeated(values: Iterable[One]) -> One | None:
     """The first value that has been there before, or None."""
-    seen = set()
+    seen = set[One]()
     for value in values:
         if value in seen:
             return value
@@ -78,7 +80,9 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
     try:
         return float(value)
     except OverflowError:

@@ -15,7 +15,6 @@ import math
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from mininet_topos.errors import LabError, PlanError, ProcessFault
 from mininet_topos.names import Names
@@ -102,7 +101,7 @@ class FaultDesk:
         self._inputs: tuple[int, ...] = ()
         self._circuits: Sequence[Circuit] = ()
         self._closed: set[Port] = set()
-        self._wishes: dict[str, Callable[[Any], None]] = {
+        self._wishes: dict[str, Callable[..., None]] = {
             "broken": lambda port: self._break(Port(*port)),
             "mended": lambda port: self._mend(Port(*port)),
             "dimmed": lambda wish: self._dim(Port(*wish[0]), float(wish[1])),

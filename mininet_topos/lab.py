@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Unpack
 
 from mininet_topos import registry
-from mininet_topos._mininet import Mininet, setLogLevel
+from mininet_topos._mininet import Host, Mininet, setLogLevel
 from mininet_topos.cleanup import down
 from mininet_topos.controller_config import Endpoints, Service, Wishes, render
 from mininet_topos.counters import Counters
@@ -167,7 +167,7 @@ class Lab:
         """Interface counters."""
         return Counters(self.plan, self.names)
 
-    def host(self, name: str) -> Any:
+    def host(self, name: str) -> Host:
         """A host's Mininet node. Raises `KeyError`."""
         return self.net[name]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mininet_topos._mininet import Host, Intf, Link, OVSSwitch, RemoteController, Switch
+from mininet_topos._mininet import Host, Intf, Link, Node, OVSSwitch, RemoteController, Switch
 from mininet_topos.errors import PlanError
 from mininet_topos.names import BRIDGE_KEY, MARK
 from mininet_topos.namespace import run_in_network_of
@@ -29,7 +29,7 @@ class BlastIntf(Intf):  # type: ignore[misc]
 
     shaping: Sequence[str] = ()
 
-    def config(self, shaping: Sequence[str] = (), **_params: Any) -> dict[str, Any]:
+    def config(self, shaping: Sequence[str] = (), **_params: object) -> dict[str, object]:
         """Keep the shaping for the node."""
         self.shaping = shaping
         return {}
@@ -42,7 +42,7 @@ class BlastLink(Link):  # type: ignore[misc]
     Mininet would print a line and bring the link up without them.
     """
 
-    def __init__(self, node1: Any, node2: Any, mtu: int = 1500, **params: Any) -> None:
+    def __init__(self, node1: Node, node2: Node, mtu: int = 1500, **params: Any) -> None:
         asked = {*params, *(params.get("params1") or {}), *(params.get("params2") or {})}
         refused = sorted(asked.intersection(_UNSUPPORTED))
         if refused:
@@ -57,8 +57,8 @@ class BlastLink(Link):  # type: ignore[misc]
         intfname2: str,
         addr1: str | None = None,
         addr2: str | None = None,
-        node1: Any = None,
-        node2: Any = None,
+        node1: Node | None = None,
+        node2: Node | None = None,
         deleteIntfs: bool = True,  # noqa: N803
     ) -> None:
         """Make the veth pair, both ends where they belong. Their nodes bring them up."""
@@ -69,7 +69,7 @@ class BlastLink(Link):  # type: ignore[misc]
         """Nothing to do: every link has an end in a namespace, and goes with it."""
 
 
-def _end_options(node: Any, address: str | None) -> str:
+def _end_options(node: Node, address: str | None) -> str:
     mac = f"address {address}" if address else ""
     return f"{mac} netns {node.pid}" if node.inNamespace else mac
 
@@ -87,9 +87,9 @@ class _Marked:
         if self.inNamespace:
             run_in_network_of(self.pid, _silence_namespace)
 
-    def _popen(self, cmd: list[str], **params: Any) -> subprocess.Popen[bytes]:
-        env = {**(params.pop("env", None) or os.environ), MARK: self.params["lab"]}
-        process: subprocess.Popen[bytes] = super()._popen(cmd, env=env, **params)  # type: ignore[misc]
+    def _popen(self, cmd: list[str], env: Mapping[str, str] | None = None, **params: object) -> subprocess.Popen[bytes]:
+        marked = {**(env or os.environ), MARK: self.params["lab"]}
+        process: subprocess.Popen[bytes] = super()._popen(cmd, env=marked, **params)  # type: ignore[misc]
         return process
 
 
@@ -101,7 +101,7 @@ def _silence_namespace() -> None:
 class BlastHost(_Marked, Host):  # type: ignore[misc]
     """A server with one interface on the data network, and maybe one on a static tree, ready for multicast."""
 
-    def config(self, ip: str | None = None, light_ip: str | None = None, **_params: Any) -> dict[str, Any]:
+    def config(self, ip: str | None = None, light_ip: str | None = None, **_params: object) -> dict[str, object]:
         """Give the interfaces their addresses, routes, offloads and rates in one go. Raises `HostError`."""
         interface = self.defaultIntf()
         interface.ip, interface.prefixLen = ip, SUBNET_BITS
@@ -129,7 +129,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
     `bridge` is its name in Open vSwitch, `rules` the packet network's own rules (lines for `ovs-ofctl add-flows`).
     """
 
-    def __init__(self, name: str, bridge: str, rules: Sequence[str] = (), **params: Any) -> None:
+    def __init__(self, name: str, bridge: str, rules: Sequence[str] = (), **params: object) -> None:
         self._bridge, self._rules = bridge, rules
         self._transaction: list[str] = []
         params.pop("batch", None)
@@ -149,7 +149,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
         """No: a lab needs OpenFlow 1.3."""
         return False
 
-    def start(self, controllers: Sequence[Any]) -> None:
+    def start(self, controllers: Sequence[RemoteController]) -> None:
         """Decide the bridge's part of the transaction that `batchStartup` commits."""
         targets = {f"@{self._bridge}{c.name}": f"{c.protocol}:{c.IP()}:{c.port}" for c in controllers}
         # The controllers are set where the bridge is made: adding the first one later would wipe its rules.
@@ -180,7 +180,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
         self._transaction = [*creations, *add, *ports]
 
     @classmethod
-    def batchStartup(cls, switches: Sequence[ToR], run: Any = None) -> Sequence[ToR]:  # noqa: N802
+    def batchStartup(cls, switches: Sequence[ToR], run: object = None) -> Sequence[ToR]:  # noqa: N802
         """Make all bridges in one transaction, shape their ports, install the packet network's rules."""
         commit = [argument for switch in switches for argument in switch._transaction]
         query(["ovs-vsctl", "--timeout=60", *commit])
@@ -207,7 +207,7 @@ class NamespaceSwitch(_Marked, Switch):  # type: ignore[misc]
 
     controlIntf = None  # noqa: N815 - Mininet's name
 
-    def __init__(self, name: str, **params: Any) -> None:
+    def __init__(self, name: str, **params: object) -> None:
         # Mininet derives a datapath id from the name; a switch without OpenFlow has none.
         super().__init__(name, dpid="0", **{**params, "inNamespace": True})
 
@@ -219,11 +219,11 @@ class NamespaceSwitch(_Marked, Switch):  # type: ignore[misc]
 class PacketCore(NamespaceSwitch):
     """The electrical packet core: one kernel bridge that all racks' uplinks are on."""
 
-    def __init__(self, name: str, bridge: str, **params: Any) -> None:
+    def __init__(self, name: str, bridge: str, **params: object) -> None:
         self._bridge = bridge
         super().__init__(name, **params)
 
-    def start(self, controllers: Sequence[Any]) -> None:
+    def start(self, controllers: Sequence[object]) -> None:
         """Make the bridge, put the uplinks on it and shape them. Raises `HostError`."""
         interfaces = self.intfList()
         make = f"link add {self._bridge} up type bridge stp_state 0 mcast_snooping 0"

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from mininet_topos.names import Names
 from mininet_topos.netdev import batch, veth_pair
@@ -33,7 +32,7 @@ class OpticalSwitch(NamespaceSwitch):
         mtu: int,
         agent: str | None,
         log: Path,
-        **params: Any,
+        **params: object,
     ) -> None:
         self._port_count = ports
         self._splitters, self._mtu, self._listen, self._log = splitters, mtu, agent, log
@@ -41,7 +40,7 @@ class OpticalSwitch(NamespaceSwitch):
         self.tl1 = ""
         super().__init__(name, **params)
 
-    def start(self, controllers: Sequence[Any]) -> None:
+    def start(self, controllers: Sequence[object]) -> None:
         """Lay the splitters' fibres and start the agent. Raises `HostError` or `ProcessFault`."""
         names = Names(self.params["lab"])
         legs = [leg for splitter in self._splitters for leg in splitter.outputs]

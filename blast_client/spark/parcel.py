@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from blast_client.base_error import WrongArgument
 
@@ -81,7 +81,7 @@ def packed(value: object) -> Parcel:
     return _parcel(Form(Kind.PICKLED), pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
-def shown(value: Any) -> Any:
+def shown(value: object) -> Any:
     """The value as every process sees it: bytes, which are mapped where they have come to, as a read-only view."""
     return memoryview(value).toreadonly() if _is_bytes(value) else value
 
@@ -91,7 +91,7 @@ def for_spark(value: object) -> object:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
-def _form(value: Any) -> Form:
+def _form(value: object) -> Form:
     """Only what comes out as it went in: a subclass of an array is more than its bytes."""
     if _is_bytes(value):
         return Form(Kind.BYTES)
@@ -99,14 +99,14 @@ def _form(value: Any) -> Form:
         return Form(Kind.ARRAY)
     if _is_tensor(value):
         return Form(Kind.TENSOR)
-    if type(value) in (dict, OrderedDict) and value and all(type(key) is str for key in value):
+    if (type(value) is dict or type(value) is OrderedDict) and value and all(type(key) is str for key in value):
         held = list(value.values())
         if all(map(_is_array, held)) or all(map(_is_tensor, held)):
             return Form(Kind.DICT if type(value) is dict else Kind.ORDERED, tuple(value))
     return Form(Kind.PICKLED)
 
 
-def _is_bytes(value: object) -> bool:
+def _is_bytes(value: object) -> TypeGuard[bytes | bytearray | memoryview]:
     if isinstance(value, memoryview):
         return value.format == "B" and value.ndim == 1
     return type(value) in (bytes, bytearray)

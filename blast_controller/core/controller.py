@@ -7,7 +7,6 @@ An application event that is refused raises a RequestError and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from blast_controller.core.applications import Applications
 from blast_controller.core.deadlines import Deadlines
@@ -80,7 +79,7 @@ class Core:
         self._deadlines = Deadlines(self._state, self._lifecycle, self._fibres)
         self._view = View(self._state, self._fibres)
         applications = Applications(self._state, self._lifecycle)
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self._handlers: dict[type, Callable[..., None]] = {
             RequestSubmitted: applications.on_submitted,
             ExtensionAsked: applications.on_extension,
             ProgressTold: applications.on_progress,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.lifecycle import Lifecycle
@@ -38,7 +37,7 @@ class Deadlines:
     def __init__(self, state: State, lifecycle: Lifecycle, fibres: FibreCheck) -> None:
         self._state = state
         self._lifecycle = lifecycle
-        self._handlers: dict[type, Callable[[Any, float], None]] = {
+        self._handlers: dict[type, Callable[..., None]] = {
             LeaseEnd: self._on_lease_end,
             PatienceEnd: self._on_patience_end,
             GraceEnd: self._on_grace_end,

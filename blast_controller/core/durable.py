@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.core.fibres import probe_circuits
 from blast_controller.core.journal.snapshot import (
-    Body,
     load_event,
     load_request,
     load_reservation,
@@ -17,7 +16,7 @@ from blast_controller.core.journal.snapshot import (
 from blast_controller.core.model.errors import FabricError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
-from blast_controller.core.model.records import Record
+from blast_controller.core.model.records import Body, Record
 from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.core.requests import event_log
 from blast_controller.core.rollout.reservation_states import ReservationState

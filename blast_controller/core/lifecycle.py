@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from blast_controller.core.grants import make_grant
 from blast_controller.core.light_watch import LightWatch
@@ -38,7 +37,7 @@ class Lifecycle:
     def __init__(self, state: State) -> None:
         self._state = state
         self.watch = LightWatch(state)
-        self._outcomes: dict[type, Callable[[Any, float], None]] = {
+        self._outcomes: dict[type, Callable[..., None]] = {
             Lit: self._on_lit,
             NotLit: self._on_not_lit,
             Changed: self._on_changed,

@@ -47,8 +47,8 @@ class Wait:
     Without a seat it takes no place.
     """
 
-    wanted: Callable[[Any], bool]
-    answer: Callable[[Any], object]
+    wanted: Callable[..., bool]
+    answer: Callable[..., object]
     too_late: Callable[[], RequestError]
     seat: Seat | None = None
     after: int = 0

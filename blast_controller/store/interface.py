@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from blast_controller.core.model.records import Record
-
-Body = Mapping[str, Any]
+from blast_controller.core.model.records import Body, Record
 
 RESERVATION = "reservation"
 """The kind of record that may hold elements."""

@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_controller.core.model.records import Record
+from blast_controller.core.model.records import Body, Record
 from blast_controller.store.errors import Locked, NotOpen
 from blast_controller.store.holdings import Holdings
-from blast_controller.store.interface import Body, Entry, Loaded
+from blast_controller.store.interface import Entry, Loaded
 from blast_controller.store.retention import Line, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 

@@ -19,11 +19,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from blast_controller.core.model.records import Record
+from blast_controller.core.model.records import Body, Record
 from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
 from blast_controller.store.files import connect, create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings
-from blast_controller.store.interface import Body, Entry, Loaded
+from blast_controller.store.interface import Entry, Loaded
 from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
 from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
 
-from blast_sim.sweep import Spread
+from blast_sim.sweep import Item, Made, Spread
 
 
 def at_once(stop: Callable[[], None]) -> Spread:
     """The spread that does work in threads; `stop` must end what they wait for, when nobody wants it any more."""
 
     def spread(
-        work: Callable[[Any], Any], items: Sequence[object], count: int
-    ) -> Generator[tuple[int, Any], None, None]:
+        work: Callable[[Item], Made], items: Sequence[Item], count: int
+    ) -> Generator[tuple[int, Made], None, None]:
         with ThreadPoolExecutor(count) as pool:
             places = {pool.submit(work, item): place for place, item in enumerate(items)}
             try:

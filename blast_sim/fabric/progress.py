@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import NoReturn
 
 from tqdm import tqdm
 
@@ -21,7 +21,7 @@ class Bar:
         self._lock = threading.Lock()
         self._over = 0.0
         self._shares: dict[object, float] = {}
-        self._shown: tqdm[Any] = tqdm(
+        self._shown: tqdm[NoReturn] = tqdm(
             total=cells, desc="cells", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False, bar_format=FORMAT
         )
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from blast_sim.report import Row
 
 LEAVES_PER_RACK = 8
 RACKS = (1, 2, 4, 8, 16)
@@ -45,7 +46,7 @@ def replication(racks: int, lossless: bool) -> Replication:
     raise ValueError(f"the rack fabric has {RACKS[-1]} racks of 40 servers, and not {racks}")
 
 
-def scenario(racks: int, lossless: bool) -> dict[str, Any]:
+def scenario(racks: int, lossless: bool) -> dict[str, object]:
     """What is simulated for a row: a broadcast to all servers of these racks."""
     flow = {
         "name": "broadcast",
@@ -64,7 +65,7 @@ def scenario(racks: int, lossless: bool) -> dict[str, Any]:
     }
 
 
-def row_of(racks: int, results: dict[str, Any]) -> dict[str, float]:
+def row_of(racks: int, results: Row) -> dict[str, float]:
     """A row of the file, of what the simulator has found."""
     found = results["flows"][0]["destinations"]
     slowest = min(found, key=lambda one: one["gbps"])

@@ -17,7 +17,7 @@ from blast_sim.wrong_input import shown
 
 HERE = "blast_sim.fabric.scenarios"
 Model = dict[str, Any]
-"""What the simulator takes, ready to be written as JSON."""
+"""What the simulator takes, or one table of that, ready to be written as JSON."""
 
 LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**64 - 1
 
@@ -54,7 +54,7 @@ def dotted(location: Location) -> str:
     return ".".join(map(str, location))
 
 
-def _values(value: Any, location: Location) -> Iterator[tuple[object, Location]]:
+def _values(value: object, location: Location) -> Iterator[tuple[object, Location]]:
     if isinstance(value, dict):
         for key, inside in value.items():
             yield from _values(inside, (*location, key))

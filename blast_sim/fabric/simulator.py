@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from blast_controller.configuration.schema import Location
 from blast_sim.fabric.scenario import Model
@@ -212,7 +212,7 @@ def _followed(process: subprocess.Popen[bytes], heard: Callable[[float], object]
     return last
 
 
-def _table(line: bytes) -> dict[str, Any]:
+def _table(line: bytes) -> dict[str, object]:
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from blast_sim.fabric.paper.evaluation import results_of
 from blast_sim.fabric.paper.models import LINE_GBPS, MILLISECOND, flow, model
@@ -156,19 +155,19 @@ def scenario(run: Run) -> Model:
     """What the simulator takes. Frames of slow light come at its rate over a port of the line's."""
     flows = [*_multicast(run), *(_unicast(run.fabric) if run.unicast else ())]
     title = f"beside light: {run.fabric.racks} racks, {run.multicast_gbps:g} Gb/s, unicast {run.unicast}"
-    settings: dict[str, Any] = {"warmup_ns": round(WARM_UP_MS * MILLISECOND), "sample_ns": SAMPLE_NS}
+    settings: dict[str, object] = {"warmup_ns": round(WARM_UP_MS * MILLISECOND), "sample_ns": SAMPLE_NS}
     # A leaf's port more for the multicast, and one less for PCIe: it stays as large as the paper's.
     topology = {"leaves": run.fabric.leaves, "ethernet_ports": SERVERS_PER_LEAF + 1, "pcie_ports": 1}
     return {**model(title, run.fabric.seed, LASTS_MS, flows, **settings), "topology": topology}
 
 
-def _multicast(run: Run) -> Iterator[dict[str, Any]]:
+def _multicast(run: Run) -> Iterator[Model]:
     if run.multicast_gbps:
         servers = tuple(product(range(run.fabric.leaves), range(SERVERS_PER_LEAF)))
         yield flow("multicast", ENTRY, servers, rate_gbps=run.multicast_gbps, tree=TREE)
 
 
-def _unicast(fabric: Fabric) -> Iterator[dict[str, Any]]:
+def _unicast(fabric: Fabric) -> Iterator[Model]:
     """Within racks, so that it is the same where each has a fabric of its own."""
     for leaf in range(fabric.leaves):
         rack, place = divmod(leaf, LEAVES_PER_RACK)

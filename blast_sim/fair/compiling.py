@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 from blast_transport.base.extras import how_to_install
 
@@ -46,12 +46,14 @@ def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     chosen = config.CACHE_DIR
     folder = chosen or _cache_folder()
     if not folder:
-        return _typed(njit(**settings)(function))
+        anew: Callable[Arguments, Result] = njit(**settings)(function)
+        return anew
     config.CACHE_DIR = folder
     try:
-        return _typed(njit(cache=True, **settings)(function))
+        kept: Callable[Arguments, Result] = njit(cache=True, **settings)(function)
     finally:
         config.CACHE_DIR = chosen
+    return kept
 
 
 @cache
@@ -70,8 +72,3 @@ def _digest() -> str:
     """Names the sources: numba compiles a function anew when its own file has changed, but not those that it calls."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-
-
-def _typed(function: Any) -> Callable[..., Any]:
-    result: Callable[..., Any] = function
-    return result

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.paths import Links, Numbers, Paths, Places, spans
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 LEAST = 1024
 NO_RATE_YET = np.inf
@@ -119,12 +121,15 @@ class FlowTable:
             _grown(columns.starts, self.ids),
             _grown(columns.lengths, self.ids),
             columns.links,
-            *(_grown(column, self.ids) for column in columns[3:]),
+            _grown(columns.shares, self.ids),
+            _grown(columns.ceilings, self.ids),
+            _grown(columns.levels, self.ids),
+            _grown(columns.alive, self.ids),
         )
         return np.concatenate([again, fresh])
 
 
-def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
+def _grown(array: NDArray[Scalar], needed: int) -> NDArray[Scalar]:
     """The array, or a copy with room for twice of what is needed."""
     if len(array) >= needed:
         return array

@@ -13,10 +13,10 @@ from tqdm import tqdm
 from blast_sim.compute import compute_of
 from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.replay.reading import policies_from, workload_from
-from blast_sim.replay.result import Row, result
+from blast_sim.replay.result import result
 from blast_sim.replay.runs import Ran, Run, play_all
 from blast_sim.replay.setting import Setting
-from blast_sim.report import as_table
+from blast_sim.report import Row, as_table
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.workload import Workload
 from blast_sim.wrong_input import WrongInput

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from blast_sim.drawings import COLOURS, GREY
-from blast_sim.measurements import Row
+from blast_sim.report import Row
 
 MEASURES = (
     ("mean_seconds", "mean", "o"),

@@ -19,12 +19,11 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from blast_sim.report import Row
 from blast_sim.traces.workload import Multicast
 
 FORMAT = 1
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import TypeVar, get_type_hints
 
 from blast_transport.base.errors import SettingsError
 
 Section = TypeVar("Section")
-Reader = Callable[[Any, str], Any]
+Value = TypeVar("Value")
+Reader = Callable[[object, str], Value]
 """Takes a value and the place where it stands."""
 
 
@@ -33,12 +34,12 @@ def read_section(kind: type[Section], table: object, place: str = "") -> Section
     return kind(**{name: _read(readers[name], value, _join(place, name)) for name, value in table.items()})
 
 
-def _readers(kind: type) -> dict[str, Reader]:
+def _readers(kind: type) -> dict[str, Reader[object]]:
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
 
 
-def _read(reader: Reader, value: object, place: str) -> Any:
+def _read(reader: Reader[object], value: object, place: str) -> object:
     try:
         return reader(value, place)
     except ValueError as error:
@@ -57,15 +58,15 @@ def _join(place: str, name: str) -> str:
 # ------------------------------------------------------------------------------------------------ readers
 
 
-def section(kind: type[Section]) -> Reader:
+def section(kind: type[Section]) -> Reader[Section]:
     """A table."""
     return lambda value, place: read_section(kind, value, place)
 
 
-def sections(kind: type[Section]) -> Reader:
+def sections(kind: type[Section]) -> Reader[tuple[Section, ...]]:
     """An array of tables."""
 
-    def read(value: Any, place: str) -> tuple[Section, ...]:
+    def read(value: object, place: str) -> tuple[Section, ...]:
         if not isinstance(value, list):
             raise ValueError("must be an array of tables")
         return tuple(read_section(kind, one, f"{place}[{number}]") for number, one in enumerate(value, 1))
@@ -73,10 +74,10 @@ def sections(kind: type[Section]) -> Reader:
     return read
 
 
-def text(check: Callable[[str], str] = lambda one: one) -> Reader:
+def text(check: Callable[[str], str] = lambda one: one) -> Reader[str]:
     """A string that `check` lets through, as it gives it back."""
 
-    def read(value: Any, _: str) -> str:
+    def read(value: object, _: str) -> str:
         if not isinstance(value, str):
             raise ValueError("must be a string")
         return check(value)
@@ -84,10 +85,10 @@ def text(check: Callable[[str], str] = lambda one: one) -> Reader:
     return read
 
 
-def texts(check: Callable[[str], str] = lambda one: one) -> Reader:
+def texts(check: Callable[[str], str] = lambda one: one) -> Reader[tuple[str, ...]]:
     """An array of at least one string."""
 
-    def read(value: Any, _: str) -> tuple[str, ...]:
+    def read(value: object, _: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
             raise ValueError("must be an array of strings, with at least one")
         return tuple(check(one) for one in value)
@@ -95,7 +96,7 @@ def texts(check: Callable[[str], str] = lambda one: one) -> Reader:
     return read
 
 
-def one_of(*known: str) -> Reader:
+def one_of(*known: str) -> Reader[str]:
     """One of these strings."""
 
     def check(one: str) -> str:
@@ -106,10 +107,10 @@ def one_of(*known: str) -> Reader:
     return text(check)
 
 
-def flag() -> Reader:
+def flag() -> Reader[bool]:
     """True or false."""
 
-    def read(value: Any, _: str) -> bool:
+    def read(value: object, _: str) -> bool:
         if not isinstance(value, bool):
             raise ValueError("must be true or false")
         return value
@@ -117,10 +118,10 @@ def flag() -> Reader:
     return read
 
 
-def whole(least: int, most: int) -> Reader:
+def whole(least: int, most: int) -> Reader[int]:
     """A whole number within bounds."""
 
-    def read(value: Any, _: str) -> int:
+    def read(value: object, _: str) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return value
@@ -128,10 +129,10 @@ def whole(least: int, most: int) -> Reader:
     return read
 
 
-def positive(most: float) -> Reader:
+def positive(most: float) -> Reader[float]:
     """A number above zero."""
 
-    def read(value: Any, _: str) -> float:
+    def read(value: object, _: str) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= most:
             raise ValueError(f"must be a number above 0, at most {most:g}")
         return float(value)

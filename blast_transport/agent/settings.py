@@ -76,7 +76,7 @@ def _path(value: object, place: str) -> Path:
 
 
 def _run(value: object, place: str) -> tuple[str, ...]:
-    run: tuple[str, ...] = texts()(value, place)
+    run = texts()(value, place)
     _absolute(run[0])
     if any("\0" in part for part in run):
         raise ValueError("must not contain a NUL character")

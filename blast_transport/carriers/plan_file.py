@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from blast_transport.base.errors import WrongInputError, sentence
 from blast_transport.carriers.choices import Tree, Trees
 from blast_transport.links.dialling import SOURCE
 
 _MOST_BYTES = 64 << 20
+
+
+class PlannedTree(TypedDict):
+    """A tree of a plan."""
+
+    rate: float
+    edges: list[tuple[str, str]]
+
+
+class Plan(TypedDict):
+    """What a plan holds."""
+
+    trees: list[PlannedTree]
 
 
 def read_plan(path: Path) -> Trees:
@@ -29,7 +42,7 @@ def read_plan(path: Path) -> Trees:
         raise WrongInputError(f"{path} is no plan of trees; write it with blast trees --json") from None
 
 
-def to_trees(plan: dict[str, Any]) -> Trees:
+def to_trees(plan: Plan) -> Trees:
     """The trees of a plan. Raises WrongInputError; KeyError, TypeError, ValueError for what is no plan at all."""
     found = [(float(tree["rate"]), _parents(tree["edges"])) for tree in plan["trees"]]
     receivers = {host for _, parents in found for host in parents}

@@ -7,12 +7,12 @@ import ssl
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
-from typing import Generic
+from typing import Generic, TypeVar
 
 from blast_transport.base.errors import RemoteError
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED, set_precedence
 from blast_transport.credentials.authentication import REFUSED
-from blast_transport.wire.codec import Decoder, FrameDecoder, M, encode
+from blast_transport.wire.codec import Decoder, FrameDecoder, encode
 from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
 
@@ -22,6 +22,8 @@ _MOST_PARTS = 64
 _KEEPALIVE_IDLE_SECONDS = 10
 _KEEPALIVE_INTERVAL_SECONDS = 5
 _KEEPALIVE_PROBES = 3
+
+M = TypeVar("M")
 
 _AGAIN = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 

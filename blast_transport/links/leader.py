@@ -15,10 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
-from blast_transport.links.control_connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.links.control_connection import ControlConnection, LeaderConnection
 from blast_transport.links.dialling import Dialer, Dialling
 from blast_transport.links.group import REPORT_SECONDS, Group
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
@@ -199,7 +198,7 @@ class Leader:
         self._sender.send(Taken(number, member.taken))
         member.taken = 0
 
-    def _watch(self, connection: FramedConnection[Any], hear: Callable[[], None], reading: bool) -> None:
+    def _watch(self, connection: ControlConnection | LeaderConnection, hear: Callable[[], None], reading: bool) -> None:
         wanted = selectors.EVENT_READ * reading | selectors.EVENT_WRITE * connection.wants_write
         watched = self._selector.get_map().get(connection.socket)
         if watched is None and wanted:

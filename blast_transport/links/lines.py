@@ -7,10 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.links.control_connection import ControlConnection, FramedConnection, LeaderConnection
+from blast_transport.links.control_connection import ControlConnection, LeaderConnection
 from blast_transport.links.dialling import Address
 from blast_transport.wire.codec import decode, encode
 from blast_transport.wire.messages import Credit, Hello, Message
@@ -54,7 +53,7 @@ Event = Came | Went | Said | Handled
 class Line(ABC):
     """One connection that serves receivers by name. It owns the socket."""
 
-    def __init__(self, names: Sequence[str], connection: FramedConnection[Any]) -> None:
+    def __init__(self, names: Sequence[str], connection: ControlConnection | LeaderConnection) -> None:
         self.names = tuple(names)
         self.heard = time.monotonic()
         self._connection = connection

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from blast_transport.remote.hosts import HostBook
 
@@ -67,17 +67,51 @@ class RemoteShells:
             self._thread.join(seconds + _MARGIN_SECONDS)
 
 
+class _Worker(Protocol):
+    """ClusterShell's worker: one command on one host."""
+
+    SNAME_STDERR: str
+
+    def write(self, buf: bytes) -> None: ...
+
+    def set_write_eof(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+class _Port(Protocol):
+    """ClusterShell's way into the thread of a task."""
+
+    def msg_send(self, send_msg: tuple[str, float]) -> object: ...
+
+
+class _Task(Protocol):
+    """What of a task of ClusterShell is used here."""
+
+    def set_default(self, default_key: str, value: object) -> None: ...
+
+    def set_info(self, info_key: str, value: object) -> None: ...
+
+    def port(self, *, handler: EventHandler, autoclose: bool) -> _Port: ...
+
+    def timer(self, fire: float, *, handler: EventHandler, interval: float, autoclose: bool) -> object: ...
+
+    def shell(self, command: str, **options: object) -> _Worker: ...
+
+    def run(self) -> None: ...
+
+
 class _Handler(EventHandler):  # type: ignore[misc]
     """What ClusterShell tells, and what it is told; all but `end` happens in its own thread."""
 
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
         super().__init__()
         self._command, self._stdin_of, self._settings, self._book = command, stdin_of, settings, book
-        self._workers: dict[str, Any] = {}
+        self._workers: dict[str, _Worker] = {}
         self._cut_at: float | None = None
         self._ready = threading.Event()
-        self._port: Any = None
-        self._task: Any = None
+        self._port: _Port | None = None
+        self._task: _Task
 
     def run(self) -> None:
         """The thread."""
@@ -98,11 +132,12 @@ class _Handler(EventHandler):  # type: ignore[misc]
         self._ready.wait(seconds)
         # Where the task is over, its port is closed.
         with suppress(AttributeError, OSError, KeyError):
-            self._port.msg_send((_END, time.monotonic() + seconds))
+            if self._port is not None:
+                self._port.msg_send((_END, time.monotonic() + seconds))
 
     # ------------------------------------------------------------------------------------------------- events
 
-    def ev_read(self, worker: Any, node: str, sname: str, msg: bytes) -> None:
+    def ev_read(self, worker: _Worker, node: str, sname: str, msg: bytes) -> None:
         """A line."""
         if sname == worker.SNAME_STDERR:
             self._book.complained(node, msg)
@@ -110,20 +145,20 @@ class _Handler(EventHandler):  # type: ignore[misc]
             self._book.said(node, msg)
         self._start_some()
 
-    def ev_hup(self, worker: Any, node: str, rc: int | None) -> None:
+    def ev_hup(self, worker: _Worker, node: str, rc: int | None) -> None:
         """A connection is over."""
         self._workers.pop(node, None)
         self._book.closed(node, rc)
         self._start_some()
 
-    def ev_msg(self, port: Any, msg: tuple[str, float]) -> None:
+    def ev_msg(self, port: _Port, msg: tuple[str, float]) -> None:
         """The main thread has had enough."""
         _, self._cut_at = msg
         self._book.conclude("the start was broken off")
         for worker in list(self._workers.values()):
             worker.set_write_eof()
 
-    def ev_timer(self, timer: Any) -> None:
+    def ev_timer(self, timer: object) -> None:
         """Now and then."""
         now = time.monotonic()
         for host in self._book.late(now):
@@ -149,7 +184,7 @@ class _Handler(EventHandler):  # type: ignore[misc]
             worker.abort()
 
 
-def _prepared(task: Any, settings: ShellSettings) -> Any:
+def _prepared(task: _Task, settings: ShellSettings) -> _Task:
     # Whatever defaults the user's own ClusterShell has, this is no clush.
     task.set_default("stdout_msgtree", False)
     task.set_default("stderr_msgtree", False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from blast_transport.carriers.choices import Chain, Trees
 from blast_transport.carriers.optical.receiver import OpticalReceiver
 from blast_transport.carriers.optical.sender import OpticalSender
 from blast_transport.carriers.receiving import ReceivingCarrier, ReceivingContext
@@ -13,13 +13,16 @@ from blast_transport.carriers.unicast.sender import UnicastSender
 from blast_transport.wire.carriers import CARRIERS, OPTICAL, PIPELINE, TREES, UNICAST, Traits
 from blast_transport.wire.messages import Leg
 
-SenderMaker = Callable[[Leg, Any, SendingContext], SendingCarrier]
-"""(leg without parameters, the choice that named the carrier, what it is given) -> the carrier."""
+SenderMaker = Callable[..., SendingCarrier]
+"""(leg without parameters, the choice that named the carrier, what it is given) -> the carrier.
+
+Each takes the one type of choice that names it.
+"""
 
 ReceiverMaker = Callable[[Leg, ReceivingContext], ReceivingCarrier]
 
 
-def _pipeline_sender(leg: Leg, choice: Any, around: SendingContext) -> SendingCarrier:
+def _pipeline_sender(leg: Leg, choice: Chain, around: SendingContext) -> SendingCarrier:
     # What few transfers need is loaded when one does: most processes that send or receive live for seconds.
     from blast_transport.carriers.pipeline.sender import PipelineSender
 
@@ -32,7 +35,7 @@ def _pipeline_receiver(leg: Leg, around: ReceivingContext) -> ReceivingCarrier:
     return PipelineReceiver(leg, around)
 
 
-def _trees_sender(leg: Leg, choice: Any, around: SendingContext) -> SendingCarrier:
+def _trees_sender(leg: Leg, choice: Trees, around: SendingContext) -> SendingCarrier:
     from blast_transport.carriers.trees.sender import TreesSender
 
     return TreesSender(leg, choice, around)

@@ -7,10 +7,10 @@ structure for what is said all the time.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES, WHOLE_BYTES, Buffer
@@ -55,21 +55,28 @@ _WORD = struct.Struct("<II")
 _END = struct.Struct(f"<IQ{WHOLE_BYTES}s")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One type of message: what it becomes as the body of a frame, back again, and the bytes that are most."""
+M_co = TypeVar("M_co", covariant=True)
+Said = TypeVar("Said", bound=Message)
 
-    message: type[Any]
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[M_co]):
+    """One type of message: what it becomes as the body of a frame, back again, and the bytes that are most.
+
+    `encode` takes a message of this type alone.
+    """
+
+    message: type[M_co]
+    encode: Callable[..., bytes]
+    decode: Callable[[bytes], M_co]
     largest: int
 
 
-def _json(kind: type[Any]) -> Form:
+def _json(kind: type[Said]) -> Form[Said]:
     return Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
 
 
-def _checked(kind: type[Any], body: bytes) -> Any:
+def _checked(kind: type[Said], body: bytes) -> Said:
     message = from_json(kind, body)
     if not 0 <= message.session < 1 << 32:
         raise RemoteProtocolError(f"{kind.__name__} has a session out of range")
@@ -158,7 +165,7 @@ def _decode_word(body: bytes) -> CarrierWord:
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
 _DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
 
-_FORMS: dict[int, Form] = {
+_FORMS: dict[int, Form[Message]] = {
     1: _json(Hello),
     2: _json(Ready),
     3: _json(Leg),
@@ -175,10 +182,8 @@ _FORMS: dict[int, Form] = {
     14: _json(Demoted),
     15: Form(CarrierWord, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
 }
-_TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
+_TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 LARGEST_BODY = max(form.largest for form in _FORMS.values())
-
-M = TypeVar("M")
 
 
 def type_of(kind: type[Message]) -> int:
@@ -192,7 +197,7 @@ def encode(message: Message) -> bytes:
     return frame(number, _FORMS[number], message)
 
 
-def frame(number: int, form: Form, message: Any) -> bytes:
+def frame(number: int, form: Form[object], message: object) -> bytes:
     """The message of this type number and form as one frame. Raises LocalProtocolError if a field does not fit."""
     try:
         body = form.encode(message)
@@ -203,10 +208,10 @@ def frame(number: int, form: Form, message: Any) -> bytes:
     return FRAME.pack(len(body), number, VERSION) + body
 
 
-class FrameDecoder(Generic[M]):
+class FrameDecoder(Generic[M_co]):
     """Frames of these forms, by type number, out of a byte stream, cut in any way."""
 
-    def __init__(self, forms: dict[int, Form]) -> None:
+    def __init__(self, forms: Mapping[int, Form[M_co]]) -> None:
         self._forms = forms
         self._buffer = bytearray()
 
@@ -215,7 +220,7 @@ class FrameDecoder(Generic[M]):
         """A frame has begun, and its end has not come."""
         return bool(self._buffer)
 
-    def feed(self, data: bytes | memoryview) -> list[M]:
+    def feed(self, data: bytes | memoryview) -> list[M_co]:
         """Take the next bytes; give the messages that are now complete.
 
         Raises RemoteProtocolError as soon as a frame cannot be right, before its body is buffered. The stream
@@ -227,7 +232,7 @@ class FrameDecoder(Generic[M]):
             messages.append(message)
         return messages
 
-    def _next(self) -> M | None:
+    def _next(self) -> M_co | None:
         if len(self._buffer) < FRAME.size:
             return None
         length, number, version = FRAME.unpack_from(self._buffer)
@@ -245,7 +250,7 @@ class FrameDecoder(Generic[M]):
             body = bytes(view[FRAME.size : end])
         del self._buffer[:end]
         try:
-            message: M = form.decode(body)
+            message = form.decode(body)
         except struct.error as error:
             raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
         return message

@@ -11,17 +11,20 @@ import math
 from dataclasses import MISSING, asdict, fields
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from blast_transport.base.errors import RemoteProtocolError
 
-Message = TypeVar("Message")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Message = TypeVar("Message", bound="DataclassInstance")
 
 Parameters = dict[str, object]
 """An object of JSON that the message itself does not understand."""
 
 
-def to_json(message: Any) -> bytes:
+def to_json(message: DataclassInstance) -> bytes:
     """The message's fields as the body of a frame."""
     return json.dumps(asdict(message), default=_plain, separators=(",", ":")).encode()
 
@@ -37,7 +40,7 @@ def from_json(kind: type[Message], body: bytes) -> Message:
     return from_parameters(kind, values)
 
 
-def to_parameters(own: Any) -> Parameters:
+def to_parameters(own: DataclassInstance) -> Parameters:
     """The fields of a dataclass, as they travel within a message."""
     parameters: Parameters = json.loads(to_json(own))
     return parameters
@@ -46,7 +49,7 @@ def to_parameters(own: Any) -> Parameters:
 def from_parameters(kind: type[Message], values: Parameters) -> Message:
     """The other way round. Raises RemoteProtocolError for anything that is not one; unknown fields are ignored."""
     found = {}
-    for name, annotation, required in _fields(kind):  # type: ignore[arg-type]
+    for name, annotation, required in _fields(kind):
         if name in values:
             found[name] = _value(values[name], annotation, f"{kind.__name__}.{name}")
         elif required:
@@ -55,7 +58,7 @@ def from_parameters(kind: type[Message], values: Parameters) -> Message:
 
 
 @cache
-def _fields(kind: type[Any]) -> list[tuple[str, Any, bool]]:
+def _fields(kind: type[DataclassInstance]) -> list[tuple[str, object, bool]]:
     hints = get_type_hints(kind)
     return [
         (field.name, hints[field.name], field.default is MISSING and field.default_factory is MISSING)
@@ -63,7 +66,7 @@ def _fields(kind: type[Any]) -> list[tuple[str, Any, bool]]:
     ]
 
 
-def _value(value: Any, annotation: Any, where: str) -> Any:
+def _value(value: object, annotation: object, where: str) -> object:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         if value is None and type(None) in arguments:
@@ -78,7 +81,7 @@ def _value(value: Any, annotation: Any, where: str) -> Any:
             return bytes.fromhex(value)
         except ValueError:
             raise RemoteProtocolError(f"{where} is not hexadecimal") from None
-    if annotation is float and type(value) in (int, float):
+    if annotation is float and (type(value) is int or type(value) is float):
         return _finite(value, where)
     # bool is an int to Python, and is none to us.
     if origin is None and type(value) is annotation:
@@ -97,7 +100,7 @@ def _finite(value: float, where: str) -> float:
     return number
 
 
-def _tuple(values: list[object], arguments: tuple[Any, ...], where: str) -> tuple[Any, ...]:
+def _tuple(values: list[object], arguments: tuple[object, ...], where: str) -> tuple[object, ...]:
     if arguments[-1] is Ellipsis:
         return tuple(_value(value, arguments[0], where) for value in values)
     if len(values) != len(arguments):
@@ -105,7 +108,7 @@ def _tuple(values: list[object], arguments: tuple[Any, ...], where: str) -> tupl
     return tuple(_value(value, part, where) for value, part in zip(values, arguments, strict=True))
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import Form, FrameDecoder, frame
@@ -119,6 +119,7 @@ class Sent:
 
 
 MeasuringMessage = Measure | Probe | Waiting | Refused | Measured | Sent
+Said = TypeVar("Said", bound=MeasuringMessage)
 
 
 def _check_reason(reason: str) -> None:
@@ -126,8 +127,8 @@ def _check_reason(reason: str) -> None:
         raise RemoteProtocolError(f"a reason is one printable line of at most {_MOST_REASON} characters")
 
 
-def _decode(kind: type[Any]) -> Callable[[bytes], Any]:
-    def decode(body: bytes) -> Any:
+def _decode(kind: type[Said]) -> Callable[[bytes], Said]:
+    def decode(body: bytes) -> Said:
         message = from_json(kind, body)
         if isinstance(message, Measure | Refused | Measured | Sent):
             message.check()
@@ -136,11 +137,11 @@ def _decode(kind: type[Any]) -> Callable[[bytes], Any]:
     return decode
 
 
-def _form(kind: type[Any], largest: int) -> Form:
+def _form(kind: type[Said], largest: int) -> Form[Said]:
     return Form(kind, to_json, _decode(kind), largest)
 
 
-FORMS: dict[int, Form] = {
+FORMS: dict[int, Form[MeasuringMessage]] = {
     MEASURE_TYPE: _form(Measure, _MEASURE_BYTES),
     PROBE_TYPE: _form(Probe, _REASON_BYTES),
     98: _form(Waiting, _REASON_BYTES),
@@ -148,7 +149,7 @@ FORMS: dict[int, Form] = {
     100: _form(Measured, _REASON_BYTES),
     101: _form(Sent, _MEASURE_BYTES),
 }
-_TYPES = {form.message: number for number, form in FORMS.items()}
+_TYPES: dict[type[MeasuringMessage], int] = {form.message: number for number, form in FORMS.items()}
 
 
 def encode_measuring(message: MeasuringMessage) -> bytes:

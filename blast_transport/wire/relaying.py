@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, LARGEST_BODY, Form, FrameDecoder, frame
@@ -84,10 +84,11 @@ class MemberCredits:
 
 
 RelayMessage = Relay | Member | Enveloped | Taken | GroupCredit | MemberCredits
+Said = TypeVar("Said", bound=RelayMessage)
 
 
-def _decode_json(kind: type[Any]) -> Callable[[bytes], Any]:
-    def decode(body: bytes) -> Any:
+def _decode_json(kind: type[Said]) -> Callable[[bytes], Said]:
+    def decode(body: bytes) -> Said:
         message = from_json(kind, body)
         if isinstance(message, Relay):
             message.check()
@@ -138,7 +139,7 @@ def _decode_rows(body: bytes) -> MemberCredits:
 
 _NUMBERS_BYTES = _MEMBER.size * (1 + MOST_MEMBERS)
 
-FORMS: dict[int, Form] = {
+FORMS: dict[int, Form[RelayMessage]] = {
     RELAY_TYPE: Form(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
     65: Form(Member, to_json, _decode_json(Member), _JSON_BYTES),
     66: Form(
@@ -156,7 +157,7 @@ FORMS: dict[int, Form] = {
     68: Form(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
     69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MOST_MEMBERS * _ROW.size),
 }
-_TYPES = {form.message: number for number, form in FORMS.items()}
+_TYPES: dict[type[RelayMessage], int] = {form.message: number for number, form in FORMS.items()}
 
 
 def encode_relay(message: RelayMessage) -> bytes:

@@ -18,9 +18,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from versions import arrived, model_name, name_of, seconds
 
 from blast_client import BlastError, NotHere, receive
@@ -30,6 +30,10 @@ MOST_BYTES = 1 << 20
 """Of a request."""
 IDLE_SECONDS = 60.0
 
+Numbers = NDArray[np.float32]
+Request = socket.socket | tuple[bytes, socket.socket]
+"""As `socketserver` has it: of TCP the connection alone."""
+
 
 class Unfit(Exception):
     """Weights that are no model. One sentence."""
@@ -38,7 +42,7 @@ class Unfit(Exception):
 class Model:
     """One version, never changed once it is made: whoever holds it computes with these weights and no others."""
 
-    def __init__(self, version: int, tensors: Mapping[str, Any]) -> None:
+    def __init__(self, version: int, tensors: Mapping[str, Numbers]) -> None:
         self.version = version
         try:
             numbers = sorted({int(name.partition(".")[0]) for name in tensors})
@@ -49,7 +53,7 @@ class Model:
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise Unfit(f"the tensors are no layers of one model: {error}") from error
 
-    def answer(self, x: Any) -> Any:
+    def answer(self, x: Numbers) -> Numbers:
         """The forward pass."""
         last = len(self._layers) - 1
         for number, (weight, bias) in enumerate(self._layers):
@@ -117,19 +121,19 @@ class Server(ThreadingHTTPServer):
         self.weights = weights
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Request, client_address: object) -> None:
         """In a thread, when there is a place."""
         self._places.acquire()
         super().process_request(request, client_address)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Request, client_address: object) -> None:
         """One connection."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: Request, client_address: object) -> None:
         """A client that went away is no news."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
@@ -175,10 +179,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._say(400, {"error": f'a request is {{"x": [{model.inputs} numbers]}}: {error}'})
         return self._say(200, {"version": model.version, "y": model.answer(x).tolist()})
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the library calls it
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
         """Requests are not news."""
 
-    def _say(self, status: int, said: Mapping[str, Any]) -> None:
+    def _say(self, status: int, said: Mapping[str, object]) -> None:
         body = json.dumps(said).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

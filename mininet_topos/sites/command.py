@@ -11,7 +11,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from blast_sim.network_file import read_network
 from blast_sim.options import DONE, FAILED
@@ -33,8 +33,26 @@ class Asked:
     """What to build, what `blast trees` plans for it with, and the host that has the data."""
 
     plan: SitesPlan
-    network: dict[str, Any]
+    network: dict[str, object]
     root: str
+
+
+class _Host(TypedDict):
+    name: str
+    address: str
+    pid: int
+    agent: str | None
+    folder: str | None
+
+
+class _Described(TypedDict):
+    """What is printed of what was built, and kept of it; without agents nobody can send."""
+
+    lab: str
+    root: str
+    network: str
+    hosts: list[_Host]
+    send: str | None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,14 +123,14 @@ def _up(asked: Asked, arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None) -> dict[str, Any]:
-    hosts = [
+def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None) -> _Described:
+    hosts: list[_Host] = [
         {
             "name": host,
             "address": sites.address(host),
             "pid": sites.pid(host),
-            "agent": agents and agents.address(host),
-            "folder": agents and str(agents.folder(host)),
+            "agent": agents.address(host) if agents else None,
+            "folder": str(agents.folder(host)) if agents else None,
         }
         for host in sites.hosts
     ]
@@ -121,7 +139,7 @@ def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None)
         "root": asked.root,
         "network": str(network),
         "hosts": hosts,
-        "send": agents and shlex.join(sites.on(asked.root, _send(sites, asked.root, agents))),
+        "send": shlex.join(sites.on(asked.root, _send(sites, asked.root, agents))) if agents else None,
     }
 
 
@@ -131,7 +149,7 @@ def _send(sites: Sites, root: str, agents: Agents) -> list[str]:
     return [*words, "--secret-file", str(agents.places.secret)]
 
 
-def _greeting(described: dict[str, Any]) -> str:
+def _greeting(described: _Described) -> str:
     lines = [f"sites {described['lab']}, {len(described['hosts'])} hosts", f"plan: blast trees {described['network']}"]
     lines += [f"  {host['name']:<14}{host['address']:<14}mnexec -a {host['pid']} bash" for host in described["hosts"]]
     if described["send"]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from mininet_topos.errors import ProcessFault
 
@@ -36,13 +36,22 @@ def _last_line(file: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
+class Node(Protocol):
+    """What of a Mininet node is needed here."""
+
+    name: str
+
+    def popen(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        """Start a command in its network."""
+
+
 class HostProcess:
     """`command`, running in the host `node` in `folder`, with an environment of its own.
 
     Raises `ProcessFault` when it cannot be started.
     """
 
-    def __init__(self, node: Any, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
+    def __init__(self, node: Node, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
         self.name, self.words = f"{Path(command[0]).name} on {node.name}", words
         with words.output.open("wb") as output, words.errors.open("wb") as errors:
             try:

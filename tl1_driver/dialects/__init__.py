@@ -26,7 +26,7 @@ DIALECTS: dict[str, Dialect] = {
 __all__ = ["DIALECTS", "Calient", "Dialect", "Glimmerglass", "Polatis", "configured"]
 
 
-def configured(name: str, settings: Mapping[str, Any]) -> Dialect:
+def configured(name: str, settings: Mapping[str, object]) -> Dialect:
     """The dialect `name` with `settings`, such as Calient's `names` and `group`.
 
     A list stands for a tuple. Raises `InvalidSetting` if there is no such dialect or setting, or not of that type.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.inventory.inventory import Inventory
@@ -17,7 +16,7 @@ from blast_controller.core.light.layout import Step
 from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
-from blast_controller.core.model.records import Record
+from blast_controller.core.model.records import Body, Record
 from blast_controller.core.rollout.outbox import Outbox
 
 KIND = "probe"
@@ -142,7 +141,7 @@ class ProbeCircuits:
 
     # -------------------------------------------------------------------------------------------- restart
 
-    def adopt(self, switch: SwitchId, body: Mapping[str, Any], reserved: Collection[CrossConnect]) -> None:
+    def adopt(self, switch: SwitchId, body: Body, reserved: Collection[CrossConnect]) -> None:
         """Take over what an earlier run may have left on a switch; what is `reserved` is no longer a probe's."""
         circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"]).difference(reserved)
         elements = self._touched_by(switch, circuits) - self._inventory.holders.keys()

@@ -6,8 +6,7 @@ and the memory of ended requests start their full length again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from blast_controller.core.light.layout import Layout
 from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
@@ -17,6 +16,7 @@ from blast_controller.core.model.errors import FabricError
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.records import Body
 from blast_controller.core.model.requests import (
     EventKind,
     Grant,
@@ -33,10 +33,11 @@ from blast_controller.core.rollout.change import Change, ChangePhase
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 
-Body = Mapping[str, Any]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
-def _fields_of(thing: Any) -> dict[str, Any]:
+def _fields_of(thing: DataclassInstance) -> dict[str, object]:
     """The fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
     return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from blast_controller.core.model.identifiers import ElementId
 
+Body = Mapping[str, Any]
+"""What the journal keeps of one thing, as JSON has it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -20,6 +23,6 @@ class Record:
 
     kind: str
     key: str
-    body: Mapping[str, Any] | None
+    body: Body | None
     elements: frozenset[ElementId] = frozenset()
     note: str = ""

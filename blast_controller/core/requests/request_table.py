@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any
 
 from algorithms.scheduling.job import MOST_PARTS
-from blast_controller.core.journal.snapshot import Body, events_within
+from blast_controller.core.journal.snapshot import events_within
 from blast_controller.core.model import part_states
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestEnded, UnknownRequest
 from blast_controller.core.model.part_states import PartEvent, PartState
+from blast_controller.core.model.records import Body
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers

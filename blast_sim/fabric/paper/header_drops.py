@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, Point, throughput_over_time
@@ -23,7 +22,7 @@ STATED = 120 * 12.5 / 35
 """The paper's estimate, Gb/s; it prints 42.6."""
 
 
-def _run(headers: Mapping[str, object], **other: Any) -> Callable[[int], Sequence[Case]]:
+def _run(headers: Mapping[str, object], **other: object) -> Callable[[int], Sequence[Case]]:
     def cases(seed: int) -> Sequence[Case]:
         settings = {"headers": headers, "voq": {"drop": "none"}, "sample_ns": 100_000, **other}
         return [Case("", 0, model(f"5: {headers}", seed, 4, [flow("m", SOURCE, DESTINATIONS)], **settings))]

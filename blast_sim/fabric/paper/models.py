@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from blast_sim.fabric.scenario import Model
 
@@ -21,7 +20,7 @@ MILLISECOND = 1_000_000
 """In nanoseconds."""
 
 
-def flow(name: str, source: Terminal, to: object, **other: Any) -> dict[str, Any]:
+def flow(name: str, source: Terminal, to: object, **other: object) -> Model:
     """A flow at the rate and with the frames of most experiments, unless `other` says otherwise."""
     return {
         "name": name,
@@ -33,7 +32,7 @@ def flow(name: str, source: Terminal, to: object, **other: Any) -> dict[str, Any
     }
 
 
-def model(title: str, seed: int, milliseconds: float, flows: Sequence[dict[str, Any]], **other: Any) -> Model:
+def model(title: str, seed: int, milliseconds: float, flows: Sequence[Model], **other: object) -> Model:
     """A scenario of so many leaves as the flows name; of all leaves where one of them goes to all."""
     found: Model = {
         "name": title,
@@ -47,7 +46,7 @@ def model(title: str, seed: int, milliseconds: float, flows: Sequence[dict[str, 
     return found
 
 
-def _leaves(one: dict[str, Any]) -> list[int]:
+def _leaves(one: Model) -> list[int]:
     to = one["to"]
     named = to["leaves"] if isinstance(to, dict) else [leaf for leaf, _ in to]
     return [one["source"][0], *named]

@@ -6,7 +6,6 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from blast_sim.fabric.paper.models import flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Mark, Panel, Point, mean_throughput
@@ -30,7 +29,7 @@ def demand(source_gbps: float) -> float:
     return source_gbps * SOURCES * TARGETS / POSSIBLE
 
 
-def many_trees(seed: int, source_gbps: float, **other: Any) -> Model:
+def many_trees(seed: int, source_gbps: float, **other: object) -> Model:
     """Six sources in three leaves, ten flows each, each to all of 20 of 40 other leaves, drawn anew for every seed."""
     draw = random.Random(seed)
     first_target = SOURCES // 2
@@ -51,7 +50,7 @@ def many_trees(seed: int, source_gbps: float, **other: Any) -> Model:
     return model(f"13: {source_gbps} Gb/s", seed, 1.2, flows, warmup_ns=400_000, **other)
 
 
-def broadcast(seed: int, size: int, gbps: float, **other: Any) -> Model:
+def broadcast(seed: int, size: int, gbps: float, **other: object) -> Model:
     """One source to all, over racks, triplets, CIEs and leaves (Figure 14)."""
     # A few dozen frames at the least, however slowly they come.
     milliseconds = max(0.3, 30 * size * 8 / gbps / 1e6)

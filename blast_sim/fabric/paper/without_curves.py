@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from blast_sim.fabric.paper.models import LOCAL, REMOTE, SOURCE, flow, model
 from blast_sim.fabric.paper.panel import Axis, Case, Panel, Point
@@ -65,7 +64,7 @@ def _beside_neighbours(seed: int, local_links: bool) -> Iterator[Case]:
     for weight in CROSSBAR_WEIGHTS:
         flows = [flow("multicast", SOURCE, (*LOCAL, *REMOTE)), *neighbours]
         crossbar = {"local_links": local_links, "multicast_weight": weight}
-        settings: dict[str, Any] = {"crossbar": crossbar, "warmup_ns": 200_000}
+        settings: dict[str, object] = {"crossbar": crossbar, "warmup_ns": 200_000}
         yield Case("", weight, model(f"crossbar {crossbar}", seed, 1, flows, **settings))
 
 

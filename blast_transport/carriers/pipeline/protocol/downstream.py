@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.carriers.pipeline.protocol.events import (
@@ -116,7 +115,7 @@ class Downstream:
         """Our successor has said what it needs, and waits for us."""
         return self.state in _LINKED
 
-    def handle(self, event: Any, now: float) -> None:
+    def handle(self, event: object, now: float) -> None:
         """Take an event or a message of the successor.
 
         Raises RemoteProtocolError if the successor may not say this now, LocalProtocolError if the shell may not.
@@ -314,12 +313,12 @@ class Downstream:
         self.better_since = self.better_since or now
         self._passed(now)
 
-    def _ignore(self, event: Any, now: float) -> None:
+    def _ignore(self, event: object, now: float) -> None:
         """What may still come of a successor that is done."""
 
 
 _LOCAL = (Started, SuccessorLost, Sent, Unheld, Torn)
-_ACTION = Callable[[Downstream, Any, float], None]
+_ACTION = Callable[..., None]
 _TABLE: dict[tuple[Down, type], _ACTION] = {
     (Down.IDLE, Started): Downstream._start,
     (Down.CONNECTING, Get): Downstream._get,

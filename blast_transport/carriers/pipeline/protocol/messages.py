@@ -14,7 +14,6 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.store.store_pace import StorePace
@@ -130,9 +129,9 @@ def short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    message: type[Any]
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+    message: type[Message]
+    encode: Callable[..., bytes]
+    decode: Callable[[bytes], Message]
     largest: int
 
 
@@ -211,7 +210,7 @@ _FORMS: dict[int, _Form] = {
     40: _Form(Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES),
     41: _Form(Alive, lambda it: _ALIVE.pack(it.position, it.held_up, it.starved, it.store), _decode_alive, _ALIVE.size),
 }
-_TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
+_TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
 
 def encode(message: Message) -> bytes:
@@ -287,7 +286,7 @@ class Decoder:
         self._buffer.clear()
         self._number, self.wanted = 0, FRAME.size
         try:
-            message: Message = form.decode(body)
+            message = form.decode(body)
         except (struct.error, UnicodeDecodeError) as error:
             raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
         return message

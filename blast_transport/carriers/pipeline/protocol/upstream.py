@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.carriers.pipeline.protocol.events import (
@@ -91,7 +90,7 @@ class Upstream:
         """The node begins."""
         self._heard = now
 
-    def handle(self, event: Any, now: float) -> None:
+    def handle(self, event: object, now: float) -> None:
         """Take an event or a message of the predecessor.
 
         Raises RemoteProtocolError if the predecessor or source may not say this now, LocalProtocolError if the shell
@@ -277,7 +276,7 @@ class Upstream:
 _BEGUN = (Arrived, End, Report, Forget)
 """What comes from a predecessor only when the source has begun."""
 _LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
-_Action = Callable[[Upstream, Any, float], None]
+_Action = Callable[..., None]
 
 
 def _everywhere(event: type, action: _Action, *but: Up) -> dict[tuple[Up, type], _Action]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
@@ -141,9 +140,9 @@ def _encode_quit(quit_: Quit) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    message: type[Any]
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
+    message: type[Message]
+    encode: Callable[..., bytes]
+    decode: Callable[[bytes], Message]
     largest: int
 
 
@@ -156,7 +155,7 @@ _FORMS: dict[int, _Form] = {
     54: _Form(Alive, lambda it: b"", lambda body: Alive(), 0),
     55: _Form(Quit, _encode_quit, lambda body: Quit(body.decode()), TEXT_BYTES),
 }
-_TYPES: dict[type[Any], int] = {form.message: number for number, form in _FORMS.items()}
+_TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
 
 def encode(message: Message) -> bytes:
@@ -236,7 +235,7 @@ class Reader:
         body = bytes(self._read[FRAME.size : end])
         del self._read[:end]
         try:
-            message: Message = form.decode(body)
+            message = form.decode(body)
         except (struct.error, UnicodeDecodeError) as error:
             raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
         return message
