@@ -30,12 +30,12 @@ from blast_controller.core.model.events import DeviceUp, StepConfirmed
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.garbage import COLLECT_AFTER
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.rates import Rate
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.rates import Rate
 from blast_controller.runtime.runtime import Runtime, Turn
 from blast_controller.store.sqlite import SqliteStore
 

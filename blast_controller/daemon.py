@@ -39,13 +39,13 @@ from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import not_holding
-from blast_controller.rpc.framed_server import FramedServer, Security
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.connections.framed_server import FramedServer, Security
+from blast_controller.rpc.connections.server_state import ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.rates import Rate
-from blast_controller.rpc.server_state import ServerLimits
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Places
 from blast_controller.store.compaction import Compactor

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from blast_controller.rpc.identity import DEFAULT_TENANT, Identity
-from blast_controller.rpc.tokens import ROLES, BadToken, new_token, token_line
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity
+from blast_controller.rpc.clients.tokens import ROLES, BadToken, new_token, token_line
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
 

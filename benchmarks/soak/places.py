@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.clients.identity import Identity, Role
 from mininet_topos.plan import LabPlan
 
 PLAN = LabPlan(

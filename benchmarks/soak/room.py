@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from blast_client import Client, TlsSettings
-from blast_controller.rpc.tokens import new_token, token_line
+from blast_controller.rpc.clients.tokens import new_token, token_line
 from mininet_topos.controller_config import Endpoints, Service, render
 from mininet_topos.lab import Lab, blast_controller
 from soak.places import EVIL_TENANT, HONEST_TENANTS, IDENTITIES, KEEP_ENTRIES, KEEP_WARM_MS, PLAN, REMEMBER_ENDED_MS

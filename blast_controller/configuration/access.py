@@ -10,7 +10,7 @@ from pydantic import Field
 
 from blast_controller.configuration.section import Milliseconds, Name, Section, is_loopback
 from blast_controller.core.model.settings import TenantLimits
-from blast_controller.rpc.identity import DEFAULT_TENANT
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 
 CertificateText = Annotated[str, Field(min_length=1, max_length=256)]
 Count = Annotated[int, Field(ge=0)]

@@ -8,9 +8,9 @@ from pathlib import Path
 from blast_controller.configuration.access import AccessSection, ClientSection
 from blast_controller.configuration.config import Config, ConfigError
 from blast_controller.configuration.openflow import OpenFlowSection
-from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy, CertificateRule
-from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
-from blast_controller.rpc.tokens import BadToken, parse_tokens
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity, Role
+from blast_controller.rpc.clients.tokens import BadToken, parse_tokens
 from blast_controller.serving.tls import BadTlsFile, TlsSettings, server_context
 
 MOST_SECRET_BYTES = 1 << 20

@@ -10,11 +10,11 @@ from typing import TypeVar
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import ClientsVanished
 from blast_controller.rpc.attachments import Attachments
+from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.condition import Condition
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.convert import ThriftFuture
 from blast_controller.rpc.fabric_reading import FabricReading
-from blast_controller.rpc.gate import Gate
 from blast_controller.runtime.runtime import Runtime, Turn
 
 T = TypeVar("T")

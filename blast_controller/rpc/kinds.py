@@ -12,9 +12,9 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import Event
 from blast_controller.core.model.requests import RequestKey
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.clients.identity import Identity
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
-from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.naming import named, status_of
 from blast_controller.runtime.runtime import Turn
 from blast_controller.runtime.waiting import Seat, Wait

@@ -15,9 +15,9 @@ from blast_api.BlastOperator import Iface
 from blast_controller.core.model.events import WithdrawAsked
 from blast_controller.rpc import request_calls as requests
 from blast_controller.rpc import server_calls as server
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.clients.identity import Role
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
-from blast_controller.rpc.identity import Role
 from blast_controller.rpc.kinds import awaits, changes, looks, tells
 
 T = TypeVar("T")

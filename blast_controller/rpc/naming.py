@@ -5,8 +5,8 @@ from __future__ import annotations
 from blast_api import ttypes
 from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
-from blast_controller.rpc.access import name_request
-from blast_controller.rpc.identity import Identity
+from blast_controller.rpc.clients.access import name_request
+from blast_controller.rpc.clients.identity import Identity
 from blast_controller.runtime.runtime import Turn
 
 

@@ -11,9 +11,9 @@ from blast_controller.core.model.errors import NotYet, Rejected, RequestEnded
 from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressTold, RequestSubmitted
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import convert, pages
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.clients.identity import Identity
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
-from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.naming import found, named, status_of
 from blast_controller.runtime.runtime import Turn
 from blast_controller.runtime.waiting import Seat, Wait

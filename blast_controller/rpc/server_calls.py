@@ -13,9 +13,9 @@ from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQu
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import convert, pages
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.clients.identity import Identity
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
-from blast_controller.rpc.identity import Identity
 from blast_controller.rpc.kinds import Announcement
 from blast_controller.runtime.runtime import Turn
 

@@ -22,8 +22,8 @@ WANTED_PERCENT = 95.0
 ROOT = Path(__file__).parent.parent.parent
 MODULES = (
     "blast_controller/config*.py",
-    "blast_controller/rpc/frames.py",
-    "blast_controller/rpc/messages.py",
+    "blast_controller/rpc/connections/frames.py",
+    "blast_controller/rpc/connections/messages.py",
     "blast_controller/rpc/convert.py",
     "blast_transport/wire/codec.py",
     "blast_transport/wire/fields.py",
@@ -38,7 +38,7 @@ DECODING = {
     "blast_transport/wire/codec.py": ("_checked", "_decode_digests", "_decode_nack", "_decode_repair"),
     "blast_transport/wire/fields.py": ("from_json", "_value", "_finite", "_tuple"),
     "blast_controller/rpc/convert.py": ("to_request", "to_extension", "to_page_query", "_optional_float"),
-    "blast_controller/rpc/messages.py": (
+    "blast_controller/rpc/connections/messages.py": (
         "ServiceCodec.read_header",
         "ServiceCodec.read_call",
         "ServiceCodec._read_arguments",

@@ -31,15 +31,15 @@ from blast_api.ttypes import (
 from blast_controller.core.model.requests import Extension as CoreExtension
 from blast_controller.core.model.requests import MulticastRequest as CoreRequest
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.connection import Connection
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.connections.connection import Connection
+from blast_controller.rpc.connections.dispatch import Deferred, Reply, answer
+from blast_controller.rpc.connections.errors import CallRefused, ClientFault, HandlerFault, MalformedMessage
+from blast_controller.rpc.connections.frames import FrameDecoder, encode_frame
+from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.rpc.convert import to_extension, to_request
-from blast_controller.rpc.dispatch import Deferred, Reply, answer
-from blast_controller.rpc.errors import CallRefused, ClientFault, HandlerFault, MalformedMessage
-from blast_controller.rpc.frames import FrameDecoder, encode_frame
-from blast_controller.rpc.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.messages import Call, ServiceCodec
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import PageQuery, to_page_query
 from tests.support.core import World, make_fabric

@@ -30,14 +30,14 @@ from blast_client import (
 )
 from blast_client.calls import TlsFailed
 from blast_client.command import main
-from blast_controller.rpc.access import AccessPolicy, CertificateRule
-from blast_controller.rpc.framed_server import FramedServer, Security
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import digest_of, new_token
+from blast_controller.rpc.connections.framed_server import FramedServer, Security
+from blast_controller.rpc.connections.server_state import ServerLimits
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.server_state import ServerLimits
-from blast_controller.rpc.tokens import digest_of, new_token
 from blast_controller.serving import tls
 from blast_controller.store.details import read_page
 from tests.support.certificates import Authority, Pair

@@ -14,8 +14,8 @@ from textwrap import dedent
 import pytest
 
 from blast_client import Client, ControllerUnreachable, Denied, MulticastRequest, TlsSettings
-from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.tokens import new_token, token_line
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import new_token, token_line
 from tests.integration.openflow_harness import FakeSwitch
 from tests.support.certificates import Authority
 from tests.support.waiting import eventually

@@ -21,8 +21,8 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import BlastOperator
-from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.tokens import new_token, token_line
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import new_token, token_line
 from tests.support.waiting import eventually
 
 BLAST = str(Path(sys.executable).with_name("blast"))

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.rpc import rates
-from blast_controller.rpc.rates import CallRates, Rate
+from blast_controller.rpc.clients import rates
+from blast_controller.rpc.clients.rates import CallRates, Rate
 
 STEPS = st.lists(st.tuples(st.floats(0, 3), st.sampled_from("ab")), max_size=80)
 

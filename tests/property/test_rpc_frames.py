@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.rpc.frames import FrameDecoder, encode_frame
+from blast_controller.rpc.connections.frames import FrameDecoder, encode_frame
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.data())

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_api import ttypes
-from blast_controller.rpc.access import AccessPolicy
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import AccessPolicy
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
 from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime

@@ -39,8 +39,8 @@ from blast_api.ttypes import (
     Unsupported,
     Version,
 )
-from blast_controller.rpc.connection import settle, settle_with_error
-from blast_controller.rpc.framed_server import FramedServer, ServerLimits
+from blast_controller.rpc.connections.connection import settle, settle_with_error
+from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 
 LIGHT_RATE = 100_000_000
 FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)

@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 
 from blast_api import BlastOperator, ttypes
-from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy, CertificateRule
-from blast_controller.rpc.framed_server import FramedServer, Security
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import digest_of, new_token
+from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.tokens import digest_of, new_token
 from blast_controller.serving import tls
 from blast_controller.store.details import read_page
 from tests.support.certificates import Authority

@@ -13,22 +13,22 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import Blast, BlastOperator, ttypes
-from blast_controller.rpc import tokens
-from blast_controller.rpc.access import (
+from blast_controller.rpc.clients import tokens
+from blast_controller.rpc.clients.access import (
     OPEN_POLICY,
     AccessPolicy,
     CertificateRule,
     name_request,
     refusal,
 )
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.dispatch import answer
-from blast_controller.rpc.gate import LONGEST_REST, Gate
-from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.clients.gate import LONGEST_REST, Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.rates import Rate
+from blast_controller.rpc.clients.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
+from blast_controller.rpc.connections.connection import Connection
+from blast_controller.rpc.connections.dispatch import answer
+from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.rates import Rate
-from blast_controller.rpc.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
 from blast_controller.serving.tls import certificate_names
 
 METHODS = ServiceCodec(BlastOperator).methods

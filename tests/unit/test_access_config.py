@@ -21,9 +21,9 @@ from blast_controller.configuration.openflow import required_names
 from blast_controller.configuration.reading import parse
 from blast_controller.configuration.section import is_loopback
 from blast_controller.core.model.settings import TenantLimits
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.tokens import digest_of, new_token, parse_tokens, token_line
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.tokens import digest_of, new_token, parse_tokens, token_line
 from tests.support.certificates import Authority
 
 RACK = dedent("""

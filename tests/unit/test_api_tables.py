@@ -16,11 +16,11 @@ from blast_api import Blast, BlastOperator, ttypes
 from blast_client.aio import AsyncClient
 from blast_client.client import Client
 from blast_client.methods import SAFE_TO_REPEAT
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.connections.connection import Connection
+from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.rpc.handler import FIELD_FEATURES, BlastHandler
-from blast_controller.rpc.messages import ServiceCodec
 from blast_controller.rpc.methods import METHODS, ROLES, Cost
 from tests.support.core import World, make_fabric
 from tests.support.direct_runtime import DirectRuntime

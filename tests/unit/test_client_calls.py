@@ -33,8 +33,8 @@ from blast_client import (
 )
 from blast_client.address import Address, parse_address
 from blast_client.aio import _Pipelined
-from blast_controller.rpc.framed_server import FramedServer
-from blast_controller.rpc.server_state import ServerLimits
+from blast_controller.rpc.connections.framed_server import FramedServer
+from blast_controller.rpc.connections.server_state import ServerLimits
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async
 

@@ -12,12 +12,12 @@ import pytest
 from blast_api import ttypes
 from blast_controller.core.model.events import DeviceDown, DeviceUp, SettingsChanged
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.condition import Healthy
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import MOST_ON_A_PAGE
 from blast_controller.store.details import read_page

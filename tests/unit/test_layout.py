@@ -73,6 +73,17 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
         "blast_api",
     },
+    # Bytes, frames and threads: what is asked and who asks is decided elsewhere.
+    "blast_controller.rpc.connections": {
+        "blast_controller.runtime.faults",
+        "blast_controller.serving",
+        "blast_api",
+    },
+    "blast_controller.rpc.clients": {
+        "blast_controller.rpc.connections.connection",
+        "blast_controller.serving",
+        "blast_api",
+    },
     "blast_controller.serving": {"blast_controller.runtime.faults"},
     "blast_controller.serving.tls": set(),
     "blast_controller.store": {"blast_controller.core"},

@@ -17,8 +17,8 @@ from blast_controller.core.model.events import (
     TableObserved,
     WithdrawAsked,
 )
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from tests.support.core import key_of, make_fabric, multicast

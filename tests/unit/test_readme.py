@@ -16,8 +16,8 @@ import pytest
 
 from blast_client.address import DEFAULT_ADDRESS
 from blast_controller.core.model.part_states import PartState
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from tests.support.core import make_fabric

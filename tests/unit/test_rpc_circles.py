@@ -17,13 +17,13 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import BlastOperator, ttypes
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.connection import NoGuard
-from blast_controller.rpc.framed_server import FramedServer, Security
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.rates import Rate
+from blast_controller.rpc.connections.connection import NoGuard
+from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.rates import Rate
 from blast_controller.serving.tls import TlsSettings
 from blast_controller.store.details import read_page
 from tests.support.certificates import Authority

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from blast_controller.rpc.errors import FrameLengthInvalid, FrameTooLarge
-from blast_controller.rpc.frames import FRAME_BYTES, FrameDecoder, encode_frame
+from blast_controller.rpc.connections.errors import FrameLengthInvalid, FrameTooLarge
+from blast_controller.rpc.connections.frames import FRAME_BYTES, FrameDecoder, encode_frame
 
 
 def frames(decoder: FrameDecoder) -> list[bytes]:

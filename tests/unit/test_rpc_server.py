@@ -20,10 +20,10 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from blast_api import Blast, BlastOperator
 from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, NotYet, UnknownRequest
-from blast_controller.rpc.connection import Connection, settle, settle_with_error
-from blast_controller.rpc.dispatch import answer, deferred_reply
-from blast_controller.rpc.framed_server import FramedServer, ServerLimits
-from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.connections.connection import Connection, settle, settle_with_error
+from blast_controller.rpc.connections.dispatch import answer, deferred_reply
+from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
+from blast_controller.rpc.connections.messages import ServiceCodec
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import HANGING, eventually
 

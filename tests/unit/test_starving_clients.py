@@ -20,14 +20,14 @@ from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.rpc.access import OPEN_POLICY, AccessPolicy
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.rates import Rate
+from blast_controller.rpc.clients.tokens import digest_of
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.methods import ROLES
-from blast_controller.rpc.rates import Rate
-from blast_controller.rpc.tokens import digest_of
 from blast_controller.runtime.runtime import LARGEST_BATCH
 from blast_controller.runtime.waiting import MOST_ANSWERED, Places
 from blast_controller.store.details import read_page

@@ -13,7 +13,7 @@ from blast_api import BlastOperator, ttypes
 from blast_client.command import GROUP, build_parser
 from blast_controller import journal_command
 from blast_controller.core.model.records import Record
-from blast_controller.rpc.framed_server import FramedServer, ServerLimits
+from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 from blast_controller.store.details import NotAnEntry, read_page
 from blast_controller.store.interface import Entry
 from blast_controller.store.sqlite import SqliteStore

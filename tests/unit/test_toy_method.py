@@ -11,11 +11,11 @@ from blast_client.base_error import WrongArgument
 from blast_client.client import Client
 from blast_client.errors import Denied
 from blast_client.methods import SAFE_TO_REPEAT
-from blast_controller.rpc.access import AccessPolicy
-from blast_controller.rpc.framed_server import FramedServer, Security
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import AccessPolicy
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.handler import BlastHandler
-from blast_controller.rpc.identity import Identity, Role
 from blast_controller.rpc.kinds import looks
 from blast_controller.rpc.methods import METHODS, Method, roles, table
 from tests.support import toy_api

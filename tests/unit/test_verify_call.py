@@ -7,9 +7,9 @@ from blast_controller.core.fibres.fibre_judge import FibreFault
 from blast_controller.core.model.events import ElementQuarantined
 from blast_controller.first_check import check_fibres, report_lines
 from blast_controller.rpc import convert
-from blast_controller.rpc.access import OPEN_POLICY
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.gate import Gate
+from blast_controller.rpc.clients.access import OPEN_POLICY
+from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from tests.support.core import make_fabric

@@ -10,7 +10,7 @@ import hashlib
 import re
 import secrets
 
-from blast_controller.rpc.identity import Identity, Role
+from blast_controller.rpc.clients.identity import Identity, Role
 
 ROLES = {role.name.lower(): role for role in Role}
 SHORTEST_TOKEN = 32

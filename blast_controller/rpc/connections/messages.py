@@ -20,8 +20,8 @@ from thrift.protocol.TProtocol import TProtocolBase, TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
-from blast_controller.rpc.errors import CallRefused, HandlerFault, MalformedMessage
-from blast_controller.rpc.frames import FRAME_BYTES, encode_frame
+from blast_controller.rpc.connections.errors import CallRefused, HandlerFault, MalformedMessage
+from blast_controller.rpc.connections.frames import FRAME_BYTES, encode_frame
 
 Spec = tuple[tuple[int, int, str, object, object] | None, ...]
 """Of each field its number, type, name, what the type is of, and default."""

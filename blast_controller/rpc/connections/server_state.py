@@ -10,10 +10,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVarTuple
 
-from blast_controller.rpc.connection import Guard, Handler
-from blast_controller.rpc.errors import MalformedMessage
-from blast_controller.rpc.frames import FRAME_BYTES
-from blast_controller.rpc.messages import ServiceCodec
+from blast_controller.rpc.connections.connection import Guard, Handler
+from blast_controller.rpc.connections.errors import MalformedMessage
+from blast_controller.rpc.connections.frames import FRAME_BYTES
+from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.serving.places import Places
 
 Arguments = TypeVarTuple("Arguments")

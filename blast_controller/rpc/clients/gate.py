@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from blast_api import ttypes
-from blast_controller.rpc.access import AccessPolicy, refusal
-from blast_controller.rpc.connection import Connection, host_of
-from blast_controller.rpc.identity import Identity, Role
-from blast_controller.rpc.rates import CallRates, Rate
+from blast_controller.rpc.clients.access import AccessPolicy, refusal
+from blast_controller.rpc.clients.identity import Identity, Role
+from blast_controller.rpc.clients.rates import CallRates, Rate
+from blast_controller.rpc.connections.connection import Connection, host_of
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from blast_controller.rpc.errors import FrameLengthInvalid, FrameTooLarge
+from blast_controller.rpc.connections.errors import FrameLengthInvalid, FrameTooLarge
 
 FRAME_BYTES = 1 << 20
 """The largest frame body that the public interface allows."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Connection, Guard, Handler, NoGuard
-from blast_controller.rpc.errors import CallRefused, HandlerFault
-from blast_controller.rpc.messages import Call, ServiceCodec
+from blast_controller.rpc.connections.connection import Connection, Guard, Handler, NoGuard
+from blast_controller.rpc.connections.errors import CallRefused, HandlerFault
+from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.runtime.faults import logged
 
 _NO_GUARD = NoGuard()

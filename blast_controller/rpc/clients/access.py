@@ -10,8 +10,8 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from blast_controller.rpc.identity import DEFAULT_TENANT, Identity, Role
-from blast_controller.rpc.tokens import digest_of
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity, Role
+from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.serving.tls import CertificateNames
 
 

@@ -17,12 +17,12 @@ from typing import cast
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Connection
-from blast_controller.rpc.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
-from blast_controller.rpc.errors import ClientFault, FrameTooLarge, MalformedMessage
-from blast_controller.rpc.frames import FrameDecoder
-from blast_controller.rpc.messages import Call
-from blast_controller.rpc.server_state import Shared
+from blast_controller.rpc.connections.connection import Connection
+from blast_controller.rpc.connections.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
+from blast_controller.rpc.connections.errors import ClientFault, FrameTooLarge, MalformedMessage
+from blast_controller.rpc.connections.frames import FrameDecoder
+from blast_controller.rpc.connections.messages import Call
+from blast_controller.rpc.connections.server_state import Shared
 from blast_controller.serving.tls import certificate_names
 
 _log = logging.getLogger(__name__)

@@ -18,10 +18,10 @@ from types import ModuleType
 
 from thrift.Thrift import TApplicationException
 
-from blast_controller.rpc.connection import Guard, Handler, NoGuard
-from blast_controller.rpc.messages import ServiceCodec
-from blast_controller.rpc.served_connection import ServedConnection
-from blast_controller.rpc.server_state import ServerCounters, ServerLimits, Shared
+from blast_controller.rpc.connections.connection import Guard, Handler, NoGuard
+from blast_controller.rpc.connections.messages import ServiceCodec
+from blast_controller.rpc.connections.served_connection import ServedConnection
+from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
 from blast_controller.serving.listener import Door, Listener
 from blast_controller.serving.tls import TlsSettings
 
