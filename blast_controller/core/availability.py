@@ -71,7 +71,7 @@ class Availability:
         )
 
     def _lease_end(self, reservation: Reservation) -> float:
-        request, part = self._state.part_of(reservation)
+        request, part = self._state.table.part_of(reservation)
         if part.state is PartState.ACTIVE and part.lease_end is not None:
             return part.lease_end
         return self._now + lease_of(request.current, part, self._state.fabric, self._state.settings)

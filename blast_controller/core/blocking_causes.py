@@ -138,7 +138,7 @@ class BlockingCauses:
             case ReservationState.CONFIGURING:
                 return f"being lit for {who}{until}"
             case _:
-                _, part = self._state.part_of(reservation)
+                _, part = self._state.table.part_of(reservation)
                 lease = "" if part.lease_end is None else f", whose lease ends {moment(part.lease_end - self._now)}"
                 return f"held by {who}{lease}{until}"
 

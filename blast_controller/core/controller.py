@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from blast_controller.core.applications import Applications
 from blast_controller.core.deadlines import Deadlines
-from blast_controller.core.durable import restore, unwritten
+from blast_controller.core.durable import JournalWriter, restore
 from blast_controller.core.explanation import Explanation, explain
 from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.inventory.custody import PROBER
@@ -72,6 +72,7 @@ class Core:
         self._table, self._reservations = self._state.table, self._state.reservations
         self._outbox, self._timers = self._state.outbox, self._state.timers
         self._auditor = self._state.auditor
+        self._writer = JournalWriter(self._table, self._reservations, self._state.addresses)
         self._decision_due = True
         self._lifecycle = Lifecycle(self._state)
         self._places = Placements(self._state, self._lifecycle)
@@ -131,7 +132,7 @@ class Core:
 
     def load(self, records: Iterable[Record], now: float) -> None:
         """Know what an earlier run has left on disk, only to be looked at. Raises FabricError when it does not fit."""
-        restore(self._state, records, now)
+        restore(self._state, self._writer, records, now)
         self._decision_due = True
 
     def conclude(self, now: float) -> list[Command]:
@@ -141,7 +142,7 @@ class Core:
             self._decide(now)
         self._state.warm.give_way(now)
         self._auditor.note_work()
-        for record in unwritten(self._state):
+        for record in self._writer.unwritten():
             self._outbox.record(record)
         return self._outbox.drain()
 
@@ -247,7 +248,7 @@ class Core:
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
         if any(limit == NO_LIGHT and self._table.pending_of(tenant) for tenant, limit in limits.items()):
-            self._state.appoint_quota_look(now)
+            self._state.appointments.quota_look(now)
 
     # ------------------------------------------------------------------------------------------ operator
 

@@ -71,7 +71,7 @@ class Deadlines:
         if request.current.may_pause and part.heard and part.reached < request.current.bytes:
             # Who pauses and has been heard of goes on, now or later.
             view = self._state.part_view(request, part)
-            self._state.leases_over[view.name] = view
+            self._state.next_decision.end_leases([view])
         else:
             self._lifecycle.end(
                 request, part, PartEvent.LEASE_END, "The lease is over; extend it in time to keep the light.", now
@@ -112,13 +112,13 @@ class Deadlines:
             self._lifecycle.act_on(self._state.reservations.retry(reservation), now)
 
     def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
-        if deadline.at == self._state.next_audit:
-            self._state.appoint_audit(now)
+        if self._state.appointments.is_kept(deadline):
+            self._state.appointments.audit(self._state.settings.reconcile_every, now)
             if not self._state.auditor.busy:
                 self._state.auditor.begin(dry_run=False)
 
     def _on_quota_look(self, deadline: QuotaLook, now: float) -> None:
-        self._state.quota_look_due = False
+        self._state.appointments.quota_looked()
 
     def _on_optimiser_late(self, deadline: OptimiserLate, now: float) -> None:
         """The decision that follows every tick looks at the time by itself."""

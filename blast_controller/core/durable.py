@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.core.fibres import probe_circuits
+from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.journal.snapshot import (
     load_event,
     load_request,
@@ -19,7 +20,9 @@ from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.records import Body, Record
 from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.core.requests import event_log
+from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.reservations import Reservations
 from blast_controller.core.state import State
 
 _PLACES = {event_log.KIND: 1, probe_circuits.KIND: 2}
@@ -30,35 +33,49 @@ LAST_RESERVATION = "last reservation"
 group addresses go on behind its own, too, so that a late packet meets nobody."""
 
 
-def unwritten(state: State) -> Iterator[Record]:
-    """What has changed since the last call.
+class JournalWriter:
+    """What has changed since it was last asked, as records; `note_loaded` says what is on disk already."""
 
-    Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
-    """
-    yield from _unwritten_reservations(state)
-    for key, note in state.table.touched.items():
-        request = state.table.requests.get(key)
-        yield Record("request", request_key(key), request_body(request) if request else None, note=note)
-    state.table.touched.clear()
-    yield from state.table.log.take_records()
+    def __init__(self, table: RequestTable, reservations: Reservations, addresses: GroupAddresses) -> None:
+        self._table = table
+        self._reservations = reservations
+        self._addresses = addresses
+        self._last_id = 0
+        self._holdings: dict[int, frozenset[ElementId]] = {}
 
+    def unwritten(self) -> Iterator[Record]:
+        """What has changed since the last call.
 
-def _unwritten_reservations(state: State) -> Iterator[Record]:
-    live, touched = state.reservations.live, state.reservations.touched
-    if not touched:
-        return
-    after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
-    for number in _givers_first(after, state.written_holdings):
-        body = reservation_body(live[number]) if number in live else None
-        yield Record("reservation", str(number), body, after[number], touched[number])
-        state.written_holdings[number] = after[number]
-        if body is None:
-            del state.written_holdings[number]
-    if state.reservations.last_id != state.written_id:
-        state.written_id = state.reservations.last_id
-        last = {"id": state.reservations.last_id, "next_group": state.addresses.next}
-        yield Record("meta", LAST_RESERVATION, last)
-    touched.clear()
+        Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
+        """
+        yield from self._unwritten_reservations()
+        for key, note in self._table.touched.items():
+            request = self._table.requests.get(key)
+            yield Record("request", request_key(key), request_body(request) if request else None, note=note)
+        self._table.touched.clear()
+        yield from self._table.log.take_records()
+
+    def _unwritten_reservations(self) -> Iterator[Record]:
+        live, touched = self._reservations.live, self._reservations.touched
+        if not touched:
+            return
+        after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
+        for number in _givers_first(after, self._holdings):
+            body = reservation_body(live[number]) if number in live else None
+            yield Record("reservation", str(number), body, after[number], touched[number])
+            self._holdings[number] = after[number]
+            if body is None:
+                del self._holdings[number]
+        if self._reservations.last_id != self._last_id:
+            self._last_id = self._reservations.last_id
+            last = {"id": self._last_id, "next_group": self._addresses.next}
+            yield Record("meta", LAST_RESERVATION, last)
+        touched.clear()
+
+    def note_loaded(self, last_id: int) -> None:
+        """What is live now is on disk, and `last_id` is the highest number there."""
+        self._last_id = last_id
+        self._holdings = {n: frozenset(r.elements) for n, r in self._reservations.live.items()}
 
 
 def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
@@ -74,8 +91,9 @@ def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int
     return ordered
 
 
-def restore(state: State, records: Iterable[Record], now: float) -> None:
+def restore(state: State, writer: JournalWriter, records: Iterable[Record], now: float) -> None:
     """Take over what an earlier run has left. Raises FabricError when the fabric no longer has what is lit."""
+    last_id = 0
     for record in sorted(records, key=lambda record: _PLACES.get(record.kind, 0)):
         if record.body is None:
             continue
@@ -97,16 +115,16 @@ def restore(state: State, records: Iterable[Record], now: float) -> None:
             case "meta" if record.key == LAST_RESERVATION:
                 state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
                 state.addresses.next = record.body["next_group"]
-                state.written_id = state.reservations.last_id
-    state.written_holdings = {n: frozenset(r.elements) for n, r in state.reservations.live.items()}
-    state.unplaced |= dict.fromkeys(state.table.requests)
+                last_id = state.reservations.last_id
+    writer.note_loaded(last_id)
+    state.next_decision.look_again(state.table.requests)
     for reservation in list(state.reservations.live.values()):
         if reservation.state is ReservationState.IDLE:
             known = state.table.requests.get(reservation.request)
             state.warm.adopt(reservation, known.current if known else None, now)
         if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
             state.quota.lit(reservation.id, reservation.request[0], now)
-    state.appoint_audit(now)
+    state.appointments.audit(state.settings.reconcile_every, now)
 
 
 def _owner(event: Body) -> RequestKey:

@@ -116,7 +116,7 @@ class Lifecycle:
     # -------------------------------------------------------------------------------------------- outcomes
 
     def _on_light_lost(self, outcome: LightLost, now: float) -> None:
-        request, part = self._state.part_of(outcome.reservation)
+        request, part = self._state.table.part_of(outcome.reservation)
         self._state.quota.dark(outcome.reservation.id, now)
         self._state.reservations.release(outcome.reservation)
         part.reason = f"light lost: {outcome.reason}"
@@ -137,7 +137,7 @@ class Lifecycle:
                 self._on_not_lit(NotLit(outcome.reservation, f"no light at {', '.join(places)}"), now)
 
     def _on_lit(self, outcome: Lit, now: float) -> None:
-        request, part = self._state.part_of(outcome.reservation)
+        request, part = self._state.table.part_of(outcome.reservation)
         self._state.table.move(request, part, PartEvent.CONFIRMED)
         part.reason, part.failures, part.heard = None, 0, False
         self._count_light(outcome.reservation, now)
@@ -156,7 +156,7 @@ class Lifecycle:
             self._state.quota.lit(reservation.id, reservation.request[0], now)
 
     def _on_not_lit(self, outcome: NotLit, now: float) -> None:
-        request, part = self._state.part_of(outcome.reservation)
+        request, part = self._state.table.part_of(outcome.reservation)
         part.failures += 1
         part.reason = outcome.reason
         hopeless = self._hopeless(request.current)
@@ -167,7 +167,7 @@ class Lifecycle:
             self._state.table.move(request, part, PartEvent.FAILURE)
 
     def _on_changed(self, outcome: Changed, now: float) -> None:
-        request, part = self._state.part_of(outcome.reservation)
+        request, part = self._state.table.part_of(outcome.reservation)
         part.reason = None
         self._state.reservations.note_dark(outcome.reservation, False)
         self._count_light(outcome.reservation, now)
@@ -184,7 +184,7 @@ class Lifecycle:
         self._state.table.publish(request, part, EventKind.CHANGED, grant=part.grant)
 
     def _on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
-        request, part = self._state.part_of(outcome.reservation)
+        request, part = self._state.table.part_of(outcome.reservation)
         self._state.table.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
         self.watch.explain(outcome.reservation, outcome.still_dark)
 

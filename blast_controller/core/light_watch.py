@@ -95,7 +95,7 @@ class LightWatch:
         if not isinstance(tree, StaticLight):
             return self.repair(reservation, frozenset({leaf.port.output}), now)
         reason = f"no light at {leaf.port.element}, and the fibres of the static tree {tree.name} are fixed"
-        self._state.table.explain(*self._state.part_of(reservation), reason)
+        self._state.table.explain(*self._state.table.part_of(reservation), reason)
         return []
 
     def _take_back(self, link: LinkId) -> None:
@@ -103,7 +103,7 @@ class LightWatch:
         leaf = self._leaf_at(link)
         if leaf is not None and leaf[0].state is ReservationState.LIT:
             self._state.reservations.note_dark(leaf[0], False)
-            self._state.table.explain(*self._state.part_of(leaf[0]), None)
+            self._state.table.explain(*self._state.table.part_of(leaf[0]), None)
 
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
         """Take the most likely culprits out of use. What the operator has taken out of use stays as it is."""
@@ -125,7 +125,7 @@ class LightWatch:
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
             self._state.reservations.note_dark(reservation, True)
-            self._state.table.explain(*self._state.part_of(reservation), reason)
+            self._state.table.explain(*self._state.table.part_of(reservation), reason)
 
     def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
         """Move dark leaves of a lit tree to open legs; the others stay as they are."""
@@ -137,7 +137,7 @@ class LightWatch:
         if mended is None:
             self.explain(reservation, outputs)
             return []
-        request, part = self._state.part_of(reservation)
+        request, part = self._state.table.part_of(reservation)
         target = self._state.layout_planner.layout(request.current, part.receivers, mended, reservation.group_address)
         outcomes = self._state.reservations.change(reservation, Change(target, request.current, 0.0))
         self.await_links(reservation, now)

@@ -36,15 +36,14 @@ class Placements:
     def part_views(self) -> list[PartView]:
         """The parts of every request about which something has changed."""
         state = self._state
-        names = {**state.unplaced, **state.table.touched}
-        state.unplaced.clear()
+        names = dict.fromkeys([*state.next_decision.take_requests(), *state.table.touched])
         found = [state.table.requests[name] for name in names if name in state.table.requests]
         return [state.part_view(request, part) for request in found for part in request.parts]
 
     def leases_over(self, now: float) -> list[PartView]:
         """The parts that compete anew. One whose tree is being changed, or is nobody else's loss, keeps it."""
-        over, self._state.leases_over = self._state.leases_over, {}
-        active = [view for view in over.values() if view.part.state is PartState.ACTIVE]
+        over = self._state.next_decision.take_leases()
+        active = [view for view in over if view.part.state is PartState.ACTIVE]
         competing = [s for s in active if not s.busy and self._state.dispatcher.has_given_light_to(s.name)]
         for view in active:
             if view not in competing:
@@ -53,7 +52,7 @@ class Placements:
 
     def end_again(self, leases: Iterable[PartView], names: Collection[PartName]) -> None:
         """Let these leases end at the next decision, since this one is postponed."""
-        self._state.leases_over |= {view.name: view for view in leases if view.name in names}
+        self._state.next_decision.end_leases(view for view in leases if view.name in names)
 
     # ------------------------------------------------------------------------------------ without the policy
 
@@ -121,7 +120,7 @@ class Placements:
         else:
             lit = self._light_again(request, part, start, allowance, now) or self._light_anew(request, part, start, now)
         if not lit:
-            self._state.unplaced[request.current.id] = None
+            self._state.next_decision.look_again([request.current.id])
 
     def _light_as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
         if planned.kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from algorithms.scheduling.job import PartName
+from blast_controller.core.appointments import Appointments
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
@@ -14,42 +15,36 @@ from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, is_static
 from blast_controller.core.model.records import Record
-from blast_controller.core.model.requests import Part, Request, RequestKey
+from blast_controller.core.model.requests import Part, Request
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.model.timers import AuditDue, QuotaLook, Timers
+from blast_controller.core.model.timers import Timers
+from blast_controller.core.policy.agenda import Agenda
 from blast_controller.core.policy.dispatcher import Dispatcher, Light, PartView
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
-from blast_controller.core.policy.quota import LOOK_AGAIN, Quota
+from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import Reconciliation
-from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservations import Reservations
 
 
 class State:
     """Who asked, who holds what, what was dark, and what is to be done.
 
-    `next_audit` is when devices are read again by themselves, `quota_look_due` whether it is arranged that those whose
-    light is used up are considered again, `written_id` the highest reservation number that is on disk and
-    `written_holdings` who holds what there. `leases_over` are parts that compete again at the next decision, `unplaced`
-    requests to be looked at again then.
+    `next_decision` is what that looks at besides what has changed of requests.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
         self.settings = settings
         self.draining = False
-        self.next_audit: float | None = None
-        self.quota_look_due = False
-        self.written_id = 0
-        self.written_holdings: dict[int, frozenset[ElementId]] = {}
         self.timers = Timers()
+        self.appointments = Appointments(self.timers)
         self.outbox = Outbox()
         self.inventory = Inventory(fabric, settings.most_splitters)
         self.addresses = GroupAddresses(settings.group_network)
@@ -59,8 +54,7 @@ class State:
         self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
         self.budget = LightBudget(fabric)
         self.dispatcher = self._new_dispatcher()
-        self.leases_over: dict[PartName, PartView] = {}
-        self.unplaced: dict[RequestKey, None] = {}
+        self.next_decision = Agenda()
         self.warm = WarmTrees(self.inventory, self.reservations, self.timers, settings)
         self.layout_planner = LayoutPlanner(fabric, self.inventory, self.links, settings, self.budget)
         self.quota = Quota(settings.limits)
@@ -94,32 +88,14 @@ class State:
         self.dispatcher = self._new_dispatcher()
         self.inventory.offer_anew()
         self.inventory.unsettle()
-        self.unplaced |= dict.fromkeys(self.table.requests)
+        self.next_decision.look_again(self.table.requests)
         self.quota.limits = settings.limits
         if settings.reconcile_every != every_before:
-            self.appoint_audit(now)
-
-    def appoint_audit(self, now: float) -> None:
-        """Have devices read again after the interval that the settings say; an earlier appointment is off."""
-        every = self.settings.reconcile_every
-        self.next_audit = None if every is None else now + every
-        if self.next_audit is not None:
-            self.timers.add(self.next_audit, AuditDue(self.next_audit))
-
-    def appoint_quota_look(self, now: float) -> None:
-        """Decide again in a while for those who wait because their light is used up."""
-        if not self.quota_look_due:
-            self.quota_look_due = True
-            self.timers.add(now + LOOK_AGAIN, QuotaLook())
+            self.appointments.audit(settings.reconcile_every, now)
 
     def part_view(self, request: Request, part: Part) -> PartView:
         """A part with what it holds."""
         return PartView(request, part, self.reservations.live.get(part.reservation or 0))
-
-    def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
-        """Whom a reservation serves."""
-        request = self.table.requests[reservation.request]
-        return request, request.parts[reservation.part]
 
     def quarantine(self, element: ElementId, reason: str | None) -> None:
         """Take an element out of use for this reason, or (None) bring it back."""
@@ -132,4 +108,4 @@ class State:
             self.outbox.record(Record("element", element, None, note="released"))
             if is_static(element):
                 # The policy hears of ports and splitters that come free, but knows of no static tree.
-                self.unplaced |= {key: None for key, _ in self.table.pending}
+                self.next_decision.look_again(key for key, _ in self.table.pending)

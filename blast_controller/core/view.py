@@ -100,7 +100,7 @@ class View:
     @property
     def leases_over(self) -> frozenset[PartName]:
         """The parts whose lease is over and that compete anew at the next decision, by request and slot."""
-        return frozenset(self._state.leases_over)
+        return self._state.next_decision.leases_over
 
     def light_used(self, tenant: str, now: float) -> float:
         """Seconds of light that a tenant has had within the last hour."""

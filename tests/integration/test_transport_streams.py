@@ -75,7 +75,7 @@ def test_who_hears_late_of_a_chain_takes_part(
 
     def take_late(session: ReceiverSession, leg: Leg, now: float) -> None:
         if leg.number == 2 and session._around.emit == there[late].events.put:
-            time.sleep(0.6)
+            time.sleep(0.6)  # It is late: that is what is tested.
         take_leg(session, leg, time.monotonic())
 
     monkeypatch.setattr(ReceiverSession, "_take_leg", take_late)

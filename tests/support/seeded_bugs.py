@@ -14,9 +14,10 @@ import pytest
 
 from algorithms.leaf_assignment import Refusal
 from algorithms.scheduling.scheduler import Scheduler
-from blast_controller.core import controller, durable
+from blast_controller.core import durable
 from blast_controller.core.applications import Applications
 from blast_controller.core.auditor import Auditor
+from blast_controller.core.durable import JournalWriter
 from blast_controller.core.fibres import probe_circuits
 from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
@@ -41,7 +42,6 @@ from blast_controller.core.rollout.reconciliation import UNTRACKED, Reconciliati
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
 from blast_controller.core.rollout.reservations import Reservations
-from blast_controller.core.state import State
 from tests.support.fake_devices import FakeDevice
 
 Patch = pytest.MonkeyPatch
@@ -118,12 +118,12 @@ def double_grant_after_restart(patch: Patch) -> None:
 
 def number_reused(patch: Patch) -> None:
     """The highest number of a reservation is not kept, so that cookies on devices mean something else later."""
-    unwritten = durable.unwritten
+    unwritten = JournalWriter.unwritten
 
-    def without_number(state: State) -> Iterator[Record]:
-        return (record for record in unwritten(state) if record.kind != "meta")
+    def without_number(self: JournalWriter) -> Iterator[Record]:
+        return (record for record in unwritten(self) if record.kind != "meta")
 
-    patch.setattr(controller, "unwritten", without_number)
+    patch.setattr(JournalWriter, "unwritten", without_number)
 
 
 def lease_not_rearmed(patch: Patch) -> None:

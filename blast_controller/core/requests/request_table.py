@@ -18,6 +18,7 @@ from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, Pa
 from blast_controller.core.requests.ended_requests import EndedRequests
 from blast_controller.core.requests.event_log import EventLog
 from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reservation import Reservation
 
 
 class RequestTable:
@@ -169,6 +170,11 @@ class RequestTable:
         for part in request.parts:
             self._timers.drop(LeaseEnd(name, part.index))
         self._timers.keep(now + self.settings.remember_ended, MemoryEnd(name))
+
+    def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
+        """Whom a reservation serves."""
+        request = self.requests[reservation.request]
+        return request, request.parts[reservation.part]
 
     def forget(self, key: RequestKey) -> None:
         """A request need not be known any longer."""
