@@ -9,6 +9,8 @@ It is Kascade's protocol (Martin et al., HPDIC at IPDPS 2014, section III), chan
 - Who stands behind a silent node is probed before that one is given up, so that neighbours fail together.
 - The last node does not connect to the first one. The report comes back along the chain in the body of PASSED, and
   QUIT (done) goes down after it, for nodes whose predecessor died in between.
+- The first node connects when all have answered the leg, and data passes only then: who refuses before that is tried
+  again. Whom a node leaves out it tells the sender at once, besides the report.
 - A node that writes a file sends again from that file, so that FORGET is for commands and memory only.
 - A node that is far slower than what comes to it, or than the session allows, is skipped like a dead one.
 - END says where a leg ends and whether the data does, and QUIT why: the data may have begun by light, and go on by it.
