@@ -177,7 +177,7 @@ final class Calls implements Connection.Owner, AutoCloseable {
         // Why is noted already.
       }
     }
-    throw route.unreachable(null);
+    throw closed ? new ClientClosed() : route.unreachable(null);
   }
 
   /** Why it has ended: that may have been just now, and nobody have said so yet. */
