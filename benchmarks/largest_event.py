@@ -15,10 +15,14 @@ import random
 import statistics
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
+from typing import Any
 
 from algorithms.scheduling import POLICIES
 from benchmarks.machine import describe
+from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import (
     ClientsVanished,
@@ -30,7 +34,8 @@ from blast_controller.core.model.events import (
     Tick,
     WithdrawAsked,
 )
-from blast_controller.core.model.identifiers import Device, SwitchId
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.identifiers import DatapathId, Device, SwitchId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension, MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings
@@ -45,12 +50,16 @@ LOOP = 200_000
 
 
 class Measured(World):
-    """A world that times each event in the core; `kind` says of which sort what comes next is."""
+    """A world that times each event in the core, from `timing` on, by the `kind` that it is said to be."""
 
     kind = "?"
     timing = False
 
-    def handle(self, event: Event) -> list:
+    def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
+        super().__init__(fabric, settings)
+        self.spent: defaultdict[str, list[float]] = defaultdict(list)
+
+    def handle(self, event: Event) -> list[Command]:
         """Give the core an event, timed."""
         began = time.process_time()
         try:
@@ -58,88 +67,99 @@ class Measured(World):
             commands = self.core.conclude(self.now)
         finally:
             if self.timing:
-                spent[self.kind].append(time.process_time() - began)
+                self.spent[self.kind].append(time.process_time() - began)
         return self._carry_out(commands)
 
 
-spent: defaultdict[str, list[float]] = defaultdict(list)
+class Crowd:
+    """Clients that ask for more than there is, and devices that come and go; all by chance, the same each time."""
 
+    def __init__(self, world: Measured, racks: int) -> None:
+        self._world, self._racks = world, racks
+        self._chance = random.Random(7)
+        self._numbers = count()
+        self._live: list[RequestKey] = []
+        self._kinds: dict[str, Callable[[], Event | None]] = {
+            "submit": self._ask,
+            "finish": lambda: FinishAsked(self._one(), 0),
+            "withdraw": lambda: WithdrawAsked(self._chance.choice(self._live)),
+            "progress": lambda: ProgressTold(self._one(), 0, 10**6),
+            "change": lambda: ExtensionAsked(self._chance.choice(self._live), Extension(add_seconds=1.0)),
+            "lease ends": Tick,
+            "client leaves": self._leave,
+            "switch goes": lambda: self._lose(SWITCH),
+            "ToR goes": lambda: self._lose(DatapathId(self._chance.randint(1, racks))),
+            "devices come": self._come_back,
+        }
 
-def measure(policy: str, budget: bool, racks: int, pending: int, events: int) -> dict[str, object]:
-    """Seconds of one configuration, by kind."""
-    chance = random.Random(7)
-    fabric = make_fabric(racks, [4] * (racks // 8) + [8] * (racks // 16))
-    weak = {f"r{number}": 2.5 for number in range(1, racks, 5)}
-    fabric = with_optics(fabric, weak) if budget else fabric
-    world = Measured(fabric, CoreSettings(policy=policy, most_pending=2 * pending, keep_warm=5.0, warm_reserve=0.1))
-    world.connect_all()
-    live: list[RequestKey] = []
-    numbers = iter(range(10**9))
+    def fill(self, pending: int) -> None:
+        """Ask until so many wait."""
+        world = self._world
+        while world.core.pending_count < pending:
+            with suppress(RequestError):
+                world.handle(self._ask())
+            if world.core.pending_count % 100 == 0:
+                world.settle()
+        world.settle()
 
-    def ask() -> Event:
-        client = chance.randrange(CLIENTS)
-        count = chance.choice([2, 2, 3, 4, 7])
-        sender, *receivers = (f"r{number}h1" for number in chance.sample(range(1, racks + 1), count))
-        wanted = MulticastRequest(
-            f"{client}-{next(numbers)}", f"t{client}", sender, tuple(receivers), 10 ** chance.randint(7, 10)
-        )
-        live.append(wanted.id)
-        return RequestSubmitted(wanted, attached=True)
-
-    def lose(device: Device) -> None:
-        if world.device(device).up:
-            world.lose(device)
-
-    def come_back() -> None:
-        for device in world.devices:
-            if not world.device(device).up:
-                world.come_back(device)
-
-    def leave() -> Event:
-        gone = f"t{chance.randrange(CLIENTS)}"
-        return ClientsVanished(tuple(key for key in live if key[0] == gone))
-
-    while world.core.pending_count < pending:
-        with suppress(RequestError):
-            world.handle(ask())
-        if world.core.pending_count % 100 == 0:
-            world.settle()
-    world.settle()
-    spent.clear()
-    world.timing = True
-    for step in range(events):
+    def step(self) -> None:
+        """One event of any kind, and all that devices answer to what comes of it."""
+        world, known = self._world, self._world.core.requests
         world.now += 0.02
-        known = world.core.requests
-        live[:] = [key for key in live if key in known and known[key].state in LIVE]
-        active = [key for key in live if known[key].state is PartState.ACTIVE]
-        one = chance.choice(active or live)
-        kind, event = chance.choice(
-            [
-                ("submit", ask),
-                ("finish", lambda one=one: FinishAsked(one, 0)),
-                ("withdraw", lambda: WithdrawAsked(chance.choice(live))),
-                ("progress", lambda one=one: ProgressTold(one, 0, 10**6)),
-                ("change", lambda: ExtensionAsked(chance.choice(live), Extension(add_seconds=1.0))),
-                ("lease ends", Tick),
-                ("client leaves", leave),
-                ("switch goes", lambda: lose(SWITCH)),
-                ("devices come", come_back),
-                ("ToR goes", lambda tor=1 + step % racks: lose(tor)),
-            ]
-        )
-        world.kind = kind
-        try:
-            asked = event()
+        self._live = [key for key in self._live if key in known and known[key].state in LIVE]
+        world.kind = self._chance.choice(list(self._kinds))
+        with suppress(RequestError):
+            asked = self._kinds[world.kind]()
             if asked is not None:
                 world.handle(asked)
-            world.deliver()
-        except RequestError:
-            continue
+        world.deliver()
         world.kind = "answer"
         world.settle()
-    found = {kind: (statistics.median(times), max(times), len(times)) for kind, times in sorted(spent.items())}
-    waiting = world.core.pending_count
-    return {"policy": policy, "budget": budget, "waiting": waiting, "kinds": found}
+
+    def _one(self) -> RequestKey:
+        """Of those that have light, if any has."""
+        known = self._world.core.requests
+        active = [key for key in self._live if known[key].state is PartState.ACTIVE]
+        return self._chance.choice(active or self._live)
+
+    def _ask(self) -> Event:
+        chance, client = self._chance, self._chance.randrange(CLIENTS)
+        size = chance.choice([2, 2, 3, 4, 7])
+        sender, *receivers = (f"r{number}h1" for number in chance.sample(range(1, self._racks + 1), size))
+        key, volume = f"{client}-{next(self._numbers)}", 10 ** chance.randint(7, 10)
+        wanted = MulticastRequest(key, f"t{client}", sender, tuple(receivers), volume)
+        self._live.append(wanted.id)
+        return RequestSubmitted(wanted, attached=True)
+
+    def _leave(self) -> Event:
+        gone = f"t{self._chance.randrange(CLIENTS)}"
+        return ClientsVanished(tuple(key for key in self._live if key[0] == gone))
+
+    def _lose(self, device: Device) -> None:
+        if self._world.device(device).up:
+            self._world.lose(device)
+
+    def _come_back(self) -> None:
+        for device in self._world.devices:
+            if not self._world.device(device).up:
+                self._world.come_back(device)
+
+
+def measure(policy: str, budget: bool, racks: int, pending: int, events: int) -> dict[str, Any]:
+    """Seconds of one configuration, by kind: median, largest and number."""
+    fabric = make_fabric(racks, [4] * (racks // 8) + [8] * (racks // 16))
+    if budget:
+        fabric = with_optics(fabric, {f"r{number}": 2.5 for number in range(1, racks, 5)})
+    world = Measured(fabric, CoreSettings(policy=policy, most_pending=2 * pending, keep_warm=5.0, warm_reserve=0.1))
+    world.connect_all()
+    crowd = Crowd(world, racks)
+    crowd.fill(pending)
+    world.timing = True
+    for _ in range(events):
+        crowd.step()
+    spent = sorted(world.spent.items())
+    found = {kind: (statistics.median(times), max(times), len(times)) for kind, times in spent}
+    return {"policy": policy, "budget": budget, "waiting": world.core.pending_count, "kinds": found}
 
 
 def loop_seconds() -> float:
@@ -168,13 +188,15 @@ def main() -> None:
             if options.json:
                 print(json.dumps(found), flush=True)
                 continue
-            largest = max(worst for _, worst, _ in found["kinds"].values())  # type: ignore[attr-defined]
+            largest = max(worst for _, worst, _ in found["kinds"].values())
             print(
                 f"{policy}, power budget {'on' if budget else 'off'}, {found['waiting']} wait: largest "
                 f"{largest * 1e3:.1f} ms"
             )
-            for kind, (median, worst, count) in found["kinds"].items():  # type: ignore[attr-defined]
-                print(f"  {kind:14} {count:6} median {median * 1e3:7.2f} ms  largest {worst * 1e3:7.2f} ms", flush=True)
+            for kind, (median, worst, number) in found["kinds"].items():
+                print(
+                    f"  {kind:14} {number:6} median {median * 1e3:7.2f} ms  largest {worst * 1e3:7.2f} ms", flush=True
+                )
 
 
 if __name__ == "__main__":
