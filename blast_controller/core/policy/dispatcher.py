@@ -34,6 +34,9 @@ from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
 from blast_controller.core.rollout.reservation import Reservation
 
+SET_UP = 0.025
+"""Seconds that a start costs, as the policy sees it (Blast, section VI-A, with the reason in V-B)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Light:
@@ -41,10 +44,6 @@ class Light:
 
     budget: LightBudget
     plan: LightPlan
-
-
-SET_UP = 0.025
-"""Seconds that a start costs, as the policy sees it (Blast, section VI-A, with the reason in V-B)."""
 
 
 @dataclass(frozen=True, slots=True)
