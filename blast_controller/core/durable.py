@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.core.fibres import probe_circuits
 from blast_controller.core.inventory.addresses import GroupAddresses
-from blast_controller.core.journal.snapshot import (
+from blast_controller.core.journal.bodies import (
     load_event,
     load_request,
     load_reservation,

@@ -79,7 +79,7 @@ METHODS = table(
         Method(Iface.listRequests, requests.list_requests, Role.VIEWER, feature="list"),
         Method(Iface.explain, looks(requests.explain), Role.VIEWER, feature="explain"),
         Method(Iface.fabric, server.fabric, Role.VIEWER, feature="fabric"),
-        Method(Iface.elements, looks(server.elements), Role.VIEWER, feature="elements"),
+        Method(Iface.elements, server.elements, Role.VIEWER, feature="elements"),
         Method(Iface.submit, requests.submit, Role.USER, Cost.COUNTED),
         Method(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
         Method(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),

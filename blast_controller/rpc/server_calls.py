@@ -13,7 +13,6 @@ from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQu
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import convert, pages
-from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.kinds import Announcement
@@ -44,15 +43,15 @@ def login(desk: Desk, connection: Connection, token: str | None) -> None:
     desk.gate.login(connection, token or "")
 
 
-def fabric(desk: Desk, connection: Connection) -> Future[ttypes.FabricStatus]:
+def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
-    return desk.do(connection, lambda turn: desk.fabric.read(turn.core, tenant, desk.condition.warnings()))
+    return desk.fabric.read(desk.runtime.snapshot, tenant, desk.condition.warnings())
 
 
-def elements(turn: Turn, client: Identity) -> list[ttypes.ElementStatus]:
+def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:
     """Every piece of hardware and who holds it."""
-    return convert.elements(turn.core)
+    return convert.elements(desk.runtime.snapshot)
 
 
 def to_quarantine(element: str, reason: str) -> ElementQuarantined:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
@@ -40,6 +40,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observer, Observers
@@ -96,6 +97,13 @@ class OptimiserDriver(Protocol):
         """Find out whom to serve first."""
 
 
+class Look(NamedTuple):
+    """What readers are shown, and the moment on the core's clock at which they look."""
+
+    snapshot: Snapshot
+    now: float
+
+
 class Turn:
     """The runtime's thread, lent to one piece of work: the core to look at, and the means to change it."""
 
@@ -103,6 +111,11 @@ class Turn:
         self._runtime = runtime
         self.core = runtime.core
         self.now = time.monotonic()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What readers are shown now: the core as of the latest commit."""
+        return self._runtime.snapshot
 
     def handle(self, event: Event) -> None:
         """Give the core an event and carry out its commands. Raises RequestError when the core refuses it."""
@@ -128,6 +141,10 @@ class Turn:
         """What `answer` gives when everything that was taken so far has been decided on, and that is durable."""
         return self._runtime.when_decided(answer)
 
+    def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
+        """As `when_decided`; but while nothing can be written, of what was published before."""
+        return answer() if self._runtime.store_fault is not None else self.when_decided(answer)
+
 
 class Runtime:
     """Runs a core on real time, real devices and a store.
@@ -146,6 +163,8 @@ class Runtime:
     ) -> None:
         """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
         self.core = core
+        self.snapshot = core.snapshot
+        """What is durable, for readers in any thread."""
         self.waiting = WaitingRoom(places)
         self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
@@ -167,8 +186,19 @@ class Runtime:
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
         self._optical, self._forwarding = optical, forwarding
-        self._take(self.core.restore(_rows(loaded), time.monotonic()))
+        self._take(self._taken_over(self.core, loaded))
         self._thread.start()
+
+    def _taken_over(self, core: Core, loaded: Loaded) -> list[Command]:
+        """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
+        now = time.monotonic()
+        core.load(_rows(loaded), now)
+        self.snapshot = core.snapshot
+        return core.begin(now)
+
+    def look(self) -> Look:
+        """What readers are shown now, for any thread."""
+        return Look(self.snapshot, time.monotonic())
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -176,8 +206,11 @@ class Runtime:
         now = time.monotonic()
         for device in list(self.core.view.away):
             self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
+        self.core.load([], now)
+        self.snapshot = self.core.snapshot
         try:
             self.core.load(_rows(loaded), now)
+            self.snapshot = self.core.snapshot
         except Exception:
             # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
             log.exception("what the journal holds could not be taken over, even to be looked at")
@@ -187,7 +220,7 @@ class Runtime:
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
         try:
-            commands = core.restore(_rows(loaded), time.monotonic())
+            commands = self._taken_over(core, loaded)
         except FabricError as error:
             raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
         self.core, self.holding = core, None
@@ -343,8 +376,9 @@ class Runtime:
         """New commands may come of it."""
         if self._undecided:
             self._conclude(time.monotonic())
-        while self._unwritten or self._held_back:
-            if not self._written():
+        while self._written():
+            self.snapshot = self.core.snapshot
+            if not self._held_back:
                 return
             held_back, self._held_back = self._held_back, []
             for let_out in held_back:

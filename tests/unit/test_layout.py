@@ -56,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core.journal": _floors("model", "light", "rollout"),
     "blast_controller.core.requests": {*_floors("model", "journal", "rollout"), "algorithms"},
     "blast_controller.core.fibres": _floors("model", "inventory", "light", "rollout"),
+    "blast_controller.core.snapshot": _floors("model", "inventory", "light", "policy", "requests", "rollout"),
     "blast_controller.core.policy": {*_floors("model", "inventory", "light", "rollout"), "algorithms"},
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.serving"},
