@@ -145,9 +145,9 @@ def test_a_change_that_may_have_been_made_is_not_made_twice(replicas):
         withdraw, shared = replicas.shared.withdraw, replicas.servers[0]._shared
 
         def cut(*arguments):
-            for connection in list(shared.connections):
+            for connection in (old := set(shared.connections)):
                 shared.loop.call_soon_threadsafe(connection.abort)
-            eventually(lambda: not shared.connections, what="the end of the connection")
+            eventually(lambda: not old & shared.connections, what="the end of the connection")
             replicas.leader = 1
             return withdraw(*arguments)
 
