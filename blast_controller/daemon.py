@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from math import ceil
 from typing import TypeVar
@@ -35,11 +36,18 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
+from blast_controller.ops.http.application import Site, application
+from blast_controller.ops.http.health import Health
+from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.logging import fields
+from blast_controller.ops.metering import Metering
+from blast_controller.ops.metrics import Metrics
+from blast_controller.ops.standing import Standing
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
 from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import not_holding
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
@@ -92,7 +100,9 @@ class Daemon:
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
         places = Places(of_one=config.controller.waiting_per_account)
-        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog()])
+        self._metrics = Metrics()
+        metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
+        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), metering])
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset(switch.password for switch in switches)
         """What must not be written anywhere."""
@@ -106,9 +116,23 @@ class Daemon:
             too_many_waits=ttypes.Denied,
             security=Security(self.gate, tls_settings(config.access)),
         )
+        self._http = self._http_server()
         self._resuming = threading.Lock()
         self._openflow: OpenFlowDriver | None = None
         self._optimiser: OptimiserProcess | None = None
+
+    def _http_server(self) -> HttpServer | None:
+        if self._config.controller.http is None:
+            return None
+        standing = Standing(lambda: self.runtime.snapshot, lambda: self.epoch, self._counts)
+        self._metrics.registry.register(standing)
+        site = Site(Health(self.runtime), self._metrics.registry, lambda: self.gate.policy, self.epoch)
+        return HttpServer(application(site), tls_settings(self._config.access))
+
+    def _counts(self) -> dict[str, float]:
+        """What the servers count: of clients' connections, and of their proofs."""
+        served = {f"rpc_{name}": count for name, count in asdict(self._server.counters).items()}
+        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -133,6 +157,11 @@ class Daemon:
         host, port = _listening(
             config.controller.thrift, lambda: self._server.start(*_address(config.controller.thrift))
         )
+        addresses = {"thrift": f"{host}:{port}"}
+        if self._http is not None and (listens := config.controller.http) is not None:
+            http = self._http
+            host, port = _listening(listens, lambda: http.start(*_address(listens)))
+            addresses["http"] = f"{host}:{port}"
         holding = reason_to_hold(self._ends.read())
         if holding is None:
             self._begin()
@@ -144,10 +173,7 @@ class Daemon:
         self._garbage.start()
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
-        return {
-            "thrift": f"{host}:{port}",
-            "openflow": f"{_address(config.controller.openflow)[0]}:{self._openflow.port}",
-        }
+        return {**addresses, "openflow": f"{_address(config.controller.openflow)[0]}:{self._openflow.port}"}
 
     def _begin(self) -> None:
         assert self._openflow is not None
@@ -216,6 +242,8 @@ class Daemon:
         policy, tls = read_policy(config), tls_settings(config.access)
         if tls is not None:
             self._server.reload_certificate(tls)
+            if self._http is not None:
+                self._http.reload_certificate(tls)
         for_switches = switch_tls(config.openflow)
         if for_switches is not None and self._openflow is not None:
             self._openflow.reload_certificate(for_switches)
@@ -227,6 +255,8 @@ class Daemon:
     def stop(self) -> None:
         """Stop serving; devices keep what they hold."""
         self._server.stop()
+        if self._http is not None:
+            self._http.stop()
         self.runtime.stop()
         if self._optimiser is not None:
             self._optimiser.stop()

@@ -66,6 +66,7 @@ class ControllerSection(Section):
 
     thrift: Address = "127.0.0.1:9090"
     openflow: Address = "127.0.0.1:6653"
+    http: Address | None = None
     openflow_trusts_network: bool = False
     workers: Annotated[int, Field(ge=1, le=64)] = 4
     remember_ended_ms: Milliseconds = 3_600_000

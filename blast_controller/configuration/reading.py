@@ -71,7 +71,7 @@ def _check_consistency(config: Config) -> None:
     _check_switch_ports(config)
     listens = config.controller
     fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
-    fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)
+    fault = fault or access_fault(_for_clients(config), config.access, config.tenant) or contradiction(config)
     if fault is not None:
         raise ConfigError(fault)
     _check_certificate_names(config)
@@ -83,6 +83,12 @@ def _check_consistency(config: Config) -> None:
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
     _check_optics(config)
+
+
+def _for_clients(config: Config) -> dict[str, str]:
+    """Where clients are served."""
+    found = {"controller.thrift": config.controller.thrift}
+    return found if config.controller.http is None else {**found, "controller.http": config.controller.http}
 
 
 def _check_certificate_names(config: Config) -> None:

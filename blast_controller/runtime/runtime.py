@@ -290,9 +290,11 @@ class Runtime:
         self._undecided = False
         with _telling("a decision"):
             commands = self.core.conclude(started)
+        elapsed = time.monotonic() - started
+        self._observers.on_decision(elapsed)
         if any(isinstance(command, SetForwarding) for command in commands):
             # Nothing follows from how long it took.
-            self.core.take(DecisionTimed(time.monotonic() - started), started)
+            self.core.take(DecisionTimed(elapsed), started)
         self._take(commands)
 
     def _take(self, commands: Iterable[Command]) -> None:
@@ -400,6 +402,7 @@ class Runtime:
         if self.store_fault is not None:
             log.warning("the journal can be written again")
         self.store_fault = None
+        self._observers.on_commit(len(self._unwritten), self._store.last_commit_seconds)
         self._unwritten = []
         return True
 

@@ -32,6 +32,7 @@ def published_anew(core: Core) -> Snapshot:
             Map({name: request_facts(request) for name, request in core.requests.items()}),
             Map({bunch: Map(names) for bunch, names in arrivals.items()}),
             Map(Counter(name[0] for name, _ in core.view.waiting)),
+            Map(Counter(request.state for request in core.requests.values())),
         ),
         standings=Map(standings),
         away=core.view.away,

@@ -40,7 +40,7 @@ def test_who_has_its_answer_sees_it_in_every_reading(lab):
 
 def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
     granted(lab)
-    full = DiskFull("the disk is full")
+    full = DiskFull("journal.db")
 
     def refuse(records, at):
         raise full
