@@ -42,7 +42,7 @@ from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.logging import fields
 from blast_controller.ops.metering import Metering
 from blast_controller.ops.metrics import Metrics
-from blast_controller.ops.standing import Standing
+from blast_controller.ops.standing import Sources, Standing
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
@@ -51,7 +51,7 @@ from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import not_holding
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
-from blast_controller.rpc.connections.server_state import ServerLimits
+from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
@@ -124,14 +124,22 @@ class Daemon:
     def _http_server(self) -> HttpServer | None:
         if self._config.controller.http is None:
             return None
-        standing = Standing(lambda: self.runtime.snapshot, lambda: self.epoch, self._counts)
-        self._metrics.registry.register(standing)
+        sources = Sources(
+            snapshot=lambda: self.runtime.snapshot,
+            epoch=lambda: self.epoch,
+            store_fault=lambda: self.runtime.store_fault,
+            holding=lambda: self.runtime.holding,
+            counts=self._counts,
+            levels=lambda: {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS},
+        )
+        self._metrics.registry.register(Standing(sources))
         site = Site(Health(self.runtime), self._metrics.registry, lambda: self.gate.policy, self.epoch)
         return HttpServer(application(site), tls_settings(self._config.access))
 
     def _counts(self) -> dict[str, float]:
         """What the servers count: of clients' connections, and of their proofs."""
-        served = {f"rpc_{name}": count for name, count in asdict(self._server.counters).items()}
+        counters = asdict(self._server.counters).items()
+        served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
         return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
 
     def start(self) -> dict[str, str]:

@@ -84,10 +84,16 @@ def _rust_lacks() -> str | None:
     return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
 
 
+def _prometheus_lacks() -> str | None:
+    tools = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+    return None if all(map(shutil.which, tools)) else "needs Prometheus and Alertmanager: scripts/setup long"
+
+
 LACKS = {
     marker: functools.cache(lacks)
     for marker, lacks in {
         "lab": _lab_lacks,
+        "prometheus": _prometheus_lacks,
         "java": _java_lacks,
         "rust": _rust_lacks,
         "ryu": _ryu_lacks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -17,15 +18,24 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 Counts = Mapping[str, float]
 
 
-class Standing(Collector):
-    """Reads a snapshot, the leader's epoch (0: it stands by) and counts that other parts keep, by name."""
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where to look: a snapshot; the epoch of a leader (0: it stands by); why the journal cannot be written and why
+    nothing is decided, None if all is well; and by name what other parts count, what only grows apart from `levels`."""
 
-    def __init__(
-        self, snapshot: Callable[[], Snapshot], epoch: Callable[[], int], counts: Callable[[], Counts]
-    ) -> None:
-        self._snapshot = snapshot
-        self._epoch = epoch
-        self._counts = counts
+    snapshot: Callable[[], Snapshot]
+    epoch: Callable[[], int]
+    store_fault: Callable[[], str | None]
+    holding: Callable[[], str | None]
+    counts: Callable[[], Counts]
+    levels: Callable[[], Counts]
+
+
+class Standing(Collector):
+    """Says how things stand."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked against others by collecting, which at this moment would be too early."""
@@ -33,8 +43,13 @@ class Standing(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of it."""
-        snapshot = self._snapshot()
-        yield GaugeMetricFamily("blast_leader", "The epoch of a controller that decides; 0 of others.", self._epoch())
+        sources, snapshot = self._sources, self._sources.snapshot()
+        for name, text, value in (
+            ("blast_leader", "The epoch of a controller that decides; 0 of others.", sources.epoch()),
+            ("blast_journal_writable", "1: what is decided can be written.", sources.store_fault() is None),
+            ("blast_holding", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
+        ):
+            yield GaugeMetricFamily(name, text, value)
         yield _labelled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
         yield _labelled("blast_waiting_parts", "Parts that wait for light.", "tenant", snapshot.requests.waiting)
         yield _labelled("blast_splitters", "Splitters.", "state", _splitters(snapshot))
@@ -48,8 +63,10 @@ class Standing(Collector):
         )
         if snapshot.warm is not None:
             yield from _warm(snapshot.warm)
-        for name, value in self._counts().items():
-            yield CounterMetricFamily(f"blast_{name}", f"Since the start: {name.replace('_', ' ')}.", value)
+        for name, count in sources.counts().items():
+            yield CounterMetricFamily(f"blast_{name}", f"Since the start: {name.replace('_', ' ')}.", count)
+        for name, level in sources.levels().items():
+            yield GaugeMetricFamily(f"blast_{name}", f"Now: {name.replace('_', ' ')}.", level)
 
 
 def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:

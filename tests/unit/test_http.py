@@ -22,7 +22,7 @@ from blast_controller.ops.http.health import Health
 from blast_controller.ops.http.server import MOST_SILENT_PER_HOST, HttpServer
 from blast_controller.ops.metering import Metering
 from blast_controller.ops.metrics import Metrics
-from blast_controller.ops.standing import Standing
+from blast_controller.ops.standing import Sources, Standing
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
@@ -33,6 +33,7 @@ from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, Running, running
 from tests.support.waiting import eventually
 
+COUNTS = {"rpc_calls": 3, "rpc_refused_calls": 0, "gate_failed_logins": 0}
 CLOSED = AccessPolicy(
     rules=(CertificateRule(frozenset({("common_name", "scraper")}), Identity("default", Role.OPERATOR)),),
     tokens={
@@ -48,7 +49,18 @@ class Served:
 
     def __init__(self, lab: Running, metrics: Metrics, policy: AccessPolicy, tls: TlsSettings | None) -> None:
         self.lab, self.policy = lab, policy
-        metrics.registry.register(Standing(lambda: lab.runtime.snapshot, lambda: 7, lambda: {"rpc_calls": 3}))
+        runtime = lab.runtime
+        standing = Standing(
+            Sources(
+                snapshot=lambda: runtime.snapshot,
+                epoch=lambda: 7,
+                store_fault=lambda: runtime.store_fault,
+                holding=lambda: runtime.holding,
+                counts=lambda: COUNTS,
+                levels=lambda: {"rpc_connections": 2, "rpc_parked": 1},
+            )
+        )
+        metrics.registry.register(standing)
         site = Site(Health(lab.runtime), metrics.registry, lambda: self.policy, 7)
         self.server = HttpServer(application(site), tls)
         self.host, self.port = self.server.start("127.0.0.1", 0)
@@ -70,7 +82,9 @@ class Served:
 @contextlib.contextmanager
 def serving(policy: AccessPolicy = OPEN_POLICY, tls: TlsSettings | None = None) -> Iterator[Served]:
     metrics = Metrics()
-    with running(make_fabric(4, [4, 4]), CoreSettings(), [Metering(metrics, ["default", "one", "two"])]) as lab:
+    with running(
+        make_fabric(4, [4, 4]), CoreSettings(keep_warm=60.0), [Metering(metrics, ["default", "one", "two"])]
+    ) as lab:
         served = Served(lab, metrics, policy, tls)
         try:
             yield served
@@ -176,6 +190,7 @@ def test_who_cannot_says_why(served, monkeypatch):
         eventually(lambda: served.lab.runtime.store_fault is not None, what="the failure to write")
         faults = served.get("/readyz").json()["faults"]
         assert any(fault.startswith("The journal cannot be written: ") for fault in faults)
+        assert value(served.metrics(), "blast_journal_writable") == 0
         assert served.get("/livez").status_code == 200, "to start it anew would help nobody"
     served.lab.settle()
 
