@@ -24,7 +24,7 @@ from blast_client import (
 from blast_client.address import Address
 from blast_client.failover import Controllers, parse_addresses
 from tests.support.memory_controller import MemoryController, serving
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, eventually_async
 
 LEADERS = ("submit", "request", "awaitEvent", "extend", "finish", "withdraw")
 """What only a leader answers."""
@@ -191,7 +191,7 @@ async def test_many_calls_move_together(replicas, hurried):
         assert str(client.address) == replicas.addresses[1]
         grant = await client.request(request(), timeout=5)
         waiting = asyncio.create_task(client.request(request("second"), timeout=20))
-        await asyncio.sleep(0)
+        await eventually_async(lambda: sum(name == "request" for _, name in replicas.asked) == 2, what="both calls")
         replicas.leader = 2
         assert await client.request(request(), timeout=5) == grant
         await client.withdraw("k")
