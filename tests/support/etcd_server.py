@@ -48,7 +48,7 @@ class EtcdServer:
         self.client = authority.issue("/O=controller")
         self.password_file = folder / "password"
         self.password_file.write_text("secret\n")
-        self._quota = quota
+        self.quota = quota
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         self._token = ""
@@ -78,7 +78,7 @@ class EtcdServer:
         command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
         command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"]
         command += ["--cert-file", str(self._server.cert), "--key-file", str(self._server.key), "--client-cert-auth"]
-        command += ["--trusted-ca-file", str(self.authority.cert), "--quota-backend-bytes", str(self._quota)]
+        command += ["--trusted-ca-file", str(self.authority.cert), "--quota-backend-bytes", str(self.quota)]
         with (self.folder / "log").open("ab") as log:
             environment = {**os.environ, "ETCD_UNSUPPORTED_ARCH": "arm64"}
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
@@ -162,9 +162,9 @@ class Controllers:
         self.keys = keys or server.keys()
         self._undo = ExitStack()
 
-    def connection(self, port: int = 0, patience: Patience = PATIENCE) -> Connection:
+    def connection(self, port: int = 0, patience: Patience = PATIENCE, **changes: object) -> Connection:
         """A connection of its own, by another port if a proxy stands there."""
-        connection = Connection(self.server.access(port, patience=patience))
+        connection = Connection(self.server.access(port, patience=patience, **changes))
         self._undo.callback(connection.close)
         return connection
 

@@ -60,6 +60,11 @@ class Connection:
     def __str__(self) -> str:
         return str(self._access)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will be answered any more."""
+        return self._closed.is_set()
+
     def call(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
         """One request, one answer, within `seconds` (by default the patience of the access).
 

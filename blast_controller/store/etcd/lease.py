@@ -58,15 +58,20 @@ class Lease:
 
     def _keep(self) -> None:
         interval = self.ttl / BEATS
-        while not self._ended.wait(interval):
+        was_kept = True
+        while not self._ended.wait(interval) and not self._connection.is_closed:
             asked = now()
             try:
                 answer = self._connection.first(KEEP_ALIVE, api.LeaseKeepAliveRequest(ID=self.number), 2 * interval)
             except StoreFault as fault:
-                log.warning("the lease in etcd was not kept alive: %s", fault)
+                # Once: it may last for hours.
+                if was_kept and not self._ended.is_set():
+                    log.warning("the lease in etcd was not kept alive: %s", fault)
+                was_kept = False
                 continue
             if answer.TTL <= 0:
                 log.warning("the lease in etcd has run out")
                 self._ended.set()
                 return
+            was_kept = True
             self._until = max(self._until, asked + answer.TTL)

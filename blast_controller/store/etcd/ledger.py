@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, StoreAway
+from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
@@ -84,6 +84,7 @@ class Ledger:
         self._keys = keys
         self.revision = revision
         self._leads = created_at(keys.leader, term.revision)
+        self._standing = [reading(get(keys.leader)), reading(get(keys.head))]
         self._in_doubt: _Attempt | None = None
         self._found: Sequence[Row] = ()
         self._over: Deposed | None = None
@@ -126,7 +127,7 @@ class Ledger:
         return api.TxnRequest(
             compare=[self._leads, changed_at(self._keys.head, self.revision)],
             success=operations,
-            failure=[reading(get(self._keys.leader)), reading(get(self._keys.head))],
+            failure=self._standing,
         )
 
     def _decide(self, attempt: _Attempt) -> None:
@@ -136,10 +137,27 @@ class Ledger:
             if fault.may_be_done:
                 self._in_doubt = attempt
             raise
+        except SpaceUsedUp as fault:
+            self._look_after(attempt, fault)
+            return
         if answer.succeeded:
             self._adopt(attempt, answer.header.revision)
         else:
             self._find_out(attempt, answer)
+
+    def _look_after(self, attempt: _Attempt, fault: SpaceUsedUp) -> None:
+        """etcd carries out the very transaction that uses its space up, and says of it what it says of the refused.
+
+        Raises `fault` for one that is refused.
+        """
+        before, self._in_doubt = self._in_doubt, attempt
+        answer = self._connection.call(TXN, api.TxnRequest(success=self._standing))
+        leader, head = (list(one.response_range.kvs) for one in answer.responses)
+        is_as_before = (head[0].mod_revision if head else 0) == self.revision
+        if self._is_ours(leader) and is_as_before:
+            self._in_doubt = before
+            raise fault
+        self._find_out(attempt, answer)
 
     def _find_out(self, attempt: _Attempt, answer: api.TxnResponse) -> None:
         """The leader or the head is another: because this very change was written, or somebody else has led."""
