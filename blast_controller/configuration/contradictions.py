@@ -52,8 +52,18 @@ def _one_address_twice(config: Config) -> Iterator[str]:
 
 
 def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
-    if config.journal.in_memory and "file" in config.journal.model_fields_set:
-        yield "journal.in_memory and journal.file exclude each other: leave one of them out."
+    journal = config.journal
+    named = [
+        f"journal.{name}"
+        for name, there in (
+            ("in_memory", journal.in_memory),
+            ("file", "file" in journal.model_fields_set),
+            ("etcd", journal.etcd is not None),
+        )
+        if there
+    ]
+    if len(named) > 1:
+        yield f"{' and '.join(named)} exclude each other: leave {'one' if len(named) == 2 else 'two'} of them out."
 
 
 def _loop_leaf_of_directional_ports(config: Config) -> Iterator[str]:

@@ -103,6 +103,10 @@ class OpenFlowDriver:
         """Accept switches."""
         self._server.start(ForwardingApplication, self._heard)
 
+    def connected(self) -> int:
+        """How many ToRs have a connection to us, whoever leads; from any thread."""
+        return self._steps.connected
+
     def follow(self, generation: int) -> None:
         """A controller of this generation leads: ToRs that connect from now on are told so."""
         self._put(Follow(generation))

@@ -97,6 +97,11 @@ class Steps:
     def _guards(self, ports: Sequence[int]) -> Sequence[Rule]:
         return () if self._terms is None else guards(self._terms.settings, ports, self._group_network)
 
+    @property
+    def connected(self) -> int:
+        """How many of our ToRs have a connection."""
+        return len(self._current)
+
     def knows(self, datapath: DatapathId) -> bool:
         """Whether `datapath` is one of ours."""
         return datapath in self._tors

@@ -27,6 +27,7 @@ from blast_controller.core.model.requests import (
 from blast_controller.core.snapshot.facts import PartFacts, RequestFacts
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.parked_future import ParkedFuture
+from blast_controller.runtime.runtime import Look
 
 T = TypeVar("T")
 
@@ -155,9 +156,10 @@ Reasons = Callable[[PartFacts], str | None]
 
 
 def status(
-    request: RequestFacts, now: float, reasons: Reasons, most_margins: int = MOST_MARGINS
+    request: RequestFacts, look: Look, reasons: Reasons, most_margins: int = MOST_MARGINS
 ) -> ttypes.RequestStatus:
     """All about a request, with so many margins of each part at most; `reasons` tells why a part waits or ended."""
+    now = look.now
     current = request.current
     return ttypes.RequestStatus(
         key=current.key,
@@ -169,7 +171,13 @@ def status(
         ageMs=round((now - request.received_at) * 1000),
         parts=[_part(request.current.key, part, reasons(part), now, most_margins) for part in request.parts],
         latestSequence=request.told,
+        staleMs=stale(look),
     )
+
+
+def stale(look: Look) -> int | None:
+    """How long ago what is told may have been so, in milliseconds; None where it is so now."""
+    return None if look.stale is None else _whole_ms(look.stale)
 
 
 def _part(key: str, part: PartFacts, reason: str | None, now: float, most_margins: int) -> ttypes.PartStatus:
@@ -258,6 +266,11 @@ def _(error: errors.UnknownRequest) -> BaseException:
 @to_thrift_error.register
 def _(error: errors.KeyReused) -> BaseException:
     return _typed(ttypes.KeyReused(error.key))
+
+
+@to_thrift_error.register
+def _(error: errors.NotLeader) -> BaseException:
+    return _typed(ttypes.NotLeader(error.address))
 
 
 @to_thrift_error.register

@@ -91,6 +91,7 @@ METHODS = table(
         Method(Iface.quarantine, tells(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
         Method(Iface.releaseElement, tells(server.to_release), Role.OPERATOR, feature="quarantine"),
         Method(Iface.resume, server.resume, Role.OPERATOR, feature="holding"),
+        Method(Iface.standDown, server.stand_down, Role.OPERATOR, feature="standby"),
         Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
     )
 )

@@ -24,6 +24,9 @@ def found(turn: Turn, client: Identity, key: str | None) -> Request:
 
 
 def status_of(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
-    """How a request stands, as far as that is published. Raises UnknownRequest."""
-    facts = turn.snapshot.request(request)
-    return convert.status(facts, turn.now, lambda part: turn.core.reason(facts.current, part, turn.now))
+    """How a request stands, as far as that is published. Raises UnknownRequest; NotLeader where others may know it."""
+    look = turn.look
+    if request not in look.snapshot.requests.by_name:
+        turn.check_leads()
+    facts = look.snapshot.request(request)
+    return convert.status(facts, look, lambda part: turn.core.reason(facts.current, part, turn.now))

@@ -82,5 +82,5 @@ def page(look: Look, query: PageQuery) -> Page:
             # A margin takes about as many bytes as a receiver.
             hosts += len(request.current.receivers) + len(request.parts)
             waiting += request.waiting
-    told = [convert.status(request, look.now, lambda part: part.reason, most_margins=1) for request in found]
-    return Page(ttypes.RequestPage(told, cursor), found, waiting)
+    told = [convert.status(request, look, lambda part: part.reason, most_margins=1) for request in found]
+    return Page(ttypes.RequestPage(told, cursor, convert.stale(look)), found, waiting)

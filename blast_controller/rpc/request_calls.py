@@ -86,6 +86,7 @@ def await_event(
     client, seat = desk.gate.identity(connection), Seat(desk.gate.account(connection))
 
     def work(turn: Turn) -> ttypes.Event | Future[ttypes.Event]:
+        turn.check_leads()
         request = found(turn, client, key)
         event = next((e for e in request.events if e.sequence > after), None)
         if event is not None:
@@ -116,6 +117,7 @@ def extend(
     client, seat = desk.gate.identity(connection), Seat(desk.gate.account(connection), asks=True)
 
     def work(turn: Turn) -> Future[ttypes.RequestStatus]:
+        turn.check_leads()
         request = found(turn, client, key)
         name, before = request.current.id, request.told
         if progress is not None:
@@ -160,6 +162,7 @@ def status(turn: Turn, client: Identity, key: str | None) -> ttypes.RequestStatu
 
 def explain(turn: Turn, client: Identity, key: str | None) -> ttypes.Explanation:
     """What blocks a request, when it could start, and what would free it now."""
+    turn.check_leads()
     return convert.explanation(turn.core.explain(named(turn.core.requests, client, key), client.only_tenant, turn.now))
 
 

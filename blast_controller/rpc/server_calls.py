@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import Rejected, RequestError
 from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
@@ -46,11 +46,13 @@ def login(desk: Desk, connection: Connection, token: str | None) -> None:
 def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
-    return desk.fabric.read(desk.runtime.snapshot, tenant, desk.condition.warnings())
+    look = desk.runtime.look()
+    return desk.fabric.read(look.snapshot, tenant, desk.condition.warnings(), convert.stale(look))
 
 
 def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:
     """Every piece of hardware and who holds it."""
+    desk.runtime.check_leads()
     return convert.elements(desk.runtime.snapshot)
 
 
@@ -110,6 +112,15 @@ def resume(desk: Desk, connection: Connection) -> None:
     try:
         desk.condition.resume()
     except Rejected as error:
+        raise convert.to_thrift_error(error) from error
+
+
+def stand_down(desk: Desk, connection: Connection) -> None:
+    """Let another controller lead."""
+    try:
+        desk.runtime.check_leads()
+        desk.condition.stand_down()
+    except RequestError as error:
         raise convert.to_thrift_error(error) from error
 
 

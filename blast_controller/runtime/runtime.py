@@ -27,7 +27,7 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.model.errors import FabricError, Rejected, RequestError
+from blast_controller.core.model.errors import FabricError, NotLeader, Rejected, RequestError
 from blast_controller.core.model.events import (
     DecisionTimed,
     DeviceDown,
@@ -44,8 +44,9 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observer, Observers
+from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
-from blast_controller.store.errors import OurFault, StoreFault
+from blast_controller.store.errors import Dispossessed, OurFault, StoreFault
 from blast_controller.store.interface import Loaded, Store
 
 T = TypeVar("T")
@@ -98,10 +99,14 @@ class OptimiserDriver(Protocol):
 
 
 class Look(NamedTuple):
-    """What readers are shown, and the moment on the core's clock at which they look."""
+    """What readers are shown, and the moment on the core's clock at which they look.
+
+    Where the controller stands by, it was so `stale` seconds ago at most.
+    """
 
     snapshot: Snapshot
     now: float
+    stale: float | None = None
 
 
 class Turn:
@@ -111,6 +116,15 @@ class Turn:
         self._runtime = runtime
         self.core = runtime.core
         self.now = time.monotonic()
+
+    def check_leads(self) -> None:
+        """Raise NotLeader where the controller stands by."""
+        self._runtime.check_leads()
+
+    @property
+    def look(self) -> Look:
+        """What readers are shown now, at the moment of this turn."""
+        return self._runtime.look()._replace(now=self.now)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -170,6 +184,8 @@ class Runtime:
         self.store_fault: str | None = None
         self.holding: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
+        self.standby: Standby | None = None
+        """Who tells of the controller that decides; None: this one does."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -192,13 +208,17 @@ class Runtime:
     def _taken_over(self, core: Core, loaded: Loaded) -> list[Command]:
         """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
         now = time.monotonic()
-        core.load(_rows(loaded), now)
+        core.load(loaded.records(), now)
         self.snapshot = core.snapshot
         return core.begin(now)
 
     def look(self) -> Look:
-        """What readers are shown now, for any thread."""
-        return Look(self.snapshot, time.monotonic())
+        """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
+        standby = self.standby
+        stale = None if standby is None else standby.age()
+        if standby is not None and stale is None:
+            raise NotLeader(standby.leader())
+        return Look(self.snapshot, time.monotonic(), stale)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -209,7 +229,7 @@ class Runtime:
         self.core.load([], now)
         self.snapshot = self.core.snapshot
         try:
-            self.core.load(_rows(loaded), now)
+            self.core.load(loaded.records(), now)
             self.snapshot = self.core.snapshot
         except Exception:
             # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
@@ -217,13 +237,32 @@ class Runtime:
             self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
         self._thread.start()
 
+    def stand_by(self, standby: Standby) -> None:
+        """Show what `show` is given, and decide nothing until `go_on`."""
+        self.standby = standby
+        self._thread.start()
+
+    def show(self, core: Core) -> None:
+        """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
+        if self.standby is not None:
+            self.core, self.snapshot = core, core.snapshot
+
+    def check_leads(self) -> None:
+        """Raise NotLeader where another controller decides."""
+        if self.standby is not None:
+            raise NotLeader(self.standby.leader())
+
+    @property
+    def _decides(self) -> bool:
+        return self.holding is None and self.standby is None
+
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
         try:
             commands = self._taken_over(core, loaded)
         except FabricError as error:
             raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
-        self.core, self.holding = core, None
+        self.core, self.holding, self.standby = core, None, None
         self._optical, self._forwarding = optical, forwarding
         self._take(commands)
 
@@ -263,6 +302,7 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
+        self.check_leads()
         if self.holding is not None:
             raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
@@ -283,7 +323,7 @@ class Runtime:
         return future
 
     def _take_posted(self, event: Event) -> None:
-        if self.holding is None:
+        if self._decides:
             self.take(event)
 
     def _conclude(self, started: float) -> None:
@@ -394,7 +434,7 @@ class Runtime:
         try:
             self._store.commit(self._unwritten, time.time())
         except StoreFault as fault:
-            if isinstance(fault, OurFault):
+            if isinstance(fault, OurFault | Dispossessed):
                 raise
             log.error("the journal cannot be written, nothing is admitted: %s", fault)
             self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
@@ -418,20 +458,16 @@ class Runtime:
 
     def _time_left(self) -> float | None:
         again = self._write_again if self.store_fault is not None else None
-        timer = self.core.next_timer() if self.holding is None else None
+        timer = self.core.next_timer() if self._decides else None
         wanted = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
         moments = [moment for moment in wanted if moment is not None]
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
-        if self.holding is None:
+        if self._decides:
             self.take(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
-
-
-def _rows(loaded: Loaded) -> list[Record]:
-    return [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
 
 
 @contextmanager

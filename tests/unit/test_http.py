@@ -61,7 +61,7 @@ class Served:
             )
         )
         metrics.registry.register(standing)
-        site = Site(Health(lab.runtime), metrics.registry, lambda: self.policy, 7)
+        site = Site(Health(lab.runtime), metrics.registry, lambda: self.policy, lambda: 7)
         self.server = HttpServer(application(site), tls)
         self.host, self.port = self.server.start("127.0.0.1", 0)
         self.client = httpx.Client(base_url=f"http://{self.host}:{self.port}", timeout=PATIENCE)

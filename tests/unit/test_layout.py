@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The command line and the process: they know everybody, and nobody knows them.
     "blast_controller": {"blast_controller", "blast_client"},
     # What puts the shells together: it builds what the configuration describes.
-    "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
+    # How to install what is missing is said in one place, which every installation has.
+    "blast_controller.daemon": {"blast_controller", "blast_api", "blast_transport.base.extras", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
     "blast_controller.configuration": {
         "blast_controller.core",
@@ -95,6 +96,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.serving": {"blast_controller.runtime.faults"},
     "blast_controller.serving.tls": set(),
     "blast_controller.store": {"blast_controller.core"},
+    "blast_controller.succession": {"blast_controller.store"},
+    # Where the table of the configuration becomes the part that one of several controllers plays.
+    "blast_controller.succession.by_etcd": {
+        "blast_controller.configuration.etcd",
+        "blast_controller.store",
+        "blast_controller.succession",
+    },
     "blast_client": {"blast_transport", "blast_api"},
     "blast_sim": {
         "algorithms",

@@ -28,7 +28,7 @@ class Site:
     health: Health
     registry: CollectorRegistry
     policy: Callable[[], AccessPolicy]
-    epoch: int
+    epoch: Callable[[], int]
 
 
 def application(site: Site) -> Starlette:
@@ -48,7 +48,7 @@ def application(site: Site) -> Starlette:
             return JSONResponse({"ready": not readiness.faults}, status)
         told = {
             "ready": not readiness.faults,
-            "epoch": site.epoch,
+            "epoch": site.epoch(),
             "faults": readiness.faults,
             "optical_switches": dict(zip(("connected", "declared"), readiness.optical_switches, strict=True)),
             "tors": dict(zip(("connected", "declared"), readiness.tors, strict=True)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blast_controller.store.errors import DiskFull, StoreFault
+from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault
 
 
 class StoreAway(StoreFault):
@@ -60,7 +60,7 @@ class NotLeader(StoreFault):
         self.address = address
 
 
-class Deposed(NotLeader):
+class Deposed(NotLeader, Dispossessed):
     """This controller led, and does no longer: etcd has refused what it would have written.
 
     Nothing of that is written, but for what a StoreAway had left open before; or, if not `is_known`, the other has led

@@ -8,6 +8,7 @@
 | `state/N` | a thing as it is; N is the sequence that first inserted it, so that they lie in that order |
 | `history/N` | some entries of one commit; N is the sequence of the last of them |
 | `staged/N` | a part of a commit too large for one transaction, see `ledger` |
+| `candidates/A` | how many devices the controller at the address A reaches, which could lead; gone with its lease |
 | `importing` | a copy from elsewhere is not finished |
 
 Sequences are written with sixteen hexadecimal digits: in the order of their numbers.
@@ -40,8 +41,9 @@ class Keys:
         self.leader, self.epoch = base + b"leader", base + b"epoch"
         self.head, self.importing = base + b"head", base + b"importing"
         self._state, self._history, self._staged = base + b"state/", base + b"history/", base + b"staged/"
-        self.states, self.histories, self.all_staged = (
-            Span(folder, _after(folder)) for folder in (self._state, self._history, self._staged)
+        self._candidates = base + b"candidates/"
+        self.states, self.histories, self.all_staged, self.candidates = (
+            Span(folder, _after(folder)) for folder in (self._state, self._history, self._staged, self._candidates)
         )
 
     def state(self, first: int) -> bytes:
@@ -59,6 +61,10 @@ class Keys:
     def history_up_to(self, sequence: int) -> Span:
         """What has none after `sequence`."""
         return Span(self.histories.first, self.history(sequence + 1))
+
+    def candidate(self, address: str) -> bytes:
+        """A controller that could lead."""
+        return self._candidates + address.encode()
 
     def staged(self, number: int) -> bytes:
         """A part of a commit."""
