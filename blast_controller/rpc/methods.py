@@ -12,11 +12,13 @@ from enum import Enum
 from typing import TypeVar, TypeVarTuple
 
 from blast_api.BlastOperator import Iface
+from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import WithdrawAsked
 from blast_controller.rpc import request_calls as requests
 from blast_controller.rpc import server_calls as server
 from blast_controller.rpc.clients.identity import Role
 from blast_controller.rpc.connections.connection import Connection
+from blast_controller.rpc.convert import to_thrift_error
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.kinds import awaits, changes, looks, tells
 
@@ -55,7 +57,10 @@ class Method:
         """Do it; returns the answer, or a future of it."""
         if self.cost is Cost.COUNTED:
             desk.gate.admit(connection)
-        return self._does(desk, connection, *arguments)
+        try:
+            return self._does(desk, connection, *arguments)
+        except RequestError as error:
+            raise to_thrift_error(error) from error
 
 
 def table(rows: Iterable[Method]) -> Mapping[str, Method]:

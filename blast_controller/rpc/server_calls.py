@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected, RequestError
+from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
@@ -109,19 +109,13 @@ PROBES = Announcement(lambda core: core.fibre_topic, convert.fibre_report, LONGE
 
 def resume(desk: Desk, connection: Connection) -> None:
     """Let a controller that is holding decide again."""
-    try:
-        desk.condition.resume()
-    except Rejected as error:
-        raise convert.to_thrift_error(error) from error
+    desk.condition.resume()
 
 
 def stand_down(desk: Desk, connection: Connection) -> None:
     """Let another controller lead."""
-    try:
-        desk.runtime.check_leads()
-        desk.condition.stand_down()
-    except RequestError as error:
-        raise convert.to_thrift_error(error) from error
+    desk.runtime.check_leads()
+    desk.condition.stand_down()
 
 
 def journal(

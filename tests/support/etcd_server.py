@@ -47,6 +47,7 @@ class EtcdServer:
         # Without a common name, which would be taken for the user; the gateway refuses such.
         self.client = authority.issue("/O=controller")
         self.password_file = folder / "password"
+        self.password_file.touch(mode=0o600)
         self.password_file.write_text("secret\n")
         self.quota = quota
         self._process: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,136 @@
+"""Two controllers on real switches and a real etcd: one leads, the other follows, and takes over whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from blast_api.ttypes import MulticastRequest
+from blast_client import Client, NotLeader, Rejected, UnknownRequest
+from mininet_topos.plan import LabPlan
+from tests.support.etcd_server import EtcdServer
+from tests.support.waiting import eventually
+
+if "BLAST_RUN_EVERY_TEST" not in os.environ:
+    pytest.importorskip("mininet")
+
+from mininet_topos.lab import Lab
+from tests.support.controllers_room import PATIENCE, Controller, Room
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory) -> Iterator[EtcdServer]:
+    with EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
+        yield server
+
+
+@pytest.fixture
+def room(tmp_path, etcd) -> Iterator[Room]:
+    with Lab(LabPlan(racks=4, hosts_per_rack=1, splitters={4: 1}), controller=None) as lab:
+        room = Room(tmp_path, lab, etcd)
+        try:
+            room.start()
+            yield room
+        finally:
+            for controller in room.controllers:
+                controller.stop()
+
+
+def test_a_standby_tells_who_leads_and_what_it_has_seen(room):
+    grant = room.grant("live")
+    leader, other = room.leader, room.other
+    with Client(other.thrift) as standby:
+        eventually(lambda: seen(standby, "live"), "the standby to see the grant")
+        status = standby.status("live")
+        assert status.parts[0].grant == grant and status.staleMs is not None and status.staleMs < 5000
+        assert next(standby.list_requests()).key == "live"
+        fabric = standby.fabric()
+        assert [tree.reservation for tree in fabric.lightTrees] == [grant.reservation]
+        assert any(leader.thrift in warning for warning in fabric.warnings)
+        for ask in (
+            lambda: standby.submit(MulticastRequest("x", "r1h1", ["r2h1"], 10**8)),
+            lambda: standby.withdraw("live"),
+            lambda: standby.status("never heard of"),
+            standby.elements,
+            lambda: standby.drain(True),
+            standby.stand_down,
+        ):
+            with pytest.raises(NotLeader) as refused:
+                ask()
+            assert refused.value.address == leader.thrift
+        assert standby.journal(0, 10)
+
+
+def seen(client: Client, key: str) -> bool:
+    try:
+        return client.status(key).parts[0].grant is not None
+    except (NotLeader, UnknownRequest):
+        return False
+
+
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_leader_that_is_gone_or_stopped_is_succeeded(room, fault):
+    grant = room.grant("live")
+    circuits, rules = room.circuits(), room.rules()
+    leader, other = room.leader, room.other
+    leader.signal(fault)
+    eventually(other.leads, "the other to lead")
+    room.wait_for_devices()
+    assert room.circuits() == circuits
+    after = room.rules()
+    assert after.keys() == rules.keys() and all(after[rule] >= rules[rule] for rule in rules), "written anew"
+    with room.client() as client:
+        assert client.request(MulticastRequest("live", "r1h1", ["r2h1", "r3h1"], 10**8), timeout=PATIENCE) == grant
+        client.withdraw("live")
+    eventually(lambda: not room.circuits(), "the release by the new leader")
+    if fault == signal.SIGSTOP:
+        assert room.grant("later").key == "later"
+        held, written = room.circuits(), room.rules().keys()
+        leader.signal(signal.SIGCONT)
+        eventually(lambda: leader.told("stands_by"), "the old leader to notice")
+        eventually(partial(is_up, leader), "the old leader to stand by")
+        assert room.circuits() == held and room.rules().keys() == written
+        assert room.leader is other
+
+
+def test_a_leader_that_is_asked_stands_down_and_may_lead_again(room):
+    room.grant("live")
+    circuits, rules = room.circuits(), room.rules()
+    for _ in range(2):
+        leader, other = room.leader, room.other
+        with Client(leader.thrift) as client:
+            eventually(lambda: not refused(client.stand_down), "somebody to stand by")
+        eventually(other.leads, "the other to lead")
+        eventually(partial(is_up, leader), "the first to stand by")
+        room.wait_for_devices()
+        assert room.circuits() == circuits and room.rules().keys() == rules.keys()
+
+
+def refused(ask) -> bool:
+    try:
+        ask()
+    except Rejected as error:
+        assert error.code == "no_standby"
+        return True
+    return False
+
+
+def is_up(controller: Controller) -> bool:
+    try:
+        return not controller.leads()
+    except Exception:  # noqa: BLE001 - it has just begun anew
+        return False
+
+
+def test_who_is_alone_is_not_let_go(room):
+    leader, other = room.leader, room.other
+    other.stop()
+    with Client(leader.thrift) as client:
+        eventually(lambda: refused(client.stand_down), "the other's presence to end")
+    assert leader.leads()

@@ -1,0 +1,171 @@
+"""Several controllers beside a lab whose ToRs know all of them, with a journal in a real etcd."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from blast_api.ttypes import Grant, MulticastRequest
+from blast_client import Client
+from mininet_topos.lab import Lab, free_address
+from tests.support.etcd_server import EtcdServer
+from tests.support.waiting import eventually
+from tl1_driver.client import SwitchClient
+from tl1_driver.dialects import DIALECTS
+
+BLAST = str(Path(sys.executable).with_name("blast"))
+PATIENCE = 30.0
+
+
+class Controller:
+    """One of several, as a process."""
+
+    def __init__(self, room: Room, number: int) -> None:
+        self.thrift, self.openflow = free_address(), free_address()
+        self._folder = room.folder
+        self.config = room.folder / f"controller-{number}.toml"
+        self.log = room.folder / f"controller-{number}.log"
+        text = room.lab.config.read_text()
+        text = text.replace(room.lab.thrift, self.thrift).replace(room.lab.openflow, self.openflow)
+        text = re.sub(r"\[journal\]\n(file|in_memory) = .*", room.journal(), text)
+        self.config.write_text(text)
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        with self.log.open("a") as log:
+            command = [BLAST, "controller", "run", "--config", str(self.config)]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout is not None
+        assert json.loads(self.process.stdout.readline())["event"] == "ready", self.log.read_text()
+
+    def signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate(timeout=PATIENCE)
+            self.process = None
+
+    def leads(self) -> bool:
+        with Client(self.thrift, timeout=2.0) as client:
+            return client.fabric().staleMs is None
+
+    def told(self, event: str) -> list[str]:
+        return [line for line in self.log.read_text().splitlines() if f"event={event}" in line]
+
+
+class Room:
+    """A lab whose ToRs know both controllers, and an etcd."""
+
+    def __init__(self, folder: Path, lab: Lab, etcd: EtcdServer) -> None:
+        self.folder, self.lab, self.etcd = folder, lab, etcd
+        self.prefix = etcd.keys().prefix
+        self.controllers = [Controller(self, number) for number in range(2)]
+        for datapath in lab.plan.datapaths:
+            targets = [f"tcp:{controller.openflow}" for controller in self.controllers]
+            bridge = lab.names.bridge(datapath)
+            subprocess.run(["ovs-vsctl", "set-controller", bridge, *targets], check=True, timeout=PATIENCE)
+            for target in self._ids(bridge):
+                limits = ["max_backoff=1000", "inactivity_probe=2000"]
+                subprocess.run(["ovs-vsctl", "set", "controller", target, *limits], check=True, timeout=PATIENCE)
+
+    @staticmethod
+    def _ids(bridge: str) -> list[str]:
+        command = ["ovs-vsctl", "--bare", "get", "bridge", bridge, "controller"]
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
+        return re.findall(r"[0-9a-f-]{36}", found)
+
+    def journal(self) -> str:
+        access = self.etcd.access()
+        assert access.tls is not None
+        lines = [
+            "[journal.etcd]",
+            f"endpoints = {json.dumps(list(access.endpoints))}",
+            f'ca = "{access.tls.ca}"',
+            f'certificate = "{access.tls.cert}"',
+            f'private_key = "{access.tls.key}"',
+            'user = "blast"',
+            f'password_file = "{self.etcd.password_file}"',
+            f'prefix = "{self.prefix}"',
+        ]
+        return "\n".join(lines)
+
+    @property
+    def thrift(self) -> str:
+        return ",".join(controller.thrift for controller in self.controllers)
+
+    def client(self) -> Client:
+        return Client(self.thrift, timeout=PATIENCE)
+
+    def start(self) -> None:
+        for controller in self.controllers:
+            controller.start()
+        self.wait_for_devices()
+
+    def wait_for_devices(self) -> None:
+        with self.client() as client:
+            eventually(lambda: self._all_connected(client), "all devices at the leader")
+
+    @staticmethod
+    def _all_connected(client: Client) -> bool:
+        fabric = client.fabric()
+        if fabric.staleMs is not None:
+            client.close()
+            client._controllers.move(client.address, None)
+            return False
+        return all(device.connected for device in (*fabric.racks, *fabric.opticalSwitches))
+
+    @property
+    def leader(self) -> Controller:
+        found = [controller for controller in self.controllers if controller.process and controller.leads()]
+        assert len(found) == 1
+        return found[0]
+
+    @property
+    def other(self) -> Controller:
+        return next(controller for controller in self.controllers if controller is not self.leader)
+
+    def grant(self, key: str) -> Grant:
+        with self.client() as client:
+            return client.request(MulticastRequest(key, "r1h1", ["r2h1", "r3h1"], 10**8), timeout=PATIENCE)
+
+    def withdraw(self, key: str) -> None:
+        with self.client() as client:
+            client.withdraw(key)
+
+    def circuits(self) -> set[tuple[int, int]]:
+        async def read() -> set[tuple[int, int]]:
+            host, port = self.lab.tl1.split(":")
+            client = SwitchClient(host, int(port), DIALECTS["glimmerglass"])
+            await client.open()
+            try:
+                return {(state.input, state.output) for state in await client.circuits()}
+            finally:
+                await client.close()
+
+        return asyncio.run(read())
+
+    def rules(self) -> dict[str, float]:
+        """Blast's rules on the ToRs, each with its age in seconds."""
+        found = {}
+        for datapath in self.lab.plan.datapaths:
+            bridge = self.lab.names.bridge(datapath)
+            mine = "cookie=0xb1a5000000000000/0xffff000000000000"
+            dump = subprocess.run(
+                ["ovs-ofctl", "-O", "OpenFlow13", "dump-flows", bridge, mine],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=PATIENCE,
+            ).stdout
+            for line in dump.splitlines():
+                if (age := re.search(r"duration=([\d.]+)s", line)) is not None:
+                    rule = re.sub(r"(duration|n_packets|n_bytes|idle_age|hard_age)=[^,]*, ", "", line)
+                    found[f"{bridge} {rule.strip()}"] = float(age[1])
+        return found
