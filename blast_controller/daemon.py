@@ -123,6 +123,9 @@ class Daemon:
         )
         self._http = self._http_server()
         self._resuming = threading.Lock()
+        self._deposed = threading.Lock()
+        self.on_epoch: Callable[[int], None] = lambda epoch: None
+        """Told when this controller comes to lead."""
         self._openflow: OpenFlowDriver | None = None
         self._optimiser: OptimiserProcess | None = None
 
@@ -221,6 +224,7 @@ class Daemon:
         assert self._succession is not None and self._openflow is not None
         forwarding, core, self.epoch = self._openflow, _core(self._config), loaded.epoch
         self._loaded = loaded
+        self.on_epoch(loaded.epoch)
         self._succession.stop_following()
         self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
@@ -231,6 +235,8 @@ class Daemon:
 
     def _depose(self, reason: str) -> None:
         """Lead no more: begin anew, as a process that has decided nothing."""
+        if not self._deposed.acquire(blocking=False):
+            return
         log.warning("this controller leads no more: %s", reason, extra=fields(event="stands_by", reason=reason))
         if self._succession is not None:
             self._succession.leave()
@@ -260,6 +266,9 @@ class Daemon:
         """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
         if isinstance(error, Dispossessed):
             self._depose(str(error))
+        if self._deposed.locked():
+            # Whatever fails from here on has lost its journal, and ends with the process anyway.
+            return
         self._ends.add(End(self.epoch, time.monotonic() - self._began, f"{type(error).__name__}: {error}"))
         log.critical("the controller ends: %s: %s", type(error).__name__, error)
         logging.shutdown()

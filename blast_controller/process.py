@@ -40,6 +40,7 @@ class ControllerProcess:
         self._set_log(self._reloader.running)
         self._daemon = Daemon(self._reloader.running)
         self._output.set_epoch(self._daemon.epoch)
+        self._daemon.on_epoch = self._output.set_epoch
         self._output.hide(self._daemon.secrets)
         self._told_holding: str | None = None
 
@@ -63,8 +64,6 @@ class ControllerProcess:
             self._output.tell_left_out()
             if self._daemon.runtime.holding != self._told_holding:
                 self._tell_ready()
-            # A standby has none until it leads.
-            self._output.set_epoch(self._daemon.epoch)
             try:
                 number = self._signals.get(timeout=watchdog.interval or 1.0)
             except queue.Empty:
