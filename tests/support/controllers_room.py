@@ -81,6 +81,21 @@ class Room:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
         return re.findall(r"[0-9a-f-]{36}", found)
 
+    def wait_for_tors(self, controller: Controller) -> None:
+        """Until every ToR has a connection to this controller, whichever leads."""
+        eventually(lambda: self._connected(controller) == len(self.lab.plan.datapaths), "the ToRs' connections")
+
+    def _connected(self, controller: Controller) -> int:
+        command = ["ovs-vsctl", "--bare", "--columns=is_connected", "find", "controller"]
+        found = subprocess.run(
+            [*command, f'target="tcp:{controller.openflow}"'],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE,
+        ).stdout
+        return found.split().count("true")
+
     def journal(self) -> str:
         access = self.etcd.access()
         assert access.tls is not None
