@@ -48,15 +48,15 @@ class Applications:
         self._state.table.add(wanted, event.attached, now)
 
     def _admit(self, request: MulticastRequest) -> None:
-        if self._state.draining:
+        if self._state.orders.draining:
             raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
-        if len(self._state.table.requests) >= self._state.settings.most_requests:
+        if len(self._state.table.requests) >= self._state.orders.settings.most_requests:
             raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
-        most = self._state.settings.pending_limit(request.tenant)
+        most = self._state.orders.settings.pending_limit(request.tenant)
         if self._state.table.pending_of(request.tenant) >= most:
             raise Rejected("too_many_pending", f"The tenant {request.tenant} already has {most} requests waiting.")
         check_request(request, self._state.fabric)
-        check_terms(request, self._state.fabric, self._state.settings)
+        check_terms(request, self._state.fabric, self._state.orders.settings)
         self._lifecycle.check_feasible(request)
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
@@ -66,8 +66,8 @@ class Applications:
             raise Rejected("several_parts", "The request is served in several parts, which cannot be changed.")
         (part,) = request.parts
         wanted = check_extension(request.current, event.extension, self._state.fabric)
-        check_terms(wanted, self._state.fabric, self._state.settings)
-        check_longer(wanted, part, event.extension.add_seconds, self._state.fabric, self._state.settings)
+        check_terms(wanted, self._state.fabric, self._state.orders.settings)
+        check_longer(wanted, part, event.extension.add_seconds, self._state.fabric, self._state.orders.settings)
         if part.state is PartState.PENDING:
             self._lifecycle.check_feasible(wanted)
             request.current, part.receivers = wanted, wanted.receivers
@@ -92,7 +92,7 @@ class Applications:
 
     def _check_splitters(self, reservation: Reservation, target: Layout) -> None:
         tenant = reservation.request[0]
-        most = self._state.settings.limits(tenant).max_splitters
+        most = self._state.orders.limits(tenant).max_splitters
         more = sum(is_splitter(element) for element in target.elements - reservation.elements)
         if more and most is not None and self._state.splitter_limits.held(tenant) + more > most:
             raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")

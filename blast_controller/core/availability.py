@@ -74,4 +74,4 @@ class Availability:
         request, part = self._state.table.part_of(reservation)
         if part.state is PartState.ACTIVE and part.lease_end is not None:
             return part.lease_end
-        return self._now + lease_of(request.current, part, self._state.fabric, self._state.settings)
+        return self._now + lease_of(request.current, part, self._state.fabric, self._state.orders.settings)

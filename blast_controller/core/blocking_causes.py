@@ -42,7 +42,7 @@ class BlockingCauses:
             reason = self._inventory.away[self._state.fabric.datapath_of(rack)]
             yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is away ({reason})")
         if not prospect.has_address:
-            network = self._state.settings.group_network
+            network = self._state.orders.settings.group_network
             yield _single("for a group address", f"every group address of {network} is in use")
         if prospect.others:
             yield from self._of_light(prospect)
@@ -95,7 +95,7 @@ class BlockingCauses:
 
     def _limit(self, prospect: Prospect) -> BlockingCause:
         tenant, live = prospect.request.tenant, self._state.reservations.live
-        most = self._state.settings.limits(tenant).max_splitters
+        most = self._state.orders.limits(tenant).max_splitters
         held = prospect.held_by_tenant().items()
         lines = tuple(f"{listed(names)} {are(names)} {self._held_by(live[number])}" for number, names in held)
         cause = f"because the tenant {tenant} may hold {most} {'splitter' if most == 1 else 'splitters'} at a time"

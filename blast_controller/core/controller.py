@@ -155,7 +155,7 @@ class Core:
     @property
     def settings(self) -> CoreSettings:
         """What the operator has set."""
-        return self._state.settings
+        return self._state.orders.settings
 
     @property
     def view(self) -> View:
@@ -165,7 +165,7 @@ class Core:
     @property
     def draining(self) -> bool:
         """Whether nothing new is admitted."""
-        return self._state.draining
+        return self._state.orders.draining
 
     @property
     def requests(self) -> Mapping[RequestKey, Request]:
@@ -269,7 +269,7 @@ class Core:
             )
 
     def _on_drain(self, event: DrainAsked, now: float) -> None:
-        self._state.draining = event.on
+        self._state.orders.draining = event.on
 
     def _on_settings(self, event: SettingsChanged, now: float) -> None:
         self._state.change_settings(event.settings, now)

@@ -88,7 +88,7 @@ class Deadlines:
         request = self._state.table.requests.get(deadline.request)
         if request is None or request.vanished_at is None or not is_ungranted(request):
             return
-        due = request.vanished_at + self._state.settings.orphan_grace
+        due = request.vanished_at + self._state.orders.settings.orphan_grace
         if due > now:
             self._state.timers.keep(due, deadline)
         else:
@@ -100,8 +100,8 @@ class Deadlines:
             return
         serving = (r for r in self._state.reservations.live.values() if r.state is not ReservationState.IDLE)
         if any(reservation.request == deadline.request for reservation in serving):
-            self._state.timers.keep(now + self._state.settings.remember_ended, deadline)
-        elif (due := request.ended_at + self._state.settings.remember_ended) > now:
+            self._state.timers.keep(now + self._state.orders.settings.remember_ended, deadline)
+        elif (due := request.ended_at + self._state.orders.settings.remember_ended) > now:
             self._state.timers.keep(due, deadline)
         else:
             self._state.table.forget(deadline.request)
@@ -113,7 +113,7 @@ class Deadlines:
 
     def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
         if self._state.appointments.is_kept(deadline):
-            self._state.appointments.audit(self._state.settings.reconcile_every, now)
+            self._state.appointments.audit(self._state.orders.settings.reconcile_every, now)
             if not self._state.auditor.busy:
                 self._state.auditor.begin(dry_run=False)
 

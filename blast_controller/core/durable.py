@@ -124,7 +124,7 @@ def restore(state: State, writer: JournalWriter, records: Iterable[Record], now:
             state.warm.adopt(reservation, known.current if known else None, now)
         if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
             state.quota.lit(reservation.id, reservation.request[0], now)
-    state.appointments.audit(state.settings.reconcile_every, now)
+    state.appointments.audit(state.orders.settings.reconcile_every, now)
 
 
 def _owner(event: Body) -> RequestKey:

@@ -156,7 +156,7 @@ class FibreCheck:
                 self._shine(bench, now)
             return
         if refused and self._probes.has(switch):
-            self._state.timers.add(now + self._state.settings.retry_after, ClearAgain(switch))
+            self._state.timers.add(now + self._state.orders.settings.retry_after, ClearAgain(switch))
         self._over(bench, now)
 
     def on_seen(self, event: ProbeSeen, now: float) -> None:
@@ -260,7 +260,7 @@ class FibreCheck:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
             self._state.outbox.say(SendProbe(self._state.fabric.datapath_of(sender.rack), sender.port, payload))
-        self._state.timers.add(now + self._state.settings.probe_wait / TIMES_SENT, ProbeDue(bench.serial))
+        self._state.timers.add(now + self._state.orders.settings.probe_wait / TIMES_SENT, ProbeDue(bench.serial))
 
     def _payload(self, number: int) -> bytes:
         """What nobody can guess who does not know the nonce, though other probes were seen."""

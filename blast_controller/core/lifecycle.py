@@ -79,7 +79,7 @@ class Lifecycle:
 
     def _forget_surplus(self) -> None:
         """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
-        book, most = self._state.table, self._state.settings.most_ended
+        book, most = self._state.table, self._state.orders.settings.most_ended
         with_hardware = {reservation.request for reservation in self._state.reservations.live.values()}
         for _ in range(min(len(book.ended) - most, MOST_FORGOTTEN)):
             oldest = (key for key in book.ended.oldest_of_fullest() if key not in with_hardware)
@@ -97,10 +97,12 @@ class Lifecycle:
         """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
         if served_statically(request, self._state.fabric, self._state.inventory):
             return
-        loop_leaf = self._state.settings.loop_leaf
+        loop_leaf = self._state.orders.settings.loop_leaf
         group = group_of(request, request.receivers, self._state.fabric, loop_leaf)
-        check_feasible(group, self._state.fabric, self._state.inventory, loop_leaf, self._state.settings.most_splitters)
-        most = self._state.settings.limits(request.tenant).max_splitters
+        check_feasible(
+            group, self._state.fabric, self._state.inventory, loop_leaf, self._state.orders.settings.most_splitters
+        )
+        most = self._state.orders.limits(request.tenant).max_splitters
         if group is not None and most is not None:
             check_share(group, self._state.inventory, most)
         self._state.layout_planner.check_light(request, request.receivers, most)
@@ -160,7 +162,7 @@ class Lifecycle:
         part.failures += 1
         part.reason = outcome.reason
         hopeless = self._hopeless(request.current)
-        if hopeless is not None or part.failures >= self._state.settings.failures_allowed:
+        if hopeless is not None or part.failures >= self._state.orders.settings.failures_allowed:
             sentence = f"{outcome.reason}. {hopeless}" if hopeless else outcome.reason
             self.end(request, part, PartEvent.GIVEN_UP, sentence, now)
         else:
@@ -195,4 +197,4 @@ class Lifecycle:
         self._state.warm.note_released(outcome.reservation)
 
     def _on_stuck(self, outcome: Stuck, now: float) -> None:
-        self._state.timers.add(now + self._state.settings.retry_after, Retry(outcome.reservation.id))
+        self._state.timers.add(now + self._state.orders.settings.retry_after, Retry(outcome.reservation.id))

@@ -31,7 +31,7 @@ class LightWatch:
             self._take_back(link)
             return self._state.reservations.link_up(link)
         # A receiver that locks flaps: look again before anything is moved.
-        self._state.timers.keep(now + self._state.settings.flap_tolerance, LeafDown(link))
+        self._state.timers.keep(now + self._state.orders.settings.flap_tolerance, LeafDown(link))
         for reservation in self._state.reservations.link_down(link):
             self.await_links(reservation, now)
         return []
@@ -40,19 +40,19 @@ class LightWatch:
         """Wait for the ports of new leaves, but not for ever."""
         if reservation.rollout.links:
             due = LinkDue(reservation.id, reservation.rollout.begun)
-            self._state.timers.add(now + self._state.settings.link_wait, due)
+            self._state.timers.add(now + self._state.orders.settings.link_wait, due)
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
         """A port had lost its link a while ago; if it still has none, its branch is repaired."""
         since = self._state.links.down_since.get(deadline.link)
         if since is None:
             return []
-        due = since + self._state.settings.flap_tolerance
+        due = since + self._state.orders.settings.flap_tolerance
         leaf = self._leaf_at(deadline.link)
         if leaf is not None and leaf[0].state is ReservationState.IDLE:
             return self._spoil(*leaf)
         if due > now or (leaf is not None and leaf[0].busy):
-            self._state.timers.keep(due if due > now else now + self._state.settings.flap_tolerance, deadline)
+            self._state.timers.keep(due if due > now else now + self._state.orders.settings.flap_tolerance, deadline)
             return []
         return self._branch_lost(*leaf, now) if leaf is not None else []
 

@@ -60,7 +60,7 @@ class Placements:
         """Light groups within one rack, and static trees: they cost nobody else any light. Returns whom it has lit."""
         for view in [view for view in views if view.part.state is PartState.PENDING]:
             wanted, part = view.request.current, view.part
-            static = self._state.fabric.static_trees and self._state.layout_planner.has_static(wanted, part.receivers)
+            static = self._state.layout_planner.has_static(wanted, part.receivers)
             if static or not self._state.dispatcher.competes(wanted, part):
                 self._aside[view.name] = view
         lit: list[PartView] = []
@@ -86,7 +86,7 @@ class Placements:
     def pause(self, names: Iterable[PartName], now: float) -> None:
         """Take the light from parts whose lease is over; whoever goes first may use their trees."""
         for name in names:
-            request, part = self._named(name)
+            request, part = self._state.table.named(name)
             reservation = self._state.reservations.live[part.reservation or 0]
             self._state.quota.dark(reservation.id, now)
             self._state.warm.keep_idle(reservation, request.current, now)
@@ -98,7 +98,7 @@ class Placements:
 
     def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
         """Give a part what the policy has chosen for it; what cannot be had is asked for again at the next decision."""
-        request, part = self._named(start.job.name)
+        request, part = self._state.table.named(start.job.name)
         if part.state is PartState.ACTIVE:
             part.chunk = None if start.last else start.seconds
             self._go_on(request, part, now)
@@ -124,7 +124,7 @@ class Placements:
 
     def _light_as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
         if planned.kept:
-            kept = self._state.layout_planner.kept_for(request.current, part, self._state.warm, {})
+            kept = self._state.kept.find(request.current, part, {})
             return kept is not None and kept.layout.tree is planned.tree and self._relight(request, part, kept, now)
         free = all(self._state.inventory.is_available(element) for element in planned.tree.elements)
         return free and self._light(request, part, planned.tree, now)
@@ -140,13 +140,13 @@ class Placements:
         """
         ended = False
         for name, refusal in self._state.plan.refused.items():
-            request, part = self._named(name)
+            request, part = self._state.table.named(name)
             if part.state is PartState.PENDING:
                 ended |= self._refuse(request, part, refusal, now)
         return ended
 
     def _refuse(self, request: Request, part: Part, refusal: Refusal, now: float) -> bool:
-        limit = self._state.settings.limits(request.current.tenant).max_splitters
+        limit = self._state.orders.limits(request.current.tenant).max_splitters
         try:
             self._state.layout_planner.check_light(request.current, part.receivers, limit)
         except Rejected as never:
@@ -154,11 +154,6 @@ class Placements:
             return True
         self._state.table.explain(request, part, f"of what is free {told(refusal)}")
         return False
-
-    def _named(self, name: PartName) -> tuple[Request, Part]:
-        """Whom the policy means."""
-        request = self._state.table.requests[name[0]]  # type: ignore[index]
-        return request, next(part for part in request.parts if part.slot == name[1])
 
     def _go_on(self, request: Request, part: Part, now: float) -> None:
         """The part keeps its light for another lease."""
@@ -172,7 +167,7 @@ class Placements:
         self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float
     ) -> bool:
         """Use the tree that an earlier transfer has left lit, if it is what the policy has in mind."""
-        reservation = self._state.layout_planner.kept_for(request.current, part, self._state.warm, allowance)
+        reservation = self._state.kept.find(request.current, part, allowance)
         if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
             return False
         return self._relight(request, part, reservation, now)

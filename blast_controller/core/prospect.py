@@ -69,7 +69,7 @@ class Prospect:
     @cached_property
     def has_address(self) -> bool:
         """Whether there is a group address for one more reservation."""
-        return len(self._state.reservations.live) < self._state.settings.group_network.num_addresses - 2
+        return len(self._state.reservations.live) < self._state.orders.settings.group_network.num_addresses - 2
 
     @cached_property
     def light_used_up(self) -> bool:
@@ -80,19 +80,19 @@ class Prospect:
 
     def leaves(self, racks: int) -> int:
         """How many ends a tree to so many racks has, the sender's not counted."""
-        return leaves_of(racks, self._state.settings.loop_leaf)
+        return leaves_of(racks, self._state.orders.settings.loop_leaf)
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
         """Whether these splitters of a switch, and what the tenant may hold then, join so many racks to the sender's.
 
         Under a power budget that is so for ordinary racks; weak ones may need others.
         """
-        most = [n for n in (self._state.settings.most_splitters, self.splitters_left(at)) if n is not None]
+        most = [n for n in (self._state.orders.settings.most_splitters, self.splitters_left(at)) if n is not None]
         return self._feasible(racks, switch, pool, min(most, default=None))
 
     def would_fit(self, switch: SwitchId, pool: Mapping[int, int]) -> bool:
         """Whether these splitters join all racks, if the tenant might hold as many as it wants."""
-        return self._feasible(len(self.others), switch, pool, self._state.settings.most_splitters)
+        return self._feasible(len(self.others), switch, pool, self._state.orders.settings.most_splitters)
 
     def _feasible(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
         choose = self._state.budget.choose(switch, most)
@@ -100,7 +100,7 @@ class Prospect:
 
     def splitters_left(self, at: float) -> int | None:
         """How many more splitters the tenant may hold at this moment; None: as many as there are."""
-        most = self._state.settings.limits(self.request.tenant).max_splitters
+        most = self._state.orders.limits(self.request.tenant).max_splitters
         if most is None:
             return None
         return max(0, most - sum(count for end, count in self._own_splitters if end > at))

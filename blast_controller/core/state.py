@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from algorithms.scheduling.job import PartName
 from blast_controller.core.appointments import Appointments
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
+from blast_controller.core.kept_light import KeptLight
 from blast_controller.core.light.fault_localizer import FaultLocalizer
 from blast_controller.core.light.light_budget import LightBudget
-from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, is_static
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import Part, Request
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import CoreSettings, StandingOrders
 from blast_controller.core.model.timers import Timers
 from blast_controller.core.policy.agenda import Agenda
 from blast_controller.core.policy.dispatcher import Dispatcher, Light, PartView
@@ -41,55 +40,40 @@ class State:
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
-        self.settings = settings
-        self.draining = False
+        self.orders = StandingOrders(settings)
         self.timers = Timers()
         self.appointments = Appointments(self.timers)
         self.outbox = Outbox()
         self.inventory = Inventory(fabric, settings.most_splitters)
         self.addresses = GroupAddresses(settings.group_network)
         self.links = Links(fabric)
-        self.table = RequestTable(settings, self.outbox, self.timers)
+        self.table = RequestTable(self.orders, self.outbox, self.timers)
         self.reservations = Reservations(self.inventory, self.addresses, self.links, self.outbox)
-        self.optimising = Optimising(settings.optimise, self.outbox, self.timers)
+        self.optimising = Optimising(self.orders, self.outbox, self.timers)
         self.budget = LightBudget(fabric)
-        self.dispatcher = self._new_dispatcher()
         self.next_decision = Agenda()
-        self.warm = WarmTrees(self.inventory, self.reservations, self.timers, settings)
-        self.layout_planner = LayoutPlanner(fabric, self.inventory, self.links, settings, self.budget)
-        self.quota = Quota(settings.limits)
-        self.splitter_limits = SplitterLimits(settings, self.quota, self.reservations)
+        self.warm = WarmTrees(self.inventory, self.reservations, self.timers, self.orders)
+        planner = TreePlanner(fabric, self.inventory, self.orders, self.budget)
+        self.layout_planner = LayoutPlanner(fabric, self.inventory, self.orders, planner)
+        self.kept = KeptLight(self.table, self.warm, self.links, planner, self.layout_planner)
+        self.plan = LightPlan(self.inventory, planner, self.budget, self.kept.tree_for)
+        light = Light(self.budget, self.plan)
+        self.dispatcher = Dispatcher(fabric, self.inventory, self.orders, self.optimising, light)
+        self.quota = Quota(self.orders.limits)
+        self.splitter_limits = SplitterLimits(self.orders, self.quota, self.reservations)
         self.localizer = FaultLocalizer()
         self.probes = ProbeCircuits(fabric, self.inventory, self.outbox)
         self.reconciliation = Reconciliation(self.reservations, self.outbox)
         self.auditor = Auditor(fabric, self.inventory, self.reconciliation, self.outbox, self.probes)
 
-    def _new_dispatcher(self) -> Dispatcher:
-        planner = TreePlanner(self.fabric, self.inventory, self.settings, self.budget)
-        self.plan = LightPlan(self.inventory, planner, self.budget, self._kept_for)
-        light = Light(self.budget, self.plan)
-        return Dispatcher(self.fabric, self.inventory, self.settings, self.optimising, light)
-
-    def _kept_for(self, name: PartName) -> LightTree | None:
-        """The tree that is still lit for exactly a part that waits."""
-        request = next((self.table.requests[key] for key in [name[0]] if key in self.table.requests), None)
-        part = next((part for part in request.parts if part.slot == name[1]), None) if request is not None else None
-        if request is None or part is None:
-            return None
-        kept = self.layout_planner.kept_for(request.current, part, self.warm, {})
-        return kept.layout.tree if kept is not None else None
-
     def change_settings(self, settings: CoreSettings, now: float) -> None:
         """Go by these settings from the next decision on."""
-        every_before = self.settings.reconcile_every
-        self.settings = self.table.settings = self.warm.settings = self.splitter_limits.settings = settings
-        self.layout_planner = LayoutPlanner(self.fabric, self.inventory, self.links, settings, self.budget)
-        self.optimising.budget = settings.optimise
-        self.dispatcher = self._new_dispatcher()
+        every_before = self.orders.settings.reconcile_every
+        self.orders.settings = settings
+        self.dispatcher.begin_anew()
         self.inventory.offer_anew()
         self.inventory.unsettle()
         self.next_decision.look_again(self.table.requests)
-        self.quota.limits = settings.limits
         if settings.reconcile_every != every_before:
             self.appointments.audit(settings.reconcile_every, now)
 

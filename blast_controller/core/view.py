@@ -146,7 +146,7 @@ class View:
     @property
     def reserves(self) -> tuple[DarkReserve, ...]:
         """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
-        return tuple(dark_reserves(self._state.inventory, self._state.settings.warm_reserve))
+        return tuple(dark_reserves(self._state.inventory, self._state.orders.settings.warm_reserve))
 
     # ---------------------------------------------------------------------------------------------- checks
 

@@ -21,6 +21,7 @@ from enum import Enum, auto
 from algorithms.scheduling.contention import Chosen, Contention
 from blast_controller.core.model.commands import Optimise
 from blast_controller.core.model.events import Optimised
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import OptimiserLate, Timers
 from blast_controller.core.rollout.outbox import Outbox
 
@@ -43,9 +44,9 @@ class _Phase(Enum):
 
 @dataclass(slots=True)
 class Optimising:
-    """The question that is out. `budget` is how many seconds the optimiser gets; 0: it is not asked."""
+    """The question that is out."""
 
-    budget: float
+    orders: StandingOrders
     outbox: Outbox
     timers: Timers
     revision: int = 0
@@ -53,6 +54,11 @@ class Optimising:
     _question: Contention | None = None
     _answer: tuple[Chosen, ...] = ()
     _until: float | None = None
+
+    @property
+    def budget(self) -> float:
+        """How many seconds the optimiser gets; 0: it is not asked."""
+        return self.orders.settings.optimise
 
     @property
     def on(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
@@ -17,14 +17,14 @@ NO_LIGHT = -1
 class SplitterLimits:
     """Numbers by tenant; those that are not limited are not named."""
 
-    def __init__(self, settings: CoreSettings, quota: Quota, reservations: Reservations) -> None:
-        self.settings = settings
+    def __init__(self, orders: StandingOrders, quota: Quota, reservations: Reservations) -> None:
+        self._orders = orders
         self._quota = quota
         self._reservations = reservations
 
     def in_all(self, now: float) -> dict[str, int]:
         """How many each tenant may hold, as the policy counts: what is being given back is not of its giving."""
-        if not self.settings.tenants:
+        if not self._orders.settings.tenants:
             return {}
         live = self._reservations.live.values()
         leaving = Counter[str]()
@@ -35,7 +35,7 @@ class SplitterLimits:
 
     def left(self, now: float) -> dict[str, int]:
         """How many more each tenant may hold."""
-        return self._without(self._held(), now) if self.settings.tenants else {}
+        return self._without(self._held(), now) if self._orders.settings.tenants else {}
 
     def held(self, tenant: str) -> int:
         """How many a tenant holds."""
@@ -49,7 +49,7 @@ class SplitterLimits:
 
     def _without(self, counted: Mapping[str, int], now: float) -> dict[str, int]:
         limits: dict[str, int] = {}
-        for tenant, found in self.settings.tenants.items():
+        for tenant, found in self._orders.settings.tenants.items():
             if self._quota.exhausted(tenant, now):
                 limits[tenant] = NO_LIGHT
             elif found.max_splitters is not None:
