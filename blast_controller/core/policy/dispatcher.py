@@ -95,6 +95,7 @@ class Dispatcher:
 
     def begin_anew(self) -> None:
         """Go by the settings as they are now, with a policy that knows of no part and no hardware."""
+        self._inventory.offer_anew()
         self._limits: dict[str, int] = {}
         self._told: dict[PartName, Job] = {}
         sizes = range(2, max((s.ways for s in self._fabric.splitters.values()), default=1) + 1)

@@ -74,6 +74,9 @@ class Optimising:
         elif self._phase is _Phase.WAITING:
             self._phase, self._answer = _Phase.ANSWERED, event.chosen
 
+    def on_late(self, deadline: OptimiserLate, now: float) -> None:
+        """The decision that follows every tick looks at the time by itself."""
+
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
         """Whom to serve first in a decision to be made now, or None if it is to be postponed."""
         answered = self._phase is _Phase.ANSWERED

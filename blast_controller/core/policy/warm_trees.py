@@ -22,7 +22,7 @@ from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest, Part
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import Cool, Timers
-from blast_controller.core.policy.dark_reserve import reserve_of
+from blast_controller.core.policy.dark_reserve import DarkReserve, dark_reserves, reserve_of
 from blast_controller.core.policy.giving_way import GivingWay
 from blast_controller.core.policy.returning_groups import Group, ReturningGroups
 from blast_controller.core.rollout.reservation import Reservation
@@ -81,6 +81,11 @@ class WarmTrees:
     def alone_since(self) -> float:
         """Since when one group has had the fabric to itself."""
         return self._groups.alone_since
+
+    @property
+    def reserves(self) -> tuple[DarkReserve, ...]:
+        """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
+        return tuple(dark_reserves(self._inventory, self._orders.settings.warm_reserve))
 
     # ------------------------------------------------------------------------------------------- keeping
 
@@ -191,7 +196,7 @@ class WarmTrees:
         """A tree has gone bad and is kept no longer."""
         self._forget(reservation.id)
 
-    def cool(self, deadline: Cool) -> None:
+    def on_cool(self, deadline: Cool, now: float) -> None:
         """A tree has been idle for as long as it may, unless it was asked for in between."""
         if self._until.get(deadline.reservation) == deadline.at:
             self.give_up(deadline.reservation)
