@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blast_controller.core.lifecycle.admission import Admission
+from blast_controller.core.lifecycle.admission_control import AdmissionControl
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.model.errors import KeyReused, Rejected, RequestEnded
 from blast_controller.core.model.events import (
@@ -51,7 +51,9 @@ class Extensions:
 class Applications:
     """Handles applications' events."""
 
-    def __init__(self, table: RequestTable, admission: Admission, endings: Endings, extensions: Extensions) -> None:
+    def __init__(
+        self, table: RequestTable, admission: AdmissionControl, endings: Endings, extensions: Extensions
+    ) -> None:
         self._table, self._admission, self._endings, self._extensions = table, admission, endings, extensions
 
     def on_submitted(self, event: RequestSubmitted, now: float) -> None:

@@ -7,33 +7,29 @@ from blast_controller.core.auditor import Auditor
 from blast_controller.core.deadlines import LightDeadlines, RequestDeadlines
 from blast_controller.core.durable import JournalReader, JournalWriter, Resumption
 from blast_controller.core.explaining.holdings import Holdings
-from blast_controller.core.explaining.tree_sizes import TreeSizes
+from blast_controller.core.explaining.prospect import TreeSizes
 from blast_controller.core.explanation import Explainer
 from blast_controller.core.fibre_check import FibreCheck
 from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
-from blast_controller.core.lifecycle.admission import Admission
+from blast_controller.core.lifecycle.admission_control import AdmissionControl
 from blast_controller.core.lifecycle.appointments import Appointments
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
-from blast_controller.core.lifecycle.lifecycle import Lifecycle
-from blast_controller.core.lifecycle.light_repair import LightRepair
-from blast_controller.core.lifecycle.light_watch import LightWatch
-from blast_controller.core.lifecycle.lightings import FailedLightings, Lightings
+from blast_controller.core.lifecycle.lifecycle import Failures, Granting, Lifecycle
+from blast_controller.core.lifecycle.light_watch import LightRepair, LightWatch
 from blast_controller.core.lifecycle.missing_light import MissingLight
 from blast_controller.core.lifecycle.quarantine import Quarantine
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings, StandingOrders
 from blast_controller.core.model.timers import Timers
-from blast_controller.core.placing.kept_light import KeptLight
 from blast_controller.core.placing.lighting import Lighting
 from blast_controller.core.placing.part_views import LeasesOver, PartViews
-from blast_controller.core.placing.placements import Placements, Refusals
-from blast_controller.core.placing.serving_aside import ServingAside
-from blast_controller.core.placing.tree_finder import TreeFinder
+from blast_controller.core.placing.placements import Placements, Refusals, ServingAside
+from blast_controller.core.placing.tree_finder import KeptLight, TreeFinder
 from blast_controller.core.policy.agenda import Agenda
 from blast_controller.core.policy.dispatcher import Dispatcher, Light
 from blast_controller.core.policy.layout_planner import LayoutPlanner
@@ -80,12 +76,12 @@ class Assembly:
         missing = MissingLight(inventory, links, self.quarantine, table, reservations)
         repair = LightRepair(missing, self.layouts, table, reservations, appointments)
         self.watch = LightWatch(links, reservations, missing, repair, appointments)
-        admission = Admission(fabric, inventory, orders, self.layouts, table)
+        admission = AdmissionControl(fabric, inventory, orders, self.layouts, table)
         grants = Grants(fabric, orders, budget, table, reservations)
         endings = Endings(table, reservations, self.warm, quota, orders)
-        lightings = Lightings(table, grants, quota, missing)
-        failed = FailedLightings(table, orders, admission, endings)
-        self.lifecycle = Lifecycle(lightings, failed, endings, repair, appointments)
+        granting = Granting(table, grants, quota, missing)
+        failures = Failures(table, orders, admission, endings)
+        self.lifecycle = Lifecycle(granting, failures, endings, repair, appointments)
         # From what the policy decides to light.
         lighting = Lighting(table, reservations, self.warm, self.layouts, self.lifecycle)
         self.views = PartViews(self.agenda, table, reservations)

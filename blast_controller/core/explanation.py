@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from blast_controller.core.explaining.availability import NEVER, Availability
 from blast_controller.core.explaining.blocking_causes import BlockingCause, BlockingCauses, Question
 from blast_controller.core.explaining.holdings import Holdings
-from blast_controller.core.explaining.prospect import Prospect, Wish
+from blast_controller.core.explaining.prospect import Prospect, TreeSizes, Wish
 from blast_controller.core.explaining.smallest_change import Change, smallest_change
-from blast_controller.core.explaining.tree_sizes import TreeSizes
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part, Request
 from blast_controller.core.model.settings import StandingOrders

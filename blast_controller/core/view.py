@@ -27,7 +27,7 @@ from blast_controller.core.rollout.reservation import Reservation
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides who gets light, and what it counts by."""
+    """Who decides about light, and by what."""
 
     dispatcher: Dispatcher
     agenda: Agenda

@@ -8,13 +8,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from algorithms.b_matching.feasibility import Feasibility
 from blast_controller.core.explaining.availability import NEVER, Availability
-from blast_controller.core.explaining.tree_sizes import TreeSizes
+from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.static_tree import covers
 from blast_controller.core.model.fabric import Fabric, StaticTree, rack_of
+from blast_controller.core.model.hyper_edge import leaves_of
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.splitter_limits import SplitterLimits
+
+
+class TreeSizes:
+    """Which splitters reach how many racks: ordinary ones, for under a power budget weak ones may need others."""
+
+    def __init__(self, budget: LightBudget, orders: StandingOrders) -> None:
+        self._budget, self._orders = budget, orders
+
+    def leaves(self, racks: int) -> int:
+        """How many ends a tree to so many racks has, the sender's not counted."""
+        return leaves_of(racks, self._orders.settings.loop_leaf)
+
+    def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
+        """Whether these splitters of a switch, `most` of them at most, join so many racks to the sender's."""
+        limits = [number for number in (self._orders.settings.most_splitters, most) if number is not None]
+        choose = self._budget.choose(switch, min(limits, default=None))
+        return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
 
 
 @dataclass(frozen=True, slots=True)

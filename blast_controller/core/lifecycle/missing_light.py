@@ -16,7 +16,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class MissingLight:
-    """Remembers what was dark, and moves nothing."""
+    """Remembers what was dark, and quarantines culprits; moves nothing."""
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class Lighting:
-    """Who is kept warm gives way to what is lit here."""
+    """Opens, changes and reuses reservations; trees that are only kept warm give way."""
 
     def __init__(
         self,

@@ -1,10 +1,11 @@
-"""Makes true what the policy decides: parts are split, lit, kept lit or refused."""
+"""Makes true what the policy decides: parts are split, lit, kept lit or refused; and serves who needs no policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from algorithms.leaf_assignment import Refusal
+from algorithms.scheduling.job import PartName
 from algorithms.scheduling.selection import Start
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
@@ -13,16 +14,17 @@ from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import Part, Request
 from blast_controller.core.model.settings import StandingOrders
+from blast_controller.core.placing.lighting import Lighting
 from blast_controller.core.placing.tree_finder import TreeFinder
 from blast_controller.core.policy.agenda import Agenda
-from blast_controller.core.policy.dispatcher import Dispatcher
+from blast_controller.core.policy.dispatcher import Dispatcher, PartView
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.requests.request_table import RequestTable
 
 
 class Placements:
-    """Starts parts."""
+    """Starts the parts that the policy has chosen."""
 
     def __init__(
         self, table: RequestTable, dispatcher: Dispatcher, finder: TreeFinder, grants: Grants, agenda: Agenda
@@ -50,7 +52,7 @@ class Placements:
 
 
 class Refusals:
-    """Tells whom no tree of what is free would serve, and ends it where nothing that could come free would."""
+    """Parts for which the last decision has found no tree that gives each receiver its light."""
 
     def __init__(
         self, plan: LightPlan, table: RequestTable, layouts: LayoutPlanner, endings: Endings, orders: StandingOrders
@@ -59,7 +61,7 @@ class Refusals:
         self._endings, self._orders = endings, orders
 
     def tell(self, now: float) -> bool:
-        """Do so; whether somebody was ended, whom the policy has to forget."""
+        """Tell them, and end those that nothing that could come free would serve; whether there were such."""
         ended = False
         for name, refusal in self._plan.refused.items():
             request, part = self._table.named(name)
@@ -76,3 +78,35 @@ class Refusals:
             return True
         self._table.explain(request, part, f"of what is free {told(refusal)}")
         return False
+
+
+class ServingAside:
+    """Serves groups within one rack, and with static trees: they cost nobody else any light."""
+
+    def __init__(self, layouts: LayoutPlanner, dispatcher: Dispatcher, lighting: Lighting) -> None:
+        self._layouts, self._dispatcher, self._lighting = layouts, dispatcher, lighting
+        self._aside: dict[PartName, PartView] = {}
+
+    def serve(self, views: Iterable[PartView], limits: Mapping[str, int], now: float) -> list[PartView]:
+        """Light such parts of these, and those that have waited for their ToRs or trees. Returns whom it has lit."""
+        for view in [view for view in views if view.part.state is PartState.PENDING]:
+            wanted, part = view.request.current, view.part
+            if self._layouts.has_static(wanted, part.receivers) or not self._dispatcher.competes(wanted, part):
+                self._aside[view.name] = view
+        lit: list[PartView] = []
+        for view in list(self._aside.values()):
+            if view.part.state is not PartState.PENDING:
+                del self._aside[view.name]
+            elif not self._layouts.absent_datapaths(view.request.current, view.part.receivers):
+                self._serve_alone(view, limits, now)
+                lit += [view] if view.part.state is not PartState.PENDING else []
+        return lit
+
+    def _serve_alone(self, view: PartView, limits: Mapping[str, int], now: float) -> None:
+        request, part = view.request, view.part
+        if not self._dispatcher.competes(request.current, part):
+            self._lighting.light(request, part, None, now)
+        elif limits.get(request.current.tenant, 0) >= 0:
+            tree = self._layouts.static_for(request.current, part.receivers)
+            if tree is not None:
+                self._lighting.light(request, part, tree, now)

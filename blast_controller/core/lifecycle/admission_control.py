@@ -20,7 +20,7 @@ from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.requests.request_table import RequestTable
 
 
-class Admission:
+class AdmissionControl:
     """Knows what this fabric and the operator allow."""
 
     def __init__(
