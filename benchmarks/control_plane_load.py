@@ -4,6 +4,7 @@
     one          one client, one request at a time, with a pause for the release
     held         requests that stay outstanding or lit until standard input ends
     pings        one client that pings
+    watch        one client that asks for the fabric again and again, and decodes nothing of it
     connections  many connections, each of which pings in turn
 
 A job has racks of its own, `--racks-per-job` (0: all jobs draw from all racks), and each of its requests goes to 3 to 5
@@ -16,7 +17,9 @@ import argparse
 import asyncio
 import os
 import random
+import socket
 import statistics
+import struct
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +27,14 @@ from typing import Any
 
 from child import serve_counts, tell
 from control_plane_rig import host
+from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+from thrift.transport.TTransport import TMemoryBuffer
 
+from blast_api import BlastOperator
 from blast_api.ttypes import MulticastRequest
 from blast_client import Client
 from blast_client.aio import AsyncClient
+from blast_controller.rpc.connections.frames import encode_frame
 
 SMALLEST_GROUP, LARGEST_GROUP = 3, 5
 BYTES = 10**8
@@ -119,7 +126,7 @@ def _one(options: argparse.Namespace) -> dict[str, Any]:
                 grants.append(granted - started)
                 finishes.append(finished - granted)
             time.sleep(options.pause)
-    return {"grant_ms": figures(grants), "finish_ms": figures(finishes)}
+    return {"grant_ms": figures(grants), "finish_ms": figures(finishes), "grants": grants}
 
 
 async def _held(options: argparse.Namespace) -> dict[str, Any]:
@@ -154,6 +161,28 @@ def _pings(options: argparse.Namespace) -> dict[str, Any]:
     return {"ping_ms": figures(times)}
 
 
+def _watch(options: argparse.Namespace) -> dict[str, Any]:
+    """To decode the answers would take this process more time than the controller needs to give them."""
+    call = encode_frame(_fabric_call())
+    times = []
+    address, port = options.controller.rsplit(":", 1)
+    with socket.create_connection((address, int(port))) as connection, connection.makefile("rb") as answers:
+        end = time.monotonic() + options.seconds
+        while (started := time.monotonic()) < end:
+            connection.sendall(call)
+            (size,) = struct.unpack("!i", answers.read(4))
+            answers.read(size)
+            times.append(time.monotonic() - started)
+            time.sleep(max(0.0, started + options.pause - time.monotonic()))
+    return {"fabric_ms": figures(times)}
+
+
+def _fabric_call() -> bytes:
+    buffer = TMemoryBuffer()
+    BlastOperator.Client(TBinaryProtocol(buffer)).send_fabric()
+    return buffer.getvalue()
+
+
 async def _connections(options: argparse.Namespace) -> dict[str, Any]:
     clients = [AsyncClient(options.controller) for _ in range(options.jobs)]
     first: list[float] = []
@@ -185,6 +214,7 @@ MODES: dict[str, Callable[[argparse.Namespace], dict[str, Any] | Coroutine[Any, 
     "one": _one,
     "held": _held,
     "pings": _pings,
+    "watch": _watch,
     "connections": _connections,
 }
 

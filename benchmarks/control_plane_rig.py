@@ -59,7 +59,7 @@ class Rig:
     """
 
     def __init__(self, size: Size, journal_in: Path | None = None) -> None:
-        self._size = size
+        self.size = size
         self._journal_in = journal_in
         self._to_end = ExitStack()
         self._addresses = {"thrift": "127.0.0.1:0", "openflow": "127.0.0.1:0"}
@@ -127,22 +127,22 @@ class Rig:
 
     def _switch_command(self) -> list[str]:
         script = str(HERE / "emulated_switch.py")
-        size = ["--ports", str(self._size.switch_ports), "--connect-ms", str(self._size.connect_ms)]
-        return [sys.executable, script, *size, "--dialect", self._size.dialect, *(["--lit"] if self._lit else [])]
+        size = ["--ports", str(self.size.switch_ports), "--connect-ms", str(self.size.connect_ms)]
+        return [sys.executable, script, *size, "--dialect", self.size.dialect, *(["--lit"] if self._lit else [])]
 
     @property
     def _lit(self) -> bool:
         """Whether anybody looks for light."""
-        return self._size.light_check != "off"
+        return self.size.light_check != "off"
 
     def _tors_command(self) -> list[str]:
-        ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self._size.ports_per_rack))
-        count = ["--count", str(self._size.racks), "--optical-ports", ports]
+        ports = ",".join(str(FIRST_OPTICAL_PORT + n) for n in range(self.size.ports_per_rack))
+        count = ["--count", str(self.size.racks), "--optical-ports", ports]
         script = str(HERE / "emulated_tors.py")
         return [sys.executable, script, "--controller", self._addresses["openflow"], *count]
 
     def _config(self) -> str:
-        size = self._size
+        size = self.size
         lines = [
             "[controller]",
             *(f'{name} = "{address}"' for name, address in self._addresses.items()),
@@ -171,9 +171,9 @@ class Rig:
         return "\n".join(lines) + "\n"
 
     def _optical_ports(self, rack: int) -> str:
-        first = (rack - 1) * self._size.ports_per_rack + 1
+        first = (rack - 1) * self.size.ports_per_rack + 1
         ports = [
             f'{{ port = {FIRST_OPTICAL_PORT + n}, optical_switch = "ocs", input = {first + n}, output = {first + n} }}'
-            for n in range(self._size.ports_per_rack)
+            for n in range(self.size.ports_per_rack)
         ]
         return f"optical_ports = [{', '.join(ports)}]"

@@ -494,6 +494,8 @@ class Client(Iface):
             raise result.unknownRequest
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "status failed: unknown result")
 
     def listRequests(self, filter, limit, cursor):
@@ -538,6 +540,8 @@ class Client(Iface):
             raise result.denied
         if result.unsupported is not None:
             raise result.unsupported
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "listRequests failed: unknown result")
 
     def explain(self, key):
@@ -578,6 +582,8 @@ class Client(Iface):
             raise result.unsupported
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "explain failed: unknown result")
 
     def fabric(self):
@@ -610,6 +616,8 @@ class Client(Iface):
             return result.success
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "fabric failed: unknown result")
 
     def version(self):
@@ -1002,6 +1010,9 @@ class Processor(Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -1034,6 +1045,9 @@ class Processor(Iface, TProcessor):
         except Unsupported as unsupported:
             msg_type = TMessageType.REPLY
             result.unsupported = unsupported
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -1066,6 +1080,9 @@ class Processor(Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -1092,6 +1109,9 @@ class Processor(Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -2479,14 +2499,16 @@ class status_result(object):
      - success
      - unknownRequest
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, unknownRequest=None, denied=None,):
+    def __init__(self, success=None, unknownRequest=None, denied=None, notLeader=None,):
         self.success = success
         self.unknownRequest = unknownRequest
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2513,6 +2535,11 @@ class status_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2535,6 +2562,10 @@ class status_result(object):
             oprot.writeFieldBegin('denied', TType.STRUCT, 2)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2556,6 +2587,7 @@ status_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [RequestStatus, None], None, ),  # 0
     (1, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
+    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
 )
 
 
@@ -2653,15 +2685,17 @@ class listRequests_result(object):
      - rejected
      - denied
      - unsupported
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, rejected=None, denied=None, unsupported=None,):
+    def __init__(self, success=None, rejected=None, denied=None, unsupported=None, notLeader=None,):
         self.success = success
         self.rejected = rejected
         self.denied = denied
         self.unsupported = unsupported
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2693,6 +2727,11 @@ class listRequests_result(object):
                     self.unsupported = Unsupported.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2719,6 +2758,10 @@ class listRequests_result(object):
             oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
             self.unsupported.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2741,6 +2784,7 @@ listRequests_result.thrift_spec = (
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
     (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 
@@ -2813,15 +2857,17 @@ class explain_result(object):
      - unknownRequest
      - unsupported
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, unknownRequest=None, unsupported=None, denied=None,):
+    def __init__(self, success=None, unknownRequest=None, unsupported=None, denied=None, notLeader=None,):
         self.success = success
         self.unknownRequest = unknownRequest
         self.unsupported = unsupported
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2853,6 +2899,11 @@ class explain_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2879,6 +2930,10 @@ class explain_result(object):
             oprot.writeFieldBegin('denied', TType.STRUCT, 3)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2901,6 +2956,7 @@ explain_result.thrift_spec = (
     (1, TType.STRUCT, 'unknownRequest', [UnknownRequest, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
     (3, TType.STRUCT, 'denied', [Denied, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 
@@ -2952,13 +3008,15 @@ class fabric_result(object):
     Attributes:
      - success
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, denied=None,):
+    def __init__(self, success=None, denied=None, notLeader=None,):
         self.success = success
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2980,6 +3038,11 @@ class fabric_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2997,6 +3060,10 @@ class fabric_result(object):
         if self.denied is not None:
             oprot.writeFieldBegin('denied', TType.STRUCT, 1)
             self.denied.write(oprot)
+            oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 2)
+            self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3018,6 +3085,7 @@ all_structs.append(fabric_result)
 fabric_result.thrift_spec = (
     (0, TType.STRUCT, 'success', [FabricStatus, None], None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
+    (2, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 2
 )
 
 

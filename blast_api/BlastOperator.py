@@ -87,6 +87,14 @@ class Iface(blast_api.Blast.Iface):
         """
         pass
 
+    def standDown(self):
+        """
+        Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
+        before it happens. Light goes on.
+
+        """
+        pass
+
     def journal(self, afterSequence, limit):
         """
         Feature "journal".
@@ -145,6 +153,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.unsupported
         if result.rejected is not None:
             raise result.rejected
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "drain failed: unknown result")
 
     def reconcile(self, dryRun):
@@ -185,6 +195,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.unsupported
         if result.rejected is not None:
             raise result.rejected
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "reconcile failed: unknown result")
 
     def verifyFabric(self):
@@ -221,6 +233,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.unsupported
         if result.rejected is not None:
             raise result.rejected
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "verifyFabric failed: unknown result")
 
     def elements(self):
@@ -253,6 +267,8 @@ class Client(blast_api.Blast.Client, Iface):
             return result.success
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         raise TApplicationException(TApplicationException.MISSING_RESULT, "elements failed: unknown result")
 
     def quarantine(self, element, reason):
@@ -291,6 +307,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.rejected
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         return
 
     def releaseElement(self, element):
@@ -327,6 +345,8 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.rejected
         if result.denied is not None:
             raise result.denied
+        if result.notLeader is not None:
+            raise result.notLeader
         return
 
     def resume(self):
@@ -362,6 +382,43 @@ class Client(blast_api.Blast.Client, Iface):
             raise result.denied
         if result.unsupported is not None:
             raise result.unsupported
+        return
+
+    def standDown(self):
+        """
+        Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
+        before it happens. Light goes on.
+
+        """
+        self.send_standDown()
+        self.recv_standDown()
+
+    def send_standDown(self):
+        self._oprot.writeMessageBegin('standDown', TMessageType.CALL, self._seqid)
+        args = standDown_args()
+        args.write(self._oprot)
+        self._oprot.writeMessageEnd()
+        self._oprot.trans.flush()
+
+    def recv_standDown(self):
+        iprot = self._iprot
+        (fname, mtype, rseqid) = iprot.readMessageBegin()
+        if mtype == TMessageType.EXCEPTION:
+            x = TApplicationException()
+            x.read(iprot)
+            iprot.readMessageEnd()
+            raise x
+        result = standDown_result()
+        result.read(iprot)
+        iprot.readMessageEnd()
+        if result.rejected is not None:
+            raise result.rejected
+        if result.denied is not None:
+            raise result.denied
+        if result.unsupported is not None:
+            raise result.unsupported
+        if result.notLeader is not None:
+            raise result.notLeader
         return
 
     def journal(self, afterSequence, limit):
@@ -415,6 +472,7 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         self._processMap["quarantine"] = Processor.process_quarantine
         self._processMap["releaseElement"] = Processor.process_releaseElement
         self._processMap["resume"] = Processor.process_resume
+        self._processMap["standDown"] = Processor.process_standDown
         self._processMap["journal"] = Processor.process_journal
         self._on_message_begin = None
 
@@ -457,6 +515,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Rejected as rejected:
             msg_type = TMessageType.REPLY
             result.rejected = rejected
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -489,6 +550,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Rejected as rejected:
             msg_type = TMessageType.REPLY
             result.rejected = rejected
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -521,6 +585,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Rejected as rejected:
             msg_type = TMessageType.REPLY
             result.rejected = rejected
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -547,6 +614,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -576,6 +646,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -605,6 +678,9 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
         except Denied as denied:
             msg_type = TMessageType.REPLY
             result.denied = denied
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
         except TApplicationException as ex:
             logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
@@ -646,6 +722,41 @@ class Processor(blast_api.Blast.Processor, Iface, TProcessor):
             msg_type = TMessageType.EXCEPTION
             result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("resume", msg_type, seqid)
+        result.write(oprot)
+        oprot.writeMessageEnd()
+        oprot.trans.flush()
+
+    def process_standDown(self, seqid, iprot, oprot):
+        args = standDown_args()
+        args.read(iprot)
+        iprot.readMessageEnd()
+        result = standDown_result()
+        try:
+            self._handler.standDown()
+            msg_type = TMessageType.REPLY
+        except TTransport.TTransportException:
+            raise
+        except Rejected as rejected:
+            msg_type = TMessageType.REPLY
+            result.rejected = rejected
+        except Denied as denied:
+            msg_type = TMessageType.REPLY
+            result.denied = denied
+        except Unsupported as unsupported:
+            msg_type = TMessageType.REPLY
+            result.unsupported = unsupported
+        except NotLeader as notLeader:
+            msg_type = TMessageType.REPLY
+            result.notLeader = notLeader
+        except TApplicationException as ex:
+            logging.exception('TApplication exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = ex
+        except Exception:
+            logging.exception('Unexpected exception in handler')
+            msg_type = TMessageType.EXCEPTION
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
+        oprot.writeMessageBegin("standDown", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
@@ -751,15 +862,17 @@ class drain_result(object):
      - denied
      - unsupported
      - rejected
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
         self.rejected = rejected
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -791,6 +904,11 @@ class drain_result(object):
                     self.rejected = Rejected.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -817,6 +935,10 @@ class drain_result(object):
             oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -839,6 +961,7 @@ drain_result.thrift_spec = (
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
     (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 
@@ -911,15 +1034,17 @@ class reconcile_result(object):
      - denied
      - unsupported
      - rejected
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
         self.rejected = rejected
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -951,6 +1076,11 @@ class reconcile_result(object):
                     self.rejected = Rejected.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -977,6 +1107,10 @@ class reconcile_result(object):
             oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -999,6 +1133,7 @@ reconcile_result.thrift_spec = (
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
     (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 
@@ -1052,15 +1187,17 @@ class verifyFabric_result(object):
      - denied
      - unsupported
      - rejected
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, denied=None, unsupported=None, rejected=None,):
+    def __init__(self, success=None, denied=None, unsupported=None, rejected=None, notLeader=None,):
         self.success = success
         self.denied = denied
         self.unsupported = unsupported
         self.rejected = rejected
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1092,6 +1229,11 @@ class verifyFabric_result(object):
                     self.rejected = Rejected.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1118,6 +1260,10 @@ class verifyFabric_result(object):
             oprot.writeFieldBegin('rejected', TType.STRUCT, 3)
             self.rejected.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1140,6 +1286,7 @@ verifyFabric_result.thrift_spec = (
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
     (2, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 2
     (3, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 
@@ -1191,13 +1338,15 @@ class elements_result(object):
     Attributes:
      - success
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, success=None, denied=None,):
+    def __init__(self, success=None, denied=None, notLeader=None,):
         self.success = success
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1224,6 +1373,11 @@ class elements_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1245,6 +1399,10 @@ class elements_result(object):
             oprot.writeFieldBegin('denied', TType.STRUCT, 1)
             self.denied.write(oprot)
             oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 2)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -1265,6 +1423,7 @@ all_structs.append(elements_result)
 elements_result.thrift_spec = (
     (0, TType.LIST, 'success', (TType.STRUCT, [ElementStatus, None], False), None, ),  # 0
     (1, TType.STRUCT, 'denied', [Denied, None], None, ),  # 1
+    (2, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 2
 )
 
 
@@ -1347,13 +1506,15 @@ class quarantine_result(object):
     Attributes:
      - rejected
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, rejected=None, denied=None,):
+    def __init__(self, rejected=None, denied=None, notLeader=None,):
         self.rejected = rejected
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1374,6 +1535,11 @@ class quarantine_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1391,6 +1557,10 @@ class quarantine_result(object):
         if self.denied is not None:
             oprot.writeFieldBegin('denied', TType.STRUCT, 2)
             self.denied.write(oprot)
+            oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1413,6 +1583,7 @@ quarantine_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
+    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
 )
 
 
@@ -1483,13 +1654,15 @@ class releaseElement_result(object):
     Attributes:
      - rejected
      - denied
+     - notLeader
 
     """
 
 
-    def __init__(self, rejected=None, denied=None,):
+    def __init__(self, rejected=None, denied=None, notLeader=None,):
         self.rejected = rejected
         self.denied = denied
+        self.notLeader = notLeader
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1510,6 +1683,11 @@ class releaseElement_result(object):
                     self.denied = Denied.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1527,6 +1705,10 @@ class releaseElement_result(object):
         if self.denied is not None:
             oprot.writeFieldBegin('denied', TType.STRUCT, 2)
             self.denied.write(oprot)
+            oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 3)
+            self.notLeader.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1549,6 +1731,7 @@ releaseElement_result.thrift_spec = (
     None,  # 0
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
+    (3, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 3
 )
 
 
@@ -1678,6 +1861,147 @@ resume_result.thrift_spec = (
     (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
     (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
     (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
+)
+
+
+class standDown_args(object):
+
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('standDown_args')
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(standDown_args)
+standDown_args.thrift_spec = (
+)
+
+
+class standDown_result(object):
+    """
+    Attributes:
+     - rejected
+     - denied
+     - unsupported
+     - notLeader
+
+    """
+
+
+    def __init__(self, rejected=None, denied=None, unsupported=None, notLeader=None,):
+        self.rejected = rejected
+        self.denied = denied
+        self.unsupported = unsupported
+        self.notLeader = notLeader
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRUCT:
+                    self.rejected = Rejected.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRUCT:
+                    self.denied = Denied.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRUCT:
+                    self.unsupported = Unsupported.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.STRUCT:
+                    self.notLeader = NotLeader.read(iprot)
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('standDown_result')
+        if self.rejected is not None:
+            oprot.writeFieldBegin('rejected', TType.STRUCT, 1)
+            self.rejected.write(oprot)
+            oprot.writeFieldEnd()
+        if self.denied is not None:
+            oprot.writeFieldBegin('denied', TType.STRUCT, 2)
+            self.denied.write(oprot)
+            oprot.writeFieldEnd()
+        if self.unsupported is not None:
+            oprot.writeFieldBegin('unsupported', TType.STRUCT, 3)
+            self.unsupported.write(oprot)
+            oprot.writeFieldEnd()
+        if self.notLeader is not None:
+            oprot.writeFieldBegin('notLeader', TType.STRUCT, 4)
+            self.notLeader.write(oprot)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+all_structs.append(standDown_result)
+standDown_result.thrift_spec = (
+    None,  # 0
+    (1, TType.STRUCT, 'rejected', [Rejected, None], None, ),  # 1
+    (2, TType.STRUCT, 'denied', [Denied, None], None, ),  # 2
+    (3, TType.STRUCT, 'unsupported', [Unsupported, None], None, ),  # 3
+    (4, TType.STRUCT, 'notLeader', [NotLeader, None], None, ),  # 4
 )
 
 

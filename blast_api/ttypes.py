@@ -1101,11 +1101,12 @@ class RequestStatus(object):
      - ageMs: Milliseconds since the controller received the request.
      - parts
      - latestSequence: Sequence number of the latest event, 0 if none.
+     - staleMs: Only of a controller that stands by: so many milliseconds ago, at most, this was so.
 
     """
 
 
-    def __init__(self, key=None, tenant=None, state=None, sender=None, receivers=None, bytes=None, ageMs=None, parts=None, latestSequence=None,):
+    def __init__(self, key=None, tenant=None, state=None, sender=None, receivers=None, bytes=None, ageMs=None, parts=None, latestSequence=None, staleMs=None,):
         self.key = key
         self.tenant = tenant
         self.state = state
@@ -1115,6 +1116,7 @@ class RequestStatus(object):
         self.ageMs = ageMs
         self.parts = parts
         self.latestSequence = latestSequence
+        self.staleMs = staleMs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1181,6 +1183,11 @@ class RequestStatus(object):
                     self.latestSequence = iprot.readI64()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.staleMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1232,6 +1239,10 @@ class RequestStatus(object):
         if self.latestSequence is not None:
             oprot.writeFieldBegin('latestSequence', TType.I64, 9)
             oprot.writeI64(self.latestSequence)
+            oprot.writeFieldEnd()
+        if self.staleMs is not None:
+            oprot.writeFieldBegin('staleMs', TType.I64, 10)
+            oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1486,13 +1497,15 @@ class RequestPage(object):
     Attributes:
      - requests
      - nextCursor: Give this to the next call; absent on the last page.
+     - staleMs: As in RequestStatus.
 
     """
 
 
-    def __init__(self, requests=None, nextCursor=None,):
+    def __init__(self, requests=None, nextCursor=None, staleMs=None,):
         self.requests = requests
         self.nextCursor = nextCursor
+        self.staleMs = staleMs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -1519,6 +1532,11 @@ class RequestPage(object):
                     self.nextCursor = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.I64:
+                    self.staleMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -1539,6 +1557,10 @@ class RequestPage(object):
         if self.nextCursor is not None:
             oprot.writeFieldBegin('nextCursor', TType.STRING, 2)
             oprot.writeString(self.nextCursor.encode('utf-8') if sys.version_info[0] == 2 else self.nextCursor)
+            oprot.writeFieldEnd()
+        if self.staleMs is not None:
+            oprot.writeFieldBegin('staleMs', TType.I64, 3)
+            oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2841,11 +2863,12 @@ class FabricStatus(object):
      - warnings: What to know of the controller itself, a sentence each: that it is holding, that its journal is in memory, …
      - warm: For operators, and where trees are kept lit at all.
      - staticTrees: Where there are any.
+     - staleMs: As in RequestStatus; of devices a controller that stands by knows nothing.
 
     """
 
 
-    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None,):
+    def __init__(self, racks=None, splitters=None, opticalSwitches=None, lightTrees=None, lightRateBitsPerSecond=None, pendingRequests=None, warnings=None, warm=None, staticTrees=None, staleMs=None,):
         self.racks = racks
         self.splitters = splitters
         self.opticalSwitches = opticalSwitches
@@ -2855,6 +2878,7 @@ class FabricStatus(object):
         self.warnings = warnings
         self.warm = warm
         self.staticTrees = staticTrees
+        self.staleMs = staleMs
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2946,6 +2970,11 @@ class FabricStatus(object):
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.I64:
+                    self.staleMs = iprot.readI64()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -3009,6 +3038,10 @@ class FabricStatus(object):
             for iter197 in self.staticTrees:
                 iter197.write(oprot)
             oprot.writeListEnd()
+            oprot.writeFieldEnd()
+        if self.staleMs is not None:
+            oprot.writeFieldBegin('staleMs', TType.I64, 10)
+            oprot.writeI64(self.staleMs)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4570,6 +4603,7 @@ RequestStatus.thrift_spec = (
     (7, TType.I64, 'ageMs', None, None, ),  # 7
     (8, TType.LIST, 'parts', (TType.STRUCT, [PartStatus, None], False), None, ),  # 8
     (9, TType.I64, 'latestSequence', None, None, ),  # 9
+    (10, TType.I64, 'staleMs', None, None, ),  # 10
 )
 all_structs.append(Extension)
 Extension.thrift_spec = (
@@ -4592,6 +4626,7 @@ RequestPage.thrift_spec = (
     None,  # 0
     (1, TType.LIST, 'requests', (TType.STRUCT, [RequestStatus, None], False), None, ),  # 1
     (2, TType.STRING, 'nextCursor', 'UTF8', None, ),  # 2
+    (3, TType.I64, 'staleMs', None, None, ),  # 3
 )
 all_structs.append(Explanation)
 Explanation.thrift_spec = (
@@ -4701,6 +4736,7 @@ FabricStatus.thrift_spec = (
     (7, TType.LIST, 'warnings', (TType.STRING, 'UTF8', False), None, ),  # 7
     (8, TType.STRUCT, 'warm', [WarmStatus, None], None, ),  # 8
     (9, TType.LIST, 'staticTrees', (TType.STRUCT, [StaticTreeStatus, None], False), None, ),  # 9
+    (10, TType.I64, 'staleMs', None, None, ),  # 10
 )
 all_structs.append(Version)
 Version.thrift_spec = (

@@ -22,7 +22,7 @@ from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 from blast_api import BlastOperator
 from blast_api.BlastOperator import Iface
 from blast_api.ttypes import Event, Grant, MulticastRequest
-from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.address import DEFAULT_ADDRESS, Address
 from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
@@ -31,10 +31,12 @@ from blast_client.calls import (
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
+    NotReached,
     TlsFailed,
     milliseconds,
 )
-from blast_client.errors import NotYet, as_answer, refuse_ended
+from blast_client.errors import NotLeader, NotYet, as_answer, refuse_ended
+from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.giving_back import AsyncGranted, abandon_async
 from blast_client.methods import AsyncMethods
 from blast_client.states import with_states
@@ -51,8 +53,9 @@ class AsyncClient(AsyncMethods):
     """A connection to a controller, opened by the first call; for the tasks of one event loop.
 
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
-    With `tls` the controller must have a certificate that can be trusted; with `token` every connection begins with a
-    login. Raises `BadAddress` for an address that is none, `BadCredentials`.
+    Several controllers are named as for `Client`. With `tls` a controller must have a certificate that can be trusted;
+    with `token` every connection begins with a login. Raises `BadAddress` for an address that is none,
+    `BadCredentials`.
     """
 
     def __init__(
@@ -63,16 +66,21 @@ class AsyncClient(AsyncMethods):
         tls: TlsSettings | None = None,
         token: str | None = None,
     ) -> None:
-        self.address = parse_address(address)
+        self._controllers = Controllers(parse_addresses(address))
         check_seconds(timeout)
         self._timeout = timeout
         self._over = False
         self._token = token
         self._tls = tls.context() if tls else None
-        self._server_name = (tls.server_name if tls else None) or self.address.host
+        self._server_name = tls.server_name if tls else None
         self._guard_token(token)
         self._connection: _Pipelined | None = None
         self._connecting = asyncio.Lock()
+
+    @property
+    def address(self) -> Address:
+        """The controller that is asked."""
+        return self._controllers.address
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -136,18 +144,40 @@ class AsyncClient(AsyncMethods):
 
     async def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
         check_call(method, arguments)
-        return await self._attempts(method, arguments, None)
+        return await self._anywhere(method, arguments, None)
 
     async def _wait(
         self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float
     ) -> T:
         check_seconds(seconds)
         check_call(method, arguments)
-        return await self._attempts(method, arguments, asyncio.get_running_loop().time() + seconds)
+        return await self._anywhere(method, arguments, asyncio.get_running_loop().time() + seconds)
 
-    async def _attempts(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
+    async def _anywhere(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
         if self._over:
             raise ClientClosed(self.address, "at the end of its `with`")
+        clock = asyncio.get_running_loop().time
+        last = (clock() if end is None else end) + self._timeout
+        search = Search(self._controllers, self._safe_to_repeat[method.__name__], last)
+        while True:
+            address = self.address
+            try:
+                return await self._attempts(method, arguments, end)
+            except (ControllerUnreachable, NotLeader) as error:
+                pause = search.pause_after(error, address, clock())
+                if pause is None:
+                    raise
+            self._leave(address)
+            await asyncio.sleep(pause)
+
+    def _leave(self, address: Address) -> None:
+        """Use a controller no more; whatever is outstanding there may still be answered."""
+        connection = self._connection
+        if connection is not None and connection.address == address:
+            self._connection = None
+            connection.retire()
+
+    async def _attempts(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
         was_open = self._connection is not None and self._connection.open
         try:
             return await self._once(method, arguments, end)
@@ -160,21 +190,28 @@ class AsyncClient(AsyncMethods):
         return await self._once(method, arguments, end)
 
     async def _once(self, method: Callable[..., T], arguments: Sequence[object], end: float | None) -> T:
-        return await self._carry_out(await self._connected(), method, arguments, end)
+        while True:
+            left = None if end is None else max(end - asyncio.get_running_loop().time(), 0.0)
+            wait = None if left is None else self._controllers.longest_wait(left)
+            try:
+                return await self._carry_out(await self._connected(), method, arguments, wait)
+            except NotYet:
+                if wait == left:
+                    raise
 
     async def _carry_out(
-        self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], end: float | None
+        self, connection: _Pipelined, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
-        seconds = self._timeout
-        if end is not None:
-            left = max(end - asyncio.get_running_loop().time(), 0.0)
-            arguments, seconds = (*arguments, milliseconds(left)), left + self._timeout
+        safe = self._safe_to_repeat[method.__name__]
+        seconds = self._controllers.patience(self._timeout) if safe else self._timeout
+        if wait is not None:
+            arguments, seconds = (*arguments, milliseconds(wait)), wait + seconds
         try:
             # wait_for of Python 3.11 forgets a cancellation that comes with the answer.
             async with asyncio.timeout(seconds):
                 return with_states(await connection.call(method, arguments))
         except TimeoutError as error:
-            raise NoAnswerInTime(self.address, seconds) from error
+            raise NoAnswerInTime(connection.address, seconds) from error
         except _ClosedHere as error:
             raise ClientClosed(self.address, "while the call was under way") from error
         except ssl.SSLError as error:
@@ -189,26 +226,28 @@ class AsyncClient(AsyncMethods):
 
     async def _connected(self) -> _Pipelined:
         async with self._connecting:
-            if self._connection is None or not self._connection.open:
+            here = self._connection
+            if here is None or not here.open or here.address != self.address:
                 connection = await self._open()
                 if self._token is not None:
                     await self._log_in(connection, self._token)
                 self._connection = connection
-            return self._connection
+                return connection
+            return here
 
     async def _open(self) -> _Pipelined:
-        name = self._server_name if self._tls else None
+        address, patience = self.address, self._controllers.patience(self._timeout)
+        name = (self._server_name or address.host) if self._tls else None
         try:
-            async with asyncio.timeout(self._timeout):
-                streams = await asyncio.open_connection(*self.address, ssl=self._tls, server_hostname=name)
-                return _Pipelined(*streams, self._service)
+            async with asyncio.timeout(patience):
+                streams = await asyncio.open_connection(*address, ssl=self._tls, server_hostname=name)
+                return _Pipelined(address, streams, self._service)
         except TimeoutError as error:
-            reason = f"no connection within {self._timeout:g} s"
-            raise ControllerUnreachable(self.address, reason) from error
+            raise NotReached(address, f"no connection within {patience:g} s") from error
         except ssl.SSLError as error:
-            raise TlsFailed(self.address, tls_reason(error)) from error
+            raise TlsFailed(address, tls_reason(error)) from error
         except OSError as error:
-            raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+            raise NotReached(address, error.strerror or str(error)) from error
 
     async def _log_in(self, connection: _Pipelined, token: str) -> None:
         try:
@@ -231,9 +270,15 @@ class _Pipelined:
     """One connection: calls out, replies in, matched by sequence number."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: type[BlastOperator.Client]
+        self,
+        address: Address,
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        service: type[BlastOperator.Client],
     ) -> None:
-        self._reader, self._writer, self._service = reader, writer, service
+        self.address = address
+        self._reader, self._writer = streams
+        self._service = service
+        self._retired = False
         self._sequence = 0
         self._outstanding: dict[int, asyncio.Future[bytes]] = {}
         self._end: Exception = _ClosedHere()
@@ -259,6 +304,16 @@ class _Pipelined:
             return self._decoded(method, await reply)
         finally:
             self._outstanding.pop(sequence, None)
+            self._close_if_retired()
+
+    def retire(self) -> None:
+        """Close once nothing is outstanding."""
+        self._retired = True
+        self._close_if_retired()
+
+    def _close_if_retired(self) -> None:
+        if self._retired and not self._outstanding:
+            self._writer.close()
 
     def _encoded(self, name: str, sequence: int, arguments: Sequence[object]) -> bytes:
         buffer = TMemoryBuffer()

@@ -38,6 +38,10 @@ def filter_of(states: Sequence[int]) -> RequestFilter:
     return RequestFilter(states=list(states) or None)
 
 
+class NotReached(ControllerUnreachable):
+    """No connection was made: nothing was asked."""
+
+
 class ConnectionBroken(ControllerUnreachable):
     """The connection ended under a call."""
 

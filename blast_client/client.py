@@ -22,7 +22,7 @@ from thrift.transport.TTransport import TFramedTransport, TTransportException
 
 from blast_api.BlastOperator import Iface
 from blast_api.ttypes import Event, Grant, MulticastRequest
-from blast_client.address import DEFAULT_ADDRESS, parse_address
+from blast_client.address import DEFAULT_ADDRESS, Address
 from blast_client.arguments import check_call, check_seconds
 from blast_client.calls import (
     NOT_BLAST,
@@ -31,10 +31,12 @@ from blast_client.calls import (
     ConnectionBroken,
     ControllerUnreachable,
     NoAnswerInTime,
+    NotReached,
     TlsFailed,
     milliseconds,
 )
-from blast_client.errors import Denied, NotYet, Unsupported, as_answer, refuse_ended
+from blast_client.errors import Denied, NotLeader, NotYet, Unsupported, as_answer, refuse_ended
+from blast_client.failover import Controllers, Search, parse_addresses
 from blast_client.giving_back import Granted, abandon
 from blast_client.methods import Methods
 from blast_client.states import with_states
@@ -47,6 +49,8 @@ Arguments = TypeVarTuple("Arguments")
 class Client(Methods):
     """A connection to a controller, opened by the first call. One call at a time: not for several threads.
 
+    Where several controllers stand by each other, name all, with commas between: the one that leads is found, and found
+    again when another takes over, without a request being made twice (failover.py).
     `timeout` (seconds) bounds how long the controller may take to answer; calls that wait for something add their own.
     With `tls` the controller must have a certificate that can be trusted; with `token` every connection begins with a
     login. Raises `BadAddress` for an address that is none, `BadCredentials`.
@@ -60,18 +64,23 @@ class Client(Methods):
         tls: TlsSettings | None = None,
         token: str | None = None,
     ) -> None:
-        self.address = parse_address(address)
+        self._controllers = Controllers(parse_addresses(address))
         check_seconds(timeout)
         self._timeout = timeout
         self._hurry_until: float | None = None
         self._asked = self._over = False
         self._token = token
         self._tls = tls.context() if tls else None
-        self._server_name = (tls.server_name if tls else None) or self.address.host
+        self._server_name = tls.server_name if tls else None
         self._guard_token(token)
-        self._socket = _Socket(self.address.host, self.address.port)
+        self._socket = _Socket()
         self._transport = TFramedTransport(self._socket)
         self._thrift = self._service(TBinaryProtocolAccelerated(self._transport))
+
+    @property
+    def address(self) -> Address:
+        """The controller that is asked."""
+        return self._controllers.address
 
     def __enter__(self) -> Client:
         return self
@@ -147,29 +156,57 @@ class Client(Methods):
 
     @property
     def _patience(self) -> float:
-        """How long the controller may take to answer, in seconds."""
+        """How long all controllers together may take to answer, in seconds."""
         if self._hurry_until is None:
             return self._timeout
         return max(0.001, min(self._timeout, self._hurry_until - time.monotonic()))
 
+    def _patience_for(self, name: str) -> float:
+        """How long one controller may take to answer, in seconds."""
+        return self._controllers.patience(self._patience) if self._safe_to_repeat[name] else self._patience
+
     def _call(self, method: Callable[[Iface, *Arguments], T], *arguments: *Arguments) -> T:
         check_call(method, arguments)
-        return self._attempts(method.__name__, lambda: self._once(method, arguments, self._patience))
+        name = method.__name__
+
+        def attempt() -> T:
+            return self._once(method, arguments, self._patience_for(name))
+
+        return self._anywhere(name, attempt, time.monotonic() + self._patience)
 
     def _wait(self, method: Callable[[Iface, *Arguments, int], T], arguments: tuple[*Arguments], seconds: float) -> T:
         check_seconds(seconds)
         check_call(method, arguments)
-        end = time.monotonic() + seconds
+        end, name = time.monotonic() + seconds, method.__name__
 
         def attempt() -> T:
-            left = max(end - time.monotonic(), 0.0)
-            return self._once(method, (*arguments, milliseconds(left)), left + self._patience)
+            while True:
+                left = max(end - time.monotonic(), 0.0)
+                wait = self._controllers.longest_wait(left)
+                try:
+                    return self._once(method, (*arguments, milliseconds(wait)), wait + self._patience_for(name))
+                except NotYet:
+                    if wait == left:
+                        raise
 
-        return self._attempts(method.__name__, attempt)
+        return self._anywhere(name, attempt, end + self._patience)
 
-    def _attempts(self, name: str, attempt: Callable[[], T]) -> T:
+    def _anywhere(self, name: str, attempt: Callable[[], T], end: float) -> T:
         if self._over:
             raise ClientClosed(self.address, "at the end of its `with`")
+        search = Search(self._controllers, self._safe_to_repeat[name], end)
+        while True:
+            address = self.address
+            try:
+                return self._attempts(name, attempt)
+            except (ControllerUnreachable, NotLeader) as error:
+                pause = search.pause_after(error, address, time.monotonic())
+                if pause is None:
+                    raise
+            self.close()
+            time.sleep(pause)
+
+    def _attempts(self, name: str, attempt: Callable[[], T]) -> T:
         was_open = self._socket.isOpen()
         try:
             return attempt()
@@ -214,9 +251,9 @@ class Client(Methods):
             return
         self.close()
         try:
-            connection = socket.create_connection(self.address, self._patience)
+            connection = socket.create_connection(self.address, self._patience_for("ping"))
         except OSError as error:
-            raise ControllerUnreachable(self.address, error.strerror or str(error)) from error
+            raise NotReached(self.address, error.strerror or str(error)) from error
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setHandle(self._with_tls(connection))
         if self._token is not None:
@@ -226,7 +263,7 @@ class Client(Methods):
         if self._tls is None:
             return connection
         try:
-            return self._tls.wrap_socket(connection, server_hostname=self._server_name)
+            return self._tls.wrap_socket(connection, server_hostname=self._server_name or self.address.host)
         except OSError as error:
             connection.close()
             raise TlsFailed(self.address, tls_reason(error)) from error

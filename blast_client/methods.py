@@ -54,6 +54,8 @@ SAFE_TO_REPEAT: Mapping[str, bool] = {
     "quarantine": True,
     "releaseElement": True,
     "resume": False,
+    # It would ask the one that has just taken over.
+    "standDown": False,
     "journal": True,
 }
 """Whether a call's repetition changes nothing and has the same answer, so that a broken connection may be retried."""
@@ -145,6 +147,10 @@ class Methods(_Served, ABC):
         """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
         self._call(Iface.resume)
 
+    def stand_down(self) -> None:
+        """Let another controller lead; light goes on. Raises `Rejected` ("no_standby") where there is none."""
+        self._call(Iface.standDown)
+
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""
         return self._call(Iface.journal, after_sequence, limit)
@@ -229,6 +235,10 @@ class AsyncMethods(_Served, ABC):
     async def resume(self) -> None:
         """Let a controller that is holding decide again; `fabric().warnings` says whether and why it is."""
         await self._call(Iface.resume)
+
+    async def stand_down(self) -> None:
+        """Let another controller lead; light goes on. Raises `Rejected` ("no_standby") where there is none."""
+        await self._call(Iface.standDown)
 
     async def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
         """Read the controller's journal."""

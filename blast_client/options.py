@@ -31,7 +31,7 @@ def controller_options() -> argparse.ArgumentParser:
         "--controller",
         metavar="ADDRESS",
         default=os.environ.get("BLAST_CONTROLLER", DEFAULT_ADDRESS),
-        help="HOST:PORT of the controller (default: $BLAST_CONTROLLER, else 127.0.0.1:9090)",
+        help="HOST:PORT of the controller, or of several with commas (default: $BLAST_CONTROLLER, else 127.0.0.1:9090)",
     )
     options.add_argument("--json", action="store_true", help="print JSON")
     proofs = options.add_argument_group("proofs", "For a controller that speaks TLS or wants to know who is calling.")

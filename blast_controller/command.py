@@ -118,6 +118,7 @@ def _summary(config: Config) -> str:
         f"policy: {config.policy.name}",
         f"journal: {config.journal.path or 'in memory'}",
         f"Thrift on {config.controller.thrift} ({_access(config)})",
+        f"HTTP {f'on {config.controller.http}' if config.controller.http else 'not served'}",
         f"OpenFlow on {config.controller.openflow} ({_switches(config)})",
         f"groups from {config.openflow.group_network}, rules at priority {config.openflow.priority}",
     ]

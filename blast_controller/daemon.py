@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import asdict
 from math import ceil
 from typing import TypeVar
 
@@ -21,12 +21,12 @@ from blast_controller.configuration.access_files import (
     switch_tls,
     tls_settings,
 )
-from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.configuration.config import Config, ConfigError, JournalSection, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.openflow import required_names
 from blast_controller.core.controller import Core
 from blast_controller.core.model import events
-from blast_controller.core.model.errors import FabricError
+from blast_controller.core.model.errors import FabricError, Rejected
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.first_check import check_fibres
 from blast_controller.garbage import GarbageCollection
@@ -35,26 +35,36 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
+from blast_controller.ops.http.application import Site, application
+from blast_controller.ops.http.health import Health
+from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.logging import fields
+from blast_controller.ops.metering import Metering
+from blast_controller.ops.metrics import Metrics
+from blast_controller.ops.standing import Sources, Standing
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimiser.process import OptimiserProcess
 from blast_controller.rpc.clients.gate import Gate
+from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.clients.rates import Rate
-from blast_controller.rpc.condition import not_holding
+from blast_controller.rpc.condition import no_standby, not_holding
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
-from blast_controller.rpc.connections.server_state import ServerLimits
+from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Places
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import Dispossessed, StoreFault
 from blast_controller.store.interface import Loaded, Store
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
+from blast_controller.succession.candidate import Hooks
+from blast_controller.succession.succession import Succession, Watcher
+from blast_transport.base.extras import NotInstalled, require
 from tl1_driver.dialects import configured
 
 T = TypeVar("T")
@@ -64,6 +74,8 @@ EXIT_FAILED = 1
 BURST_SECONDS = 10.0
 """How much of its rate of calls an account may have at once."""
 THREAD_SWITCH_INTERVAL = 0.0005
+TO_ANSWER = 0.05
+"""Seconds in which whoever asks a controller to stand down gets its answer."""
 
 
 class CannotListen(Exception):
@@ -83,20 +95,23 @@ class Daemon:
         # Several short-lived hand-overs between threads make up a grant: do not let one wait 5 ms for the interpreter.
         sys.setswitchinterval(THREAD_SWITCH_INTERVAL)
         _allow_many_connections()
-        began = time.monotonic()
-        self._store = _store(config)
-        self._loaded = _opened(self._store)
+        self._began = time.monotonic()
+        self._succession = _succession(config)
+        self._store = _store(config) if self._succession is None else self._succession.store
+        # Where several controllers share the journal, it is opened when this one comes to lead.
+        self._loaded = Loaded(0, {}, False) if self._succession is not None else _opened(self._store)
         self.epoch = self._loaded.epoch
         self._ends = EndRecord.beside(config.journal.path)
-        self._die = partial(_die, self._ends, self.epoch, began)
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
         places = Places(of_one=config.controller.waiting_per_account)
-        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog()])
+        self._metrics = Metrics()
+        metering = Metering(self._metrics, [DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)])
+        self.runtime = Runtime(_core(config), self._store, self._die, places, [ActivityLog(), metering])
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset(switch.password for switch in switches)
         """What must not be written anywhere."""
-        self._optical = OpticalExecutor(switches, self.runtime.post, self._die)
+        self._optical = OpticalExecutor(switches, self.runtime.post, self._die, self._may_write)
         per_second = config.controller.calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
         self._server = FramedServer(
@@ -106,9 +121,32 @@ class Daemon:
             too_many_waits=ttypes.Denied,
             security=Security(self.gate, tls_settings(config.access)),
         )
+        self._http = self._http_server()
         self._resuming = threading.Lock()
         self._openflow: OpenFlowDriver | None = None
         self._optimiser: OptimiserProcess | None = None
+
+    def _http_server(self) -> HttpServer | None:
+        if self._config.controller.http is None:
+            return None
+        sources = Sources(
+            snapshot=lambda: self.runtime.snapshot,
+            epoch=lambda: self.epoch,
+            store_fault=lambda: self.runtime.store_fault,
+            holding=lambda: self.runtime.holding,
+            counts=self._counts,
+            levels=lambda: {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS},
+        )
+        self._metrics.registry.register(Standing(sources))
+        health = Health(self.runtime, self._stands_by)
+        site = Site(health, self._metrics.registry, lambda: self.gate.policy, lambda: self.epoch)
+        return HttpServer(application(site), tls_settings(self._config.access))
+
+    def _counts(self) -> dict[str, float]:
+        """What the servers count: of clients' connections, and of their proofs."""
+        counters = asdict(self._server.counters).items()
+        served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
+        return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()}
 
     def start(self) -> dict[str, str]:
         """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
@@ -124,7 +162,7 @@ class Daemon:
                 self._die,
                 config.openflow.step_timeout_ms / 1000,
                 EchoProbe(config.openflow.echo_interval_ms / 1000, config.openflow.echo_misses),
-                self.epoch,
+                self.epoch if self._succession is None else None,
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
             ),
@@ -133,6 +171,14 @@ class Daemon:
         host, port = _listening(
             config.controller.thrift, lambda: self._server.start(*_address(config.controller.thrift))
         )
+        addresses = {"thrift": f"{host}:{port}"}
+        if self._http is not None and (listens := config.controller.http) is not None:
+            http = self._http
+            host, port = _listening(listens, lambda: http.start(*_address(listens)))
+            addresses["http"] = f"{host}:{port}"
+        if self._succession is not None:
+            self._stand(self._succession)
+            return {**addresses, "openflow": self._openflow_address()}
         holding = reason_to_hold(self._ends.read())
         if holding is None:
             self._begin()
@@ -144,10 +190,80 @@ class Daemon:
         self._garbage.start()
         if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibres(self.runtime)
-        return {
-            "thrift": f"{host}:{port}",
-            "openflow": f"{_address(config.controller.openflow)[0]}:{self._openflow.port}",
-        }
+        return {**addresses, "openflow": self._openflow_address()}
+
+    def _openflow_address(self) -> str:
+        assert self._openflow is not None
+        return f"{_address(self._config.controller.openflow)[0]}:{self._openflow.port}"
+
+    # ----------------------------------------------------------------------------- one of several controllers
+
+    def _stand(self, succession: Succession) -> None:
+        """Follow whoever leads, and lead when nobody does. Raises JournalUnusable."""
+        assert self._openflow is not None
+        following = succession.follow(Watcher(self._show, self._openflow.follow))
+        self.runtime.stand_by(following)
+        try:
+            following.start()
+        except StoreFault as fault:
+            raise JournalUnusable(str(fault)) from fault
+        self._openflow.start()
+        self._garbage.start()
+        succession.stand(Hooks(self._lead, self._depose, self._die), self._openflow.connected)
+
+    def _show(self, loaded: Loaded) -> None:
+        core = _core(self._config)
+        core.load(loaded.records(), time.monotonic())
+        self.runtime.call(lambda turn: self.runtime.show(core)).result()
+
+    def _lead(self, loaded: Loaded) -> None:
+        """Nobody else leads: do so."""
+        assert self._succession is not None and self._openflow is not None
+        forwarding, core, self.epoch = self._openflow, _core(self._config), loaded.epoch
+        self._loaded = loaded
+        self._succession.stop_following()
+        self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
+        forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
+        self._optical.start()
+        self._set_optimiser(self._config)
+        self._compactor.start()
+        log.warning("this controller leads", extra=fields(event="leads", epoch=loaded.epoch))
+
+    def _depose(self, reason: str) -> None:
+        """Lead no more: begin anew, as a process that has decided nothing."""
+        log.warning("this controller leads no more: %s", reason, extra=fields(event="stands_by", reason=reason))
+        if self._succession is not None:
+            self._succession.leave()
+        begin_anew()
+
+    def stand_down(self) -> None:
+        """Let another controller lead, when the caller has its answer. Raises Rejected where nobody would."""
+        succession = self._succession
+        try:
+            if succession is None or not succession.others():
+                raise no_standby()
+        except StoreFault as fault:
+            raise Rejected("no_standby", f"Who would take over is not known: {fault}") from fault
+        threading.Timer(TO_ANSWER, self._depose, ["an operator has asked for it"]).start()
+
+    def _may_write(self) -> bool:
+        """Whether what is written now is this controller's to write."""
+        return self._succession is None or self._succession.still_leads()
+
+    def _stands_by(self) -> str | None:
+        standby = self.runtime.standby
+        if standby is None:
+            return None
+        return f"This controller stands by; {standby.leader() or 'nobody'} decides."
+
+    def _die(self, error: BaseException) -> None:
+        """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
+        if isinstance(error, Dispossessed):
+            self._depose(str(error))
+        self._ends.add(End(self.epoch, time.monotonic() - self._began, f"{type(error).__name__}: {error}"))
+        log.critical("the controller ends: %s: %s", type(error).__name__, error)
+        logging.shutdown()
+        os._exit(EXIT_FAILED)
 
     def _begin(self) -> None:
         assert self._openflow is not None
@@ -184,7 +300,7 @@ class Daemon:
 
     def warnings(self) -> list[str]:
         """What whoever looks should know of the controller itself, a sentence each."""
-        found = [] if self.runtime.holding is None else [self.runtime.holding]
+        found = [sentence for sentence in (self.runtime.holding, self._stands_by()) if sentence is not None]
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
@@ -216,17 +332,22 @@ class Daemon:
         policy, tls = read_policy(config), tls_settings(config.access)
         if tls is not None:
             self._server.reload_certificate(tls)
+            if self._http is not None:
+                self._http.reload_certificate(tls)
         for_switches = switch_tls(config.openflow)
         if for_switches is not None and self._openflow is not None:
             self._openflow.reload_certificate(for_switches)
         self.gate.policy = policy
 
     def _history(self, after_sequence: int, limit: int) -> list[tuple[int, str, str]]:
-        return read_page(self._store.journal, after_sequence, limit)
+        journal = self._store.journal if self._succession is None else self._succession.history
+        return read_page(journal, after_sequence, limit)
 
     def stop(self) -> None:
         """Stop serving; devices keep what they hold."""
         self._server.stop()
+        if self._http is not None:
+            self._http.stop()
         self.runtime.stop()
         if self._optimiser is not None:
             self._optimiser.stop()
@@ -235,7 +356,10 @@ class Daemon:
             self._openflow.stop()
         self._compactor.stop()
         self._garbage.stop()
-        self._store.close()
+        if self._succession is None:
+            self._store.close()
+        else:
+            self._succession.leave()
 
 
 def _core(config: Config) -> Core:
@@ -259,8 +383,11 @@ def _store(config: Config) -> Store:
             f"the journal {path} cannot be made, there is no folder {path.parent}: make it, name another file by "
             "journal.file, or have none that outlives the controller by journal.in_memory = true."
         )
-    keep = config.journal
-    return SqliteStore(path, Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6)))
+    return SqliteStore(path, _retention(config.journal))
+
+
+def _retention(keep: JournalSection) -> Retention:
+    return Retention(keep.keep_entries, keep.keep_days, round(keep.keep_mb * 1e6))
 
 
 def _opened(store: Store) -> Loaded:
@@ -305,9 +432,23 @@ def _listening(address: str, start: Callable[[], T]) -> T:
         raise CannotListen(f"cannot listen on {address}: {error.strerror}; is another controller running?") from error
 
 
-def _die(ends: EndRecord, epoch: int, began: float, error: BaseException) -> None:
-    """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
-    ends.add(End(epoch, time.monotonic() - began, f"{type(error).__name__}: {error}"))
-    log.critical("the controller ends: %s: %s", type(error).__name__, error)
+def _succession(config: Config) -> Succession | None:
+    """The part of one of several controllers, where there are to be several. Raises JournalUnusable, ConfigError."""
+    section = config.journal.etcd
+    if section is None:
+        return None
+    try:
+        require("etcd", "grpc", "google.protobuf")
+        # Only who keeps its journal in etcd has the libraries for it.
+        from blast_controller.succession.by_etcd import joined
+
+        address = config.controller.advertise or config.controller.thrift
+        return joined(section, address, _retention(config.journal))
+    except (NotInstalled, StoreFault) as fault:
+        raise JournalUnusable(str(fault)) from fault
+
+
+def begin_anew() -> None:
+    """Become a process that has just been started as this one was; nobody else is left of this one."""
     logging.shutdown()
-    os._exit(EXIT_FAILED)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

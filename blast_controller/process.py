@@ -63,6 +63,8 @@ class ControllerProcess:
             self._output.tell_left_out()
             if self._daemon.runtime.holding != self._told_holding:
                 self._tell_ready()
+            # A standby has none until it leads.
+            self._output.set_epoch(self._daemon.epoch)
             try:
                 number = self._signals.get(timeout=watchdog.interval or 1.0)
             except queue.Empty:

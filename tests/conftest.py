@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+    from tests.support.etcd_server import Controllers, EtcdServer
+
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 RYU_ENVIRONMENT = Path(__file__).parent.parent / ".venv-ryu"
 SPARK_ENVIRONMENT = Path(__file__).parent.parent / ".venv-spark"
@@ -84,10 +86,16 @@ def _rust_lacks() -> str | None:
     return None if _succeeds(str(scripts / "cargo"), "--version") else "needs Rust 1.85: scripts/setup test"
 
 
+def _prometheus_lacks() -> str | None:
+    tools = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+    return None if all(map(shutil.which, tools)) else "needs Prometheus and Alertmanager: scripts/setup long"
+
+
 LACKS = {
     marker: functools.cache(lacks)
     for marker, lacks in {
         "lab": _lab_lacks,
+        "prometheus": _prometheus_lacks,
         "java": _java_lacks,
         "rust": _rust_lacks,
         "ryu": _ryu_lacks,
@@ -154,6 +162,27 @@ def _leaves_signals_alone(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def own_signals() -> None:
     """For a test of what sets handlers: they are set back."""
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[EtcdServer]":
+    """An etcd that nobody stops; whoever uses it takes a prefix of his own."""
+    from tests.support import etcd_server
+
+    if reason := etcd_server.lacks():
+        pytest.skip(reason)
+    with etcd_server.EtcdServer(tmp_path_factory.mktemp("etcd")).running() as server:
+        yield server
+
+
+@pytest.fixture
+def controllers(etcd: "EtcdServer") -> "Iterator[Controllers]":
+    """Controllers on one journal in etcd."""
+    from tests.support.etcd_server import Controllers
+
+    made = Controllers(etcd)
+    yield made
+    made.close()
 
 
 class SaysAtOnce:

@@ -169,6 +169,8 @@ struct RequestStatus {
   8: required list<PartStatus> parts
   /** Sequence number of the latest event, 0 if none. */
   9: required i64 latestSequence
+  /** Only of a controller that stands by: so many milliseconds ago, at most, this was so. */
+  10: optional i64 staleMs
 }
 
 /** What to change of a pending or active request; at least one field. Refused whole, or done whole. */
@@ -200,6 +202,8 @@ struct RequestPage {
   1: required list<RequestStatus> requests
   /** Give this to the next call; absent on the last page. */
   2: optional string nextCursor
+  /** As in RequestStatus. */
+  3: optional i64 staleMs
 }
 
 /** Feature "explain". */
@@ -345,6 +349,8 @@ struct FabricStatus {
   8: optional WarmStatus warm
   /** Where there are any. */
   9: optional list<StaticTreeStatus> staticTrees
+  /** As in RequestStatus; of devices a controller that stands by knows nothing. */
+  10: optional i64 staleMs
 }
 
 /** What a server is and serves. */
@@ -431,18 +437,18 @@ service Blast {
 
   /** How far a request is; also after its end, as long as its key is remembered. */
   RequestStatus status(1: string key)
-    throws (1: UnknownRequest unknownRequest, 2: Denied denied)
+    throws (1: UnknownRequest unknownRequest, 2: Denied denied, 3: NotLeader notLeader)
 
   /** In order of arrival. `limit` is between 1 and 1000. */
   RequestPage listRequests(1: RequestFilter filter, 2: i32 limit, 3: string cursor)
-    throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
+    throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
 
   /** Feature "explain": what blocks a request. */
   Explanation explain(1: string key)
-    throws (1: UnknownRequest unknownRequest, 2: Unsupported unsupported, 3: Denied denied)
+    throws (1: UnknownRequest unknownRequest, 2: Unsupported unsupported, 3: Denied denied, 4: NotLeader notLeader)
 
   /** Racks, splitters, optical switches and light trees as the controller sees them at this moment. */
-  FabricStatus fabric() throws (1: Denied denied)
+  FabricStatus fabric() throws (1: Denied denied, 2: NotLeader notLeader)
 
   /** What this server is and serves; may be asked by anyone. */
   Version version()
@@ -505,22 +511,31 @@ struct JournalEntry { 1: required i64 sequence, 2: required string kind, 3: requ
 /** For operators. */
 service BlastOperator extends Blast {
   /** Feature "drain": admit nothing new (true) or admit again (false), what is active goes on; absent only asks. */
-  DrainStatus drain(1: bool on) throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
+  DrainStatus drain(1: bool on)
+    throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Feature "reconcile". */
-  ReconcileReport reconcile(1: bool dryRun) throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
+  ReconcileReport reconcile(1: bool dryRun)
+    throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Feature "verify". */
-  FibreReport verifyFabric() throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected)
+  FibreReport verifyFabric()
+    throws (1: Denied denied, 2: Unsupported unsupported, 3: Rejected rejected, 4: NotLeader notLeader)
   /** Every piece of hardware and its state. */
-  list<ElementStatus> elements() throws (1: Denied denied)
+  list<ElementStatus> elements() throws (1: Denied denied, 2: NotLeader notLeader)
   /** Take an element out of use; what it serves now goes on. */
-  void quarantine(1: string element, 2: string reason) throws (1: Rejected rejected, 2: Denied denied)
+  void quarantine(1: string element, 2: string reason)
+    throws (1: Rejected rejected, 2: Denied denied, 3: NotLeader notLeader)
   /** Put an element that was quarantined back into use: it may serve the very next request. */
-  void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied)
+  void releaseElement(1: string element) throws (1: Rejected rejected, 2: Denied denied, 3: NotLeader notLeader)
   /**
    * Feature "holding": let a controller that is holding decide again. It holds, and refuses every change with the code
    * "holding", after it ended by an error of its own and did so again soon after its next start.
    */
   void resume() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported)
+  /**
+   * Feature "standby": let another controller lead. Refused where there is none (Rejected, code "no_standby"); answered
+   * before it happens. Light goes on.
+   */
+  void standDown() throws (1: Rejected rejected, 2: Denied denied, 3: Unsupported unsupported, 4: NotLeader notLeader)
   /** Feature "journal". */
   list<JournalEntry> journal(1: i64 afterSequence, 2: i32 limit) throws (1: Denied denied, 2: Unsupported unsupported)
 }

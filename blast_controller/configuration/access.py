@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -62,21 +62,24 @@ class TenantSection(Section):
         return TenantLimits(self.max_pending, self.max_splitters, self.max_light_seconds_per_hour, self.share)
 
 
-def access_fault(thrift: str, access: AccessSection | None, tenants: Iterable[TenantSection]) -> str | None:
-    """The first thing that is wrong, as one sentence."""
+def access_fault(
+    listens: Mapping[str, str], access: AccessSection | None, tenants: Iterable[TenantSection]
+) -> str | None:
+    """The first thing that is wrong, as one sentence; `listens` are the addresses where clients are served, by key."""
     declared = {DEFAULT_TENANT, *(tenant.name for tenant in tenants)}
-    return next(_faults(thrift, access, declared), None)
+    return next(_faults(listens, access, declared), None)
 
 
-def _faults(thrift: str, access: AccessSection | None, declared: set[str]) -> Iterator[str]:
+def _faults(listens: Mapping[str, str], access: AccessSection | None, declared: set[str]) -> Iterator[str]:
+    beyond = [f"{key} {address}" for key, address in listens.items() if not is_loopback(address)]
     if access is None:
-        if not is_loopback(thrift):
-            yield f"controller.thrift {thrift} is reached from other machines: add [access] with TLS and logins."
+        if beyond:
+            yield f"{beyond[0]} is reached from other machines: add [access] with TLS and logins."
         return
     if (access.certificate is None) != (access.private_key is None):
         yield "access.certificate and access.private_key belong together: give both."
-    if access.certificate is None and not is_loopback(thrift):
-        yield f"controller.thrift {thrift} is reached from other machines: give access.certificate and private_key."
+    if access.certificate is None and beyond:
+        yield f"{beyond[0]} is reached from other machines: give access.certificate and private_key."
     if access.client_ca is not None and access.certificate is None:
         yield "access.client_ca needs TLS: give access.certificate and private_key."
     if access.client and access.client_ca is None:

@@ -60,6 +60,9 @@ def tls_settings(access: AccessSection | None) -> TlsSettings | None:
 def check_access_files(config: Config) -> None:
     """Read all that [access] and [openflow] name. Raises ConfigError."""
     read_policy(config)
+    if (etcd := config.journal.etcd) is not None:
+        for secret in filter(None, (etcd.private_key, etcd.password_file)):
+            refuse_readable_by_others(secret)
     for settings in (tls_settings(config.access), switch_tls(config.openflow)):
         if settings is not None:
             try:

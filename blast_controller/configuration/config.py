@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_controller.configuration.access import AccessSection, TenantSection
+from blast_controller.configuration.etcd import EtcdSection
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
 from blast_controller.configuration.openflow import OpenFlowSection
 from blast_controller.configuration.optics import (
@@ -66,6 +67,8 @@ class ControllerSection(Section):
 
     thrift: Address = "127.0.0.1:9090"
     openflow: Address = "127.0.0.1:6653"
+    http: Address | None = None
+    advertise: Address | None = None
     openflow_trusts_network: bool = False
     workers: Annotated[int, Field(ge=1, le=64)] = 4
     remember_ended_ms: Milliseconds = 3_600_000
@@ -83,8 +86,9 @@ class ControllerSection(Section):
 
 
 class JournalSection(Section):
-    """Where the controller keeps what must survive a restart: in a file, unless `in_memory` says otherwise."""
+    """Where the controller keeps what must survive a restart: in a file, unless `in_memory` or `etcd` say otherwise."""
 
+    etcd: EtcdSection | None = None
     file: Path = Path(DEFAULT_JOURNAL)
     in_memory: bool = False
     keep_entries: Annotated[int, Field(ge=1)] = 100_000
@@ -94,8 +98,8 @@ class JournalSection(Section):
 
     @property
     def path(self) -> Path | None:
-        """The file; None for a journal in memory."""
-        return None if self.in_memory else self.file
+        """The file; None for a journal in memory or in etcd."""
+        return None if self.in_memory or self.etcd is not None else self.file
 
 
 class PolicySection(Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 from blast_controller.configuration.config import Config, OpticalSwitchSection
 
@@ -44,13 +45,25 @@ def _least_rate_beyond_the_line(config: Config) -> Iterator[str]:
 
 def _one_address_twice(config: Config) -> Iterator[str]:
     listens = config.controller
-    if listens.thrift == listens.openflow and not listens.thrift.endswith(":0"):
-        yield f"controller.thrift and controller.openflow are both {listens.thrift}: give each a port of its own."
+    named = {"thrift": listens.thrift, "openflow": listens.openflow, "http": listens.http}
+    for one, other in combinations(named, 2):
+        if named[one] == named[other] and not str(named[one]).endswith(":0"):
+            yield f"controller.{one} and controller.{other} are both {named[one]}: give each a port of its own."
 
 
 def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
-    if config.journal.in_memory and "file" in config.journal.model_fields_set:
-        yield "journal.in_memory and journal.file exclude each other: leave one of them out."
+    journal = config.journal
+    named = [
+        f"journal.{name}"
+        for name, there in (
+            ("in_memory", journal.in_memory),
+            ("file", "file" in journal.model_fields_set),
+            ("etcd", journal.etcd is not None),
+        )
+        if there
+    ]
+    if len(named) > 1:
+        yield f"{' and '.join(named)} exclude each other: leave {'one' if len(named) == 2 else 'two'} of them out."
 
 
 def _loop_leaf_of_directional_ports(config: Config) -> Iterator[str]:

@@ -13,6 +13,7 @@ from blast_controller.configuration.config import (
     static_ends,
 )
 from blast_controller.configuration.contradictions import contradiction
+from blast_controller.configuration.etcd import etcd_fault
 from blast_controller.configuration.openflow import openflow_fault
 from blast_controller.configuration.optics import (
     IncompleteOptics,
@@ -71,7 +72,9 @@ def _check_consistency(config: Config) -> None:
     _check_switch_ports(config)
     listens = config.controller
     fault = openflow_fault(listens.openflow, listens.openflow_trusts_network, config.openflow)
-    fault = fault or access_fault(listens.thrift, config.access, config.tenant) or contradiction(config)
+    fault = fault or access_fault(_for_clients(config), config.access, config.tenant)
+    fault = fault or (etcd_fault(config.journal.etcd) if config.journal.etcd is not None else None)
+    fault = fault or contradiction(config)
     if fault is not None:
         raise ConfigError(fault)
     _check_certificate_names(config)
@@ -83,6 +86,12 @@ def _check_consistency(config: Config) -> None:
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
     _check_optics(config)
+
+
+def _for_clients(config: Config) -> dict[str, str]:
+    """Where clients are served."""
+    found = {"controller.thrift": config.controller.thrift}
+    return found if config.controller.http is None else {**found, "controller.http": config.controller.http}
 
 
 def _check_certificate_names(config: Config) -> None:

@@ -58,6 +58,8 @@ _STARTING = "it is set when the controller starts"
 _FABRIC = "it describes the fabric that light runs through"
 REASONS = {
     "controller.thrift": _LISTENING,
+    "controller.http": _LISTENING,
+    "controller.advertise": _STARTING,
     "controller.openflow": _LISTENING,
     "openflow.step_timeout_ms": _STARTING,
     "openflow.echo_interval_ms": "it is set when a ToR connects",

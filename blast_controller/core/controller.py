@@ -47,13 +47,16 @@ from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
-from blast_controller.core.model.requests import Part, Request, RequestKey
+from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimiserLate, ProbeDue, QuotaLook
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout.reconciliation import Seen
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.snapshot.facts import PartFacts
+from blast_controller.core.snapshot.publisher import Known, Publisher
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.core.view import View
 
 _ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed
@@ -70,6 +73,9 @@ class Core:
         self._outbox, self._timers = self._parts.outbox, self._parts.timers
         self._auditor, self._fibres = self._parts.auditor, self._parts.fibres
         self._lifecycle, self._writer = self._parts.lifecycle, self._parts.writer
+        known = Known(self._table, self._reservations, self._parts.inventory, self._parts.warm)
+        self._publisher = Publisher(fabric, known)
+        self._publisher.publish((), (), settings)
         self._decision_due = True
         checks: Handlers = {
             AuditDue: self._on_audit_due,
@@ -128,6 +134,10 @@ class Core:
     def restore(self, records: Iterable[Record], now: float) -> list[Command]:
         """Take over what an earlier run has left on disk, before any event. Raises FabricError when it does not fit."""
         self.load(records, now)
+        return self.begin(now)
+
+    def begin(self, now: float) -> list[Command]:
+        """What is to be done about what was loaded."""
         for reservation in [r for r in self.reservations if r.state is not ReservationState.LIT]:
             self._lifecycle.act_on(self._reservations.completed(reservation), now)
         return self.conclude(now)
@@ -142,6 +152,7 @@ class Core:
                 self._parts.probes.adopt(switch, record.body, self._parts.reconciliation.circuits(switch))
         self._parts.resumption.resume(now)
         self._parts.appointments.audit(now)
+        self._publisher.publish(self.requests, self._reservations.live, self.settings)
         self._decision_due = True
 
     def conclude(self, now: float) -> list[Command]:
@@ -151,8 +162,10 @@ class Core:
             self._decide(now)
         self._parts.warm.give_way(now)
         self._auditor.note_work()
+        touched = tuple(self._table.touched), tuple(self._reservations.touched)
         for record in self._writer.unwritten():
             self._outbox.record(record)
+        self._publisher.publish(*touched, self.settings)
         return self._outbox.drain()
 
     def next_timer(self) -> float | None:
@@ -165,6 +178,11 @@ class Core:
     def settings(self) -> CoreSettings:
         """What the operator has set."""
         return self._parts.orders.settings
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What readers are to be shown once all records of the latest conclusion are on disk, and never before."""
+        return self._publisher.latest
 
     @property
     def view(self) -> View:
@@ -185,10 +203,10 @@ class Core:
         """The request with this key. Raises UnknownRequest."""
         return self._table.get(key)
 
-    def reason(self, request: Request, part: Part, now: float) -> str | None:
+    def reason(self, request: MulticastRequest, part: Part | PartFacts, now: float) -> str | None:
         """Why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
-            waits = self._parts.layouts.waits_for(request.current, part.receivers, self._parts.limits.left(now))
+            waits = self._parts.layouts.waits_for(request, part.receivers, self._parts.limits.left(now))
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 

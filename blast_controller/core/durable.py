@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.journal.snapshot import (
+from blast_controller.core.journal.bodies import (
     load_event,
     load_request,
     load_reservation,

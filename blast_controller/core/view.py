@@ -61,13 +61,6 @@ class View:
         """Every port, splitter, splitter leg and static tree of the fabric."""
         return tuple(self._inventory.elements)
 
-    def take_changes(self) -> set[ElementId]:
-        """The ports, splitters and static trees of which anything may have changed since this was asked last.
-
-        One watcher at a time may rely on it.
-        """
-        return self._inventory.take_changes()
-
     @property
     def holders(self) -> Mapping[ElementId, int]:
         """The number of the reservation that holds each element; PROBER where a check of the fibres does."""

@@ -55,7 +55,7 @@ class Configuration:
     step_timeout: float = 2.0
     echo_interval: float = 3.0
     echo_unanswered: int = 5
-    generation: int = 0
+    generation: int | None = 0
     tls: TlsSettings | None = None
     certificates: dict[DatapathId, str] | None = None
 
@@ -83,9 +83,17 @@ class ProbeCommand:
     payload: str
 
 
+@dataclass(frozen=True)
+class LeadCommand:
+    """Lead, with this generation, and this epoch in the cookies."""
+
+    lead: int
+    epoch: int
+
+
 _CONFIGURATION = TypeAdapter(Configuration)
-_COMMAND: TypeAdapter[SetForwarding | ReadCommand | LookCommand | ProbeCommand] = TypeAdapter(
-    SetForwarding | ReadCommand | LookCommand | ProbeCommand
+_COMMAND: TypeAdapter[SetForwarding | ReadCommand | LookCommand | ProbeCommand | LeadCommand] = TypeAdapter(
+    SetForwarding | ReadCommand | LookCommand | ProbeCommand | LeadCommand
 )
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -139,6 +147,8 @@ def _command(driver: OpenFlowDriver, line: bytes) -> None:
                 driver.look(datapath)
             case ProbeCommand(datapath, port, payload):
                 driver.probe(datapath, port, bytes.fromhex(payload))
+            case LeadCommand(generation, epoch):
+                driver.lead(generation, epoch)
             case change:
                 driver.apply(change)
     except ValueError as error:  # a pydantic ValidationError is one

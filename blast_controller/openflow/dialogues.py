@@ -7,6 +7,7 @@ matters. A Reaction with `over` means that the ToR cannot be used on this connec
 
 | dialogue | says                                                   | then, on the answers                            |
 |----------|--------------------------------------------------------|-------------------------------------------------|
+| standing | role request: slave, the leader's generation           | done, whatever they are                         |
 | claiming | role request: master, our generation                   | done                                            |
 | reading  | flow statistics of our cookies, aggregate of all rules | (deletions, barrier, additions, barrier,) done  |
 | changing | rules, barrier                                         | (deletions of steps not refused, barrier,) done |
@@ -39,6 +40,7 @@ from blast_controller.openflow.vocabulary import (
     RoleAnswered,
     RulesCounted,
     RulesRead,
+    StandBy,
     StepKey,
 )
 
@@ -100,6 +102,29 @@ class Dialogue(ABC):
         numbered = tuple((next(self._numbers), message) for message in messages)
         self._xids.update(xid for xid, _ in numbered)
         return numbered
+
+
+class Standing(Dialogue):
+    """Ask to be a slave, whom a ToR does not obey. It may refuse to make us one: we write nothing in any case."""
+
+    exclusive = True
+
+    def __init__(self, numbers: Iterator[int], deadline: float, generation: int) -> None:
+        super().__init__(numbers, deadline)
+        self._generation = generation
+
+    def open(self) -> tuple[Numbered, ...]:
+        """The role request."""
+        return self._number([StandBy(self._generation)])
+
+    def receive(self, answer: Answer, now: float) -> Reaction:
+        """Done."""
+        self.done = True
+        return Reaction()
+
+    def expire(self) -> Reaction:
+        """A ToR that does not answer would not be taken over in time either."""
+        return Reaction(over="it did not answer the role request in time")
 
 
 class Claiming(Dialogue):

@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -18,18 +19,20 @@ from blast_controller.openflow.messages import encode
 from blast_controller.openflow.probe import MOST_BYTES
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe, Server
-from blast_controller.openflow.session import Terms
 from blast_controller.openflow.steps import Steps
 from blast_controller.openflow.vocabulary import (
     Command,
     Connected,
     Effect,
     Event,
+    Follow,
     HangUp,
     Input,
+    Lead,
     Lost,
     Probe,
     Read,
+    Terms,
     Transmit,
     TurnAway,
 )
@@ -58,7 +61,8 @@ class OpenFlowDriver:
     step_timeout : seconds from `apply` to the barrier reply.
     probe : how a silent ToR is noticed.
     generation : 0 to 2^64 - 1, larger in every later run on this fabric. A ToR that knows a controller of a larger one
-        refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins.
+        refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins. None:
+        another controller leads; ToRs are connected, and nothing is written to them, until `lead`.
     tls : ToRs connect by TLS and nothing else; None: by plain TCP.
     certificates : for each datapath the name that its certificate must bear (common or DNS name); None: any will do.
 
@@ -76,13 +80,12 @@ class OpenFlowDriver:
         fatal: Fatal,
         step_timeout: float = 2.0,
         probe: EchoProbe | None = None,
-        generation: int = 0,
+        generation: int | None = 0,
         tls: TlsSettings | None = None,
         certificates: Mapping[DatapathId, str] | None = None,
     ) -> None:
-        if not 0 <= generation <= LAST_GENERATION:
-            raise ValueError(f"generation is {generation}, but must fit in 64 bits")
-        terms = Terms(settings, generation, step_timeout)
+        self._settings, self._step_timeout = settings, step_timeout
+        terms = None if generation is None else self._terms(settings, generation)
         self._steps = Steps(terms, optical_ports, _multicast_network(group_network), certificates)
         self._on_event = on_event
         self._fatal = fatal
@@ -99,6 +102,26 @@ class OpenFlowDriver:
     def start(self) -> None:
         """Accept switches."""
         self._server.start(ForwardingApplication, self._heard)
+
+    def connected(self) -> int:
+        """How many ToRs have a connection to us, whoever leads; from any thread."""
+        return self._steps.connected
+
+    def follow(self, generation: int) -> None:
+        """A controller of this generation leads: ToRs that connect from now on are told so."""
+        self._put(Follow(generation))
+
+    def lead(self, generation: int, epoch: int) -> None:
+        """Make every ToR ours, those that are connected at once; `epoch` (16 bits) stands in the cookies from here on.
+
+        Raises ValueError for a generation or an epoch that does not fit.
+        """
+        self._put(Lead(self._terms(replace(self._settings, epoch=epoch), generation)))
+
+    def _terms(self, settings: RuleSettings, generation: int) -> Terms:
+        if not 0 <= generation <= LAST_GENERATION:
+            raise ValueError(f"generation is {generation}, but must fit in 64 bits")
+        return Terms(settings, generation, self._step_timeout)
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Show ToRs that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""

@@ -25,6 +25,7 @@ from blast_controller.openflow.vocabulary import (
     PortState,
     ReadOurRules,
     SendProbe,
+    StandBy,
 )
 
 WHOLE_COOKIE = 0xFFFF_FFFF_FFFF_FFFF
@@ -88,6 +89,8 @@ def _message(protocol: Datapath, message: Message) -> MsgBase:
             return parser.OFPBarrierRequest(protocol)
         case Claim(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_MASTER, generation)
+        case StandBy(generation):
+            return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_SLAVE, generation)
         case ReadOurRules():
             return parser.OFPFlowStatsRequest(protocol, cookie=MAGIC, cookie_mask=MAGIC_MASK)
         case CountRules():

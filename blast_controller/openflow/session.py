@@ -2,6 +2,7 @@
 
 | state     | means                                   | goes to                                                     |
 |-----------|-----------------------------------------|-------------------------------------------------------------|
+| standing  | another controller leads: we are slave  | we lead → claiming                                          |
 | claiming  | nothing but the role request was sent   | master → preparing                                          |
 | preparing | rules are read, and mended where wrong  | done → up: DeviceUp with the forwards found, then its ports |
 | up        | commands and readings are carried out   |                                                             |
@@ -33,6 +34,7 @@ from blast_controller.openflow.dialogues import (
     Dialogue,
     Reaction,
     Reading,
+    Standing,
     StepRules,
 )
 from blast_controller.openflow.rules import InvalidForward, Rule, RuleSettings, additions, merged, removals
@@ -53,6 +55,7 @@ from blast_controller.openflow.vocabulary import (
     Refusal,
     SendProbe,
     StepKey,
+    Terms,
     Transmit,
 )
 from blast_controller.serving.tls import CertificateNames
@@ -60,15 +63,6 @@ from blast_controller.serving.tls import CertificateNames
 WINDOW = 8
 ANSWER_TIMEOUT = 10.0
 """Seconds for the answer to a role request, and for a reading with its repairs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for every ToR; `step_timeout` is in seconds."""
-
-    settings: RuleSettings
-    generation: int
-    step_timeout: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +81,7 @@ class Tor:
 
 
 class _State(Enum):
+    STANDING = "standing by"
     CLAIMING = "claiming"
     PREPARING = "preparing"
     UP = "up"
@@ -96,13 +91,13 @@ class _State(Enum):
 class Session:
     """Turns what its ToR says, and what the core wants of it, into effects."""
 
-    def __init__(self, connected: Connected, tor: Tor, terms: Terms, numbers: Iterator[int]) -> None:
+    def __init__(self, connected: Connected, tor: Tor, numbers: Iterator[int]) -> None:
         self.handle = connected.session
         self.datapath = tor.datapath
         self._tor = tor
-        self._terms = terms
+        self._terms: Terms
         self._numbers = numbers
-        self._state = _State.CLAIMING
+        self._state = _State.STANDING
         self._under_way: list[Dialogue] = []
         self._waiting: deque[Dialogue] = deque()
         absent = {port: PortState(port, False, "the ToR has no such port") for port in tor.optical_ports}
@@ -125,9 +120,14 @@ class Session:
 
     # ------------------------------------------------------------------------------------------ what the core wants
 
-    def begin(self, now: float) -> list[Effect]:
-        """The connection is new."""
-        return self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, self._terms.generation))
+    def stand_by(self, generation: int, now: float) -> list[Effect]:
+        """The connection is new, and a controller of this generation leads."""
+        return self._ask(Standing(self._numbers, now + ANSWER_TIMEOUT, generation))
+
+    def lead(self, tor: Tor, terms: Terms, now: float) -> list[Effect]:
+        """The connection is new, or stood by; from here on the ToR is ours on these terms."""
+        self._tor, self._terms, self._state = tor, terms, _State.CLAIMING
+        return self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, terms.generation))
 
     def command(self, change: SetForwarding, asked: float) -> list[Effect]:
         """Carry out a change; a step that no rule can express fails at once."""
@@ -150,7 +150,7 @@ class Session:
 
     def challenge(self) -> list[Effect]:
         """Ask for a sign of life, unless one is owed already; any answer is one."""
-        if self._state is _State.CLAIMING:
+        if self._state in (_State.STANDING, _State.CLAIMING):
             return []
         return [Transmit(self.handle, ((next(self._numbers), Fence()),))]
 
@@ -172,7 +172,8 @@ class Session:
         """Something nobody asked for."""
         match news:
             case Demoted():
-                return self.hang_up(FENCED)
+                # To a standby it is no news.
+                return [] if self._state is _State.STANDING else self.hang_up(FENCED)
             case MalformedMessage(_, reason):
                 return self.hang_up(f"it does not keep to the protocol: {reason}")
             case PortReported(_, state):

@@ -2,7 +2,10 @@
 
 Theory of operation
 -------------------
-A ToR that connects is first made ours: its role request carries our **generation**, and a ToR that knows a controller
+While another controller leads, a ToR that connects is asked to make us its slave, and nothing else is said to it; when
+we come to lead, all that are connected become ours at once.
+
+A ToR is made ours before anything else: its role request carries our **generation**, and a ToR that knows a controller
 of a later one refuses, so a controller that was replaced writes nothing. Then its rules are read and what is right is
 left alone, whoever wrote it and when, so that neither a restart of the controller nor a short interruption of the
 control network costs a packet. Only then is it up, and the core hears which forwards it holds.
@@ -18,27 +21,30 @@ none, and it was the ToR itself, back before its old connection was seen to be d
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
 from blast_controller.core.model.events import DeviceDown, DeviceUp, StepFailed
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
-from blast_controller.openflow.rules import guards, merged
-from blast_controller.openflow.session import Session, Terms, Tor
+from blast_controller.openflow.rules import Rule, guards, merged
+from blast_controller.openflow.session import Session, Tor
 from blast_controller.openflow.vocabulary import (
     Command,
     Connected,
     Demoted,
     DriverInput,
     Effect,
+    Follow,
     Input,
+    Lead,
     Lost,
     MalformedMessage,
     PortReported,
     Probe,
     ProbeArrived,
     Read,
+    Terms,
     TurnAway,
 )
 
@@ -59,7 +65,7 @@ class Steps:
 
     Parameters
     ----------
-    terms : what holds for every ToR.
+    terms : what holds for every ToR; None while another controller leads, until `Lead` comes.
     optical_ports : the optical ports of each known datapath; others are never written to.
     group_network : the range of group addresses, e.g. 239.77.0.0/16.
     certificates : the name that each ToR's certificate must bear; those that are not in it need none.
@@ -67,15 +73,18 @@ class Steps:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: Terms | None,
         optical_ports: Mapping[DatapathId, Sequence[int]],
         group_network: IPv4Network,
         certificates: Mapping[DatapathId, str] | None = None,
     ) -> None:
         self._terms = terms
+        self._leader = 0
+        """The generation of whoever leads, as far as it is known."""
+        self._group_network = group_network
         names = certificates or {}
         self._tors = {
-            datapath: Tor(datapath, tuple(ports), guards(terms.settings, ports, group_network), names.get(datapath))
+            datapath: Tor(datapath, tuple(ports), self._guards(ports), names.get(datapath))
             for datapath, ports in sorted(optical_ports.items())
         }
         self._numbers = transaction_ids()
@@ -84,6 +93,14 @@ class Steps:
         self._waiting: dict[DatapathId, _Waiting] = {}
         self._told: dict[int, str] = {}
         self._earliest: float | None = None
+
+    def _guards(self, ports: Sequence[int]) -> Sequence[Rule]:
+        return () if self._terms is None else guards(self._terms.settings, ports, self._group_network)
+
+    @property
+    def connected(self) -> int:
+        """How many of our ToRs have a connection."""
+        return len(self._current)
 
     def knows(self, datapath: DatapathId) -> bool:
         """Whether `datapath` is one of ours."""
@@ -98,6 +115,10 @@ class Steps:
         match happened:
             case Connected():
                 effects = self._connected(happened, now)
+            case Follow(generation):
+                self._leader, effects = generation, []
+            case Lead(terms):
+                effects = self._lead(terms, now)
             case Command() | Read() | Probe():
                 effects = self._wanted(happened, now)
             case _ if session := self._sessions.get(happened.session):
@@ -136,7 +157,7 @@ class Steps:
             ]
         if tor.datapath in self._waiting:
             return [TurnAway(connected.session, f"is a third connection of {name}")]
-        session = Session(connected, tor, self._terms, self._numbers)
+        session = Session(connected, tor, self._numbers)
         old = self._current.get(tor.datapath)
         if old is None:
             return self._begin(session, now)
@@ -146,7 +167,15 @@ class Steps:
 
     def _begin(self, session: Session, now: float) -> list[Effect]:
         self._sessions[session.handle] = self._current[session.datapath] = session
-        return self._kept(session, session.begin(now))
+        if self._terms is None:
+            return self._kept(session, session.stand_by(self._leader, now))
+        return self._kept(session, session.lead(self._tors[session.datapath], self._terms, now))
+
+    def _lead(self, terms: Terms, now: float) -> list[Effect]:
+        self._terms = terms
+        self._tors = {name: replace(tor, guards=self._guards(tor.optical_ports)) for name, tor in self._tors.items()}
+        sessions = list(self._sessions.values())
+        return [e for s in sessions for e in self._kept(s, s.lead(self._tors[s.datapath], terms, now))]
 
     def _admit(self, datapath: DatapathId, now: float) -> list[Effect]:
         """Let the second connection of a ToR, if there is one, be its connection."""
@@ -187,7 +216,7 @@ class Steps:
         match happened:
             case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
-            case Connected() | Command() | Read() | Probe() | Lost():
+            case Connected() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
                 return effects
             case answer:
                 return effects + self._kept(session, session.answered(answer, now))

@@ -19,7 +19,7 @@ from blast_controller.core.model.events import (
     TableObserved,
 )
 from blast_controller.core.model.identifiers import DatapathId
-from blast_controller.openflow.rules import Operation, Rule, Stray
+from blast_controller.openflow.rules import Operation, Rule, RuleSettings, Stray
 from blast_controller.serving.tls import CertificateNames
 
 # ------------------------------------------------------------------------------------- inputs: what a ToR says
@@ -162,7 +162,30 @@ class Probe:
     payload: bytes
 
 
-DriverInput = Command | Read | Probe
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for every ToR while we lead; `step_timeout` is in seconds."""
+
+    settings: RuleSettings
+    generation: int
+    step_timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Another controller leads, and its generation is this."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """From now on we lead."""
+
+    terms: Terms
+
+
+DriverInput = Command | Read | Probe | Follow | Lead
 Input = Connected | Lost | Answer | News | DriverInput
 
 # ---------------------------------------------------------------------------------------------- messages to a ToR
@@ -171,6 +194,13 @@ Input = Connected | Lost | Answer | News | DriverInput
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Make us the master, unless a controller of a later generation already is (OFPT_ROLE_REQUEST)."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandBy:
+    """Make us a slave, unless a controller of a generation later than this is known (OFPT_ROLE_REQUEST)."""
 
     generation: int
 
@@ -198,7 +228,7 @@ class SendProbe:
     payload: bytes
 
 
-Message = Operation | Claim | ReadOurRules | CountRules | Fence | SendProbe
+Message = Operation | Claim | StandBy | ReadOurRules | CountRules | Fence | SendProbe
 Numbered = tuple[int, Message]
 """A message under its transaction id (xid), which the ToR's answer or error carries too."""
 

@@ -25,6 +25,12 @@ class ActivityLog:
         if isinstance(command, Publish):
             tell(request_line(command.request, command.event))
 
+    def on_decision(self, seconds: float) -> None:
+        """Daily routine."""
+
+    def on_commit(self, records: int, seconds: float) -> None:
+        """Daily routine."""
+
     def _drifted(self, event: Event, core: Core) -> Line | None:
         match event:
             case TableObserved(datapath=datapath, foreign=foreign):

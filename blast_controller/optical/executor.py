@@ -69,9 +69,11 @@ class OpticalExecutor:
         switches: Iterable[SwitchSettings],
         on_event: Callable[[DeviceEvent], None],
         fatal: Callable[[BaseException], None],
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`may_write` is asked before each change: no switch knows of itself which of two controllers leads."""
         self._loop = asyncio.new_event_loop()
-        self._sessions = {settings.name: _SwitchSession(settings, on_event) for settings in switches}
+        self._sessions = {settings.name: _SwitchSession(settings, on_event, may_write) for settings in switches}
         self._fatal = fatal
         self._thread = threading.Thread(target=self._run, name="optical", daemon=True)
 
@@ -134,8 +136,11 @@ class _Work:
 class _SwitchSession:
     """One switch: connect, say what is there, do the queue in order, and again when the session is lost."""
 
-    def __init__(self, settings: SwitchSettings, on_event: Callable[[DeviceEvent], None]) -> None:
+    def __init__(
+        self, settings: SwitchSettings, on_event: Callable[[DeviceEvent], None], may_write: Callable[[], bool]
+    ) -> None:
         self._settings = settings
+        self._may_write = may_write
         self._on_event = on_event
         self._queue: deque[_Work | None] = deque()
         self._queued = asyncio.Event()
@@ -262,6 +267,9 @@ class _SwitchSession:
             else:
                 self._fail((change,), refusal)
 
+        if not self._may_write():
+            self._fail(work.changes, "another controller may lead by now")
+            return
         try:
             stuck = await self._disconnect(client, work.changes, answer)
             for change in work.changes:

@@ -16,6 +16,9 @@ class Condition(Protocol):
     def resume(self) -> None:
         """Decide again after holding; may take a while. Raises Rejected if it does not hold."""
 
+    def stand_down(self) -> None:
+        """Let another controller decide, soon after this returns. Raises Rejected where there is none."""
+
 
 class Healthy:
     """The condition of a controller that decides, and of which there is nothing to tell."""
@@ -28,7 +31,16 @@ class Healthy:
         """Refuse: it decides. Raises Rejected."""
         raise not_holding()
 
+    def stand_down(self) -> None:
+        """Refuse: it is alone. Raises Rejected."""
+        raise no_standby()
+
 
 def not_holding() -> Rejected:
     """The refusal of `resume` where it has no sense."""
     return Rejected("not_holding", "The controller is not holding: it decides already.")
+
+
+def no_standby() -> Rejected:
+    """The refusal of `standDown` where nobody would take over."""
+    return Rejected("no_standby", "No other controller stands by: nobody would take over.")

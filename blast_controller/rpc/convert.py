@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import TypeVar
 
 from blast_api import ttypes
 from blast_controller.core.auditor import AuditReport
-from blast_controller.core.controller import Core
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibre_check import FibreReport
 from blast_controller.core.inventory.custody import PROBER
@@ -20,13 +20,14 @@ from blast_controller.core.model.requests import (
     Grant,
     LeafMargin,
     MulticastRequest,
-    Part,
-    Request,
     RequestEvent,
     Timings,
     TransferReport,
 )
+from blast_controller.core.snapshot.facts import PartFacts, RequestFacts
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.parked_future import ParkedFuture
+from blast_controller.runtime.runtime import Look
 
 T = TypeVar("T")
 
@@ -151,8 +152,14 @@ def refuse_failed_change(found: RequestEvent) -> None:
         raise errors.Rejected("device_failed", f"The change was undone, the old state is in force: {found.reason}.")
 
 
-def status(core: Core, request: Request, now: float, most_margins: int = MOST_MARGINS) -> ttypes.RequestStatus:
-    """All about a request, with so many margins of each part at most."""
+Reasons = Callable[[PartFacts], str | None]
+
+
+def status(
+    request: RequestFacts, look: Look, reasons: Reasons, most_margins: int = MOST_MARGINS
+) -> ttypes.RequestStatus:
+    """All about a request, with so many margins of each part at most; `reasons` tells why a part waits or ended."""
+    now = look.now
     current = request.current
     return ttypes.RequestStatus(
         key=current.key,
@@ -162,18 +169,24 @@ def status(core: Core, request: Request, now: float, most_margins: int = MOST_MA
         receivers=list(current.receivers),
         bytes=current.bytes,
         ageMs=round((now - request.received_at) * 1000),
-        parts=[_part(core, request, part, now, most_margins) for part in request.parts],
+        parts=[_part(request.current.key, part, reasons(part), now, most_margins) for part in request.parts],
         latestSequence=request.told,
+        staleMs=stale(look),
     )
 
 
-def _part(core: Core, request: Request, part: Part, now: float, most_margins: int) -> ttypes.PartStatus:
+def stale(look: Look) -> int | None:
+    """How long ago what is told may have been so, in milliseconds; None where it is so now."""
+    return None if look.stale is None else _whole_ms(look.stale)
+
+
+def _part(key: str, part: PartFacts, reason: str | None, now: float, most_margins: int) -> ttypes.PartStatus:
     return ttypes.PartStatus(
-        part=part.index,
+        part=part.number,
         state=state_number(part.state),
         receivers=list(part.receivers),
-        grant=grant(request.current.key, part.grant, most_margins) if part.grant else None,
-        reason=core.reason(request, part, now),
+        grant=grant(key, part.grant, most_margins) if part.grant else None,
+        reason=reason,
         leaseLeftMs=None if part.lease_end is None else max(0, _whole_ms(part.lease_end - now)),
         report=_report(part.report) if part.report is not None else None,
     )
@@ -199,21 +212,20 @@ def explanation(found: Explanation) -> ttypes.Explanation:
     )
 
 
-def elements(core: Core) -> list[ttypes.ElementStatus]:
+def elements(snapshot: Snapshot) -> list[ttypes.ElementStatus]:
     """Every piece of hardware and its state."""
-    view = core.view
     found = []
-    for name in view.elements:
-        holder, reason = view.holders.get(name), view.unusable(name)
+    for name in snapshot.units:
+        holder, reason = snapshot.standing(name)
         state = "reserved" if holder is not None else "unusable" if reason else "free"
         if holder == PROBER:
             holder, reason = None, "being probed by `blast fabric verify`"
         found.append(ttypes.ElementStatus(name, state, reason, holder))
-    for switch in core.fabric.switches:
-        away = view.away.get(switch)
+    for switch in snapshot.fabric.switches:
+        away = snapshot.away.get(switch)
         found.append(ttypes.ElementStatus(device_name(switch), "away" if away else "free", away))
-    for datapath in sorted({rack.datapath for rack in core.fabric.racks.values()}):
-        away = view.away.get(datapath)
+    for datapath in sorted({rack.datapath for rack in snapshot.fabric.racks.values()}):
+        away = snapshot.away.get(datapath)
         found.append(ttypes.ElementStatus(device_name(datapath), "away" if away else "free", away))
     return found
 
@@ -254,6 +266,11 @@ def _(error: errors.UnknownRequest) -> BaseException:
 @to_thrift_error.register
 def _(error: errors.KeyReused) -> BaseException:
     return _typed(ttypes.KeyReused(error.key))
+
+
+@to_thrift_error.register
+def _(error: errors.NotLeader) -> BaseException:
+    return _typed(ttypes.NotLeader(error.address))
 
 
 @to_thrift_error.register

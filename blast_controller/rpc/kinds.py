@@ -25,11 +25,11 @@ Arguments = TypeVarTuple("Arguments")
 
 
 def looks(answer: Callable[[Turn, Identity, *Arguments], T]) -> Callable[[Desk, Connection, *Arguments], Future[T]]:
-    """A method that changes nothing: `answer` finds it in the core, for this client."""
+    """A method that changes nothing: `answer` finds it in what is published or the core, for this client."""
 
     def do(desk: Desk, connection: Connection, *arguments: *Arguments) -> Future[T]:
         client = desk.gate.identity(connection)
-        return desk.do(connection, lambda turn: answer(turn, client, *arguments))
+        return desk.do(connection, lambda turn: turn.when_published(lambda: answer(turn, client, *arguments)))
 
     return do
 
@@ -46,10 +46,10 @@ def changes(
         asked = event(*arguments)
         client = desk.gate.identity(connection)
 
-        def work(turn: Turn) -> ttypes.RequestStatus:
-            name = named(turn, client, key)
+        def work(turn: Turn) -> Future[ttypes.RequestStatus]:
+            name = named(turn.core.requests, client, key)
             turn.take(asked(name))
-            return status_of(turn, name)
+            return turn.when_decided(lambda: status_of(turn, name))
 
         return desk.do(connection, work)
 

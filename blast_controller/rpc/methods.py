@@ -79,7 +79,7 @@ METHODS = table(
         Method(Iface.listRequests, requests.list_requests, Role.VIEWER, feature="list"),
         Method(Iface.explain, looks(requests.explain), Role.VIEWER, feature="explain"),
         Method(Iface.fabric, server.fabric, Role.VIEWER, feature="fabric"),
-        Method(Iface.elements, looks(server.elements), Role.VIEWER, feature="elements"),
+        Method(Iface.elements, server.elements, Role.VIEWER, feature="elements"),
         Method(Iface.submit, requests.submit, Role.USER, Cost.COUNTED),
         Method(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
         Method(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),
@@ -91,6 +91,7 @@ METHODS = table(
         Method(Iface.quarantine, tells(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
         Method(Iface.releaseElement, tells(server.to_release), Role.OPERATOR, feature="quarantine"),
         Method(Iface.resume, server.resume, Role.OPERATOR, feature="holding"),
+        Method(Iface.standDown, server.stand_down, Role.OPERATOR, feature="standby"),
         Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
     )
 )

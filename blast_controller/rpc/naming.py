@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from blast_api import ttypes
 from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
@@ -10,17 +12,21 @@ from blast_controller.rpc.clients.identity import Identity
 from blast_controller.runtime.runtime import Turn
 
 
-def named(turn: Turn, client: Identity, key: str | None) -> RequestKey:
-    """The name of the request that a client calls `key`."""
+def named(known: Container[RequestKey], client: Identity, key: str | None) -> RequestKey:
+    """The name of the request that a client calls `key`, where these are known."""
     text = key or ""
-    return name_request(client, text, (client.tenant, text) in turn.core.requests)
+    return name_request(client, text, (client.tenant, text) in known)
 
 
 def found(turn: Turn, client: Identity, key: str | None) -> Request:
     """The request that a client calls `key`. Raises UnknownRequest."""
-    return turn.core.request(named(turn, client, key))
+    return turn.core.request(named(turn.core.requests, client, key))
 
 
 def status_of(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
-    """How a request stands. Raises UnknownRequest."""
-    return convert.status(turn.core, turn.core.request(request), turn.now)
+    """How a request stands, as far as that is published. Raises UnknownRequest; NotLeader where others may know it."""
+    look = turn.look
+    if request not in look.snapshot.requests.by_name:
+        turn.check_leads()
+    facts = look.snapshot.request(request)
+    return convert.status(facts, look, lambda part: turn.core.reason(facts.current, part, turn.now))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
 from blast_controller.core.model.part_states import PartState
+from blast_controller.core.snapshot.facts import RequestFacts
 from blast_controller.rpc import convert
 from blast_controller.rpc.convert import state_number
+from blast_controller.runtime.runtime import Look
 
 LARGEST_PAGE = 1000
 MOST_ON_A_PAGE = 100
@@ -45,19 +48,39 @@ def to_page_query(
     return PageQuery(tenant, states, limit, int(cursor or 0))
 
 
-def page(core: Core, query: PageQuery, now: float) -> ttypes.RequestPage:
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it is told, and its requests; what `waiting` of their parts wait for has still to be found out."""
+
+    told: ttypes.RequestPage
+    requests: Sequence[RequestFacts]
+    waiting: int
+
+    def with_reasons(self, core: Core, now: float) -> ttypes.RequestPage:
+        """The page with why each part waits."""
+        for request, status in zip(self.requests, self.told.requests, strict=True):
+            for part, told in zip(request.parts, status.parts, strict=True):
+                told.reason = core.reason(request.current, part, now)
+        return self.told
+
+
+def page(look: Look, query: PageQuery) -> Page:
     """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
-    own = (r for r in core.requests.values() if r.arrival > query.after and query.tenant in (None, r.current.tenant))
-    found: list[ttypes.RequestStatus] = []
+    every = look.snapshot.requests.after(query.after)
+    own = (request for request in every if query.tenant in (None, request.current.tenant))
+    found: list[RequestFacts] = []
     hosts, waiting, last, most = 0, 0, query.after, min(query.limit, MOST_ON_A_PAGE)
+    cursor = None
     for looked, request in enumerate(own):
         full = len(found) == most or hosts > MOST_HOSTS_ON_A_PAGE or waiting > MOST_WAITING_ON_A_PAGE
         if full or looked >= MOST_LOOKED_AT:
-            return ttypes.RequestPage(found, str(last))
+            cursor = str(last)
+            break
         last = request.arrival
         if request.state in query.states:
-            found.append(convert.status(core, request, now, most_margins=1))
+            found.append(request)
             # A margin takes about as many bytes as a receiver.
             hosts += len(request.current.receivers) + len(request.parts)
-            waiting += sum(part.state is PartState.PENDING for part in request.parts)
-    return ttypes.RequestPage(found, None)
+            waiting += request.waiting
+    told = [convert.status(request, look, lambda part: part.reason, most_margins=1) for request in found]
+    return Page(ttypes.RequestPage(told, cursor, convert.stale(look)), found, waiting)

@@ -86,6 +86,7 @@ def await_event(
     client, seat = desk.gate.identity(connection), Seat(desk.gate.account(connection))
 
     def work(turn: Turn) -> ttypes.Event | Future[ttypes.Event]:
+        turn.check_leads()
         request = found(turn, client, key)
         event = next((e for e in request.events if e.sequence > after), None)
         if event is not None:
@@ -116,6 +117,7 @@ def extend(
     client, seat = desk.gate.identity(connection), Seat(desk.gate.account(connection), asks=True)
 
     def work(turn: Turn) -> Future[ttypes.RequestStatus]:
+        turn.check_leads()
         request = found(turn, client, key)
         name, before = request.current.id, request.told
         if progress is not None:
@@ -155,12 +157,13 @@ def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callabl
 
 def status(turn: Turn, client: Identity, key: str | None) -> ttypes.RequestStatus:
     """What became of a request."""
-    return status_of(turn, named(turn, client, key))
+    return status_of(turn, named(turn.snapshot.requests.by_name, client, key))
 
 
 def explain(turn: Turn, client: Identity, key: str | None) -> ttypes.Explanation:
     """What blocks a request, when it could start, and what would free it now."""
-    return convert.explanation(turn.core.explain(named(turn, client, key), client.only_tenant, turn.now))
+    turn.check_leads()
+    return convert.explanation(turn.core.explain(named(turn.core.requests, client, key), client.only_tenant, turn.now))
 
 
 def list_requests(
@@ -169,11 +172,13 @@ def list_requests(
     filter_: ttypes.RequestFilter | None,
     limit: int | None,
     cursor: str | None,
-) -> Future[ttypes.RequestPage]:
+) -> ttypes.RequestPage | Future[ttypes.RequestPage]:
     """A page of requests in order of arrival."""
     tenant = desk.gate.tenant_to_list(connection, filter_.tenant if filter_ else None)
-    page = pages.to_page_query(filter_, limit, cursor, tenant)
-    return desk.do(connection, lambda turn: pages.page(turn.core, page, turn.now))
+    page = pages.page(desk.runtime.look(), pages.to_page_query(filter_, limit, cursor, tenant))
+    if not page.waiting:
+        return page.told
+    return desk.do(connection, lambda turn: page.with_reasons(turn.core, turn.now))
 
 
 def _wanted(desk: Desk, connection: Connection, request: ttypes.MulticastRequest | None) -> MulticastRequest:
@@ -199,7 +204,7 @@ def _event_or_end(request: Request, event: RequestEvent, after: int) -> ttypes.E
 
 
 def _not_yet(turn: Turn, request: Request) -> NotYet:
-    reasons = [turn.core.reason(request, part, turn.now) for part in request.parts]
+    reasons = [turn.core.reason(request.current, part, turn.now) for part in request.parts]
     return NotYet(" ".join(reason for reason in reasons if reason) or "Nothing happened within the time given.")
 
 

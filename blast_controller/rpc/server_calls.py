@@ -8,12 +8,11 @@ from importlib.metadata import version as version_of
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import Rejected, RequestError
 from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import convert, pages
-from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.desk import Desk
 from blast_controller.rpc.kinds import Announcement
@@ -44,15 +43,17 @@ def login(desk: Desk, connection: Connection, token: str | None) -> None:
     desk.gate.login(connection, token or "")
 
 
-def fabric(desk: Desk, connection: Connection) -> Future[ttypes.FabricStatus]:
+def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
     """Racks, splitters, switches and light trees."""
     tenant = desk.gate.identity(connection).only_tenant
-    return desk.do(connection, lambda turn: desk.fabric.read(turn.core, tenant, desk.condition.warnings()))
+    look = desk.runtime.look()
+    return desk.fabric.read(look.snapshot, tenant, desk.condition.warnings(), convert.stale(look))
 
 
-def elements(turn: Turn, client: Identity) -> list[ttypes.ElementStatus]:
+def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:
     """Every piece of hardware and who holds it."""
-    return convert.elements(turn.core)
+    desk.runtime.check_leads()
+    return convert.elements(desk.runtime.snapshot)
 
 
 def to_quarantine(element: str, reason: str) -> ElementQuarantined:
@@ -111,6 +112,15 @@ def resume(desk: Desk, connection: Connection) -> None:
     try:
         desk.condition.resume()
     except Rejected as error:
+        raise convert.to_thrift_error(error) from error
+
+
+def stand_down(desk: Desk, connection: Connection) -> None:
+    """Let another controller lead."""
+    try:
+        desk.runtime.check_leads()
+        desk.condition.stand_down()
+    except RequestError as error:
         raise convert.to_thrift_error(error) from error
 
 

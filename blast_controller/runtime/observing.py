@@ -22,6 +22,12 @@ class Observer(Protocol):
     def on_command(self, command: Command) -> None:
         """What belongs to a command is durable, and it has been carried out."""
 
+    def on_decision(self, seconds: float) -> None:
+        """The core has decided on all that it had taken, in so long."""
+
+    def on_commit(self, records: int, seconds: float) -> None:
+        """So many records are durable, and their commit waited so long for the disk."""
+
 
 class Observers:
     """Some observers as one, which raises nothing: whoever looks on must not stop those at work."""
@@ -36,6 +42,14 @@ class Observers:
     def on_command(self, command: Command) -> None:
         """As `Observer.on_command`."""
         self._tell(lambda observer: observer.on_command(command))
+
+    def on_decision(self, seconds: float) -> None:
+        """As `Observer.on_decision`."""
+        self._tell(lambda observer: observer.on_decision(seconds))
+
+    def on_commit(self, records: int, seconds: float) -> None:
+        """As `Observer.on_commit`."""
+        self._tell(lambda observer: observer.on_commit(records, seconds))
 
     def _tell(self, tell: Callable[[Observer], None]) -> None:
         for observer in list(self._observers):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
@@ -27,7 +27,7 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.model.errors import FabricError, Rejected, RequestError
+from blast_controller.core.model.errors import FabricError, NotLeader, Rejected, RequestError
 from blast_controller.core.model.events import (
     DecisionTimed,
     DeviceDown,
@@ -40,11 +40,13 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observer, Observers
+from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
-from blast_controller.store.errors import OurFault, StoreFault
+from blast_controller.store.errors import Dispossessed, OurFault, StoreFault
 from blast_controller.store.interface import Loaded, Store
 
 T = TypeVar("T")
@@ -96,6 +98,17 @@ class OptimiserDriver(Protocol):
         """Find out whom to serve first."""
 
 
+class Look(NamedTuple):
+    """What readers are shown, and the moment on the core's clock at which they look.
+
+    Where the controller stands by, it was so `stale` seconds ago at most.
+    """
+
+    snapshot: Snapshot
+    now: float
+    stale: float | None = None
+
+
 class Turn:
     """The runtime's thread, lent to one piece of work: the core to look at, and the means to change it."""
 
@@ -103,6 +116,20 @@ class Turn:
         self._runtime = runtime
         self.core = runtime.core
         self.now = time.monotonic()
+
+    def check_leads(self) -> None:
+        """Raise NotLeader where the controller stands by."""
+        self._runtime.check_leads()
+
+    @property
+    def look(self) -> Look:
+        """What readers are shown now, at the moment of this turn."""
+        return self._runtime.look()._replace(now=self.now)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What readers are shown now: the core as of the latest commit."""
+        return self._runtime.snapshot
 
     def handle(self, event: Event) -> None:
         """Give the core an event and carry out its commands. Raises RequestError when the core refuses it."""
@@ -128,6 +155,10 @@ class Turn:
         """What `answer` gives when everything that was taken so far has been decided on, and that is durable."""
         return self._runtime.when_decided(answer)
 
+    def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
+        """As `when_decided`; but while nothing can be written, of what was published before."""
+        return answer() if self._runtime.store_fault is not None else self.when_decided(answer)
+
 
 class Runtime:
     """Runs a core on real time, real devices and a store.
@@ -146,11 +177,15 @@ class Runtime:
     ) -> None:
         """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
         self.core = core
+        self.snapshot = core.snapshot
+        """What is durable, for readers in any thread."""
         self.waiting = WaitingRoom(places)
         self.announced = WaitingRoom(Places(in_all=MOST_OPERATORS, of_one=MOST_OPERATORS))
         self.store_fault: str | None = None
         self.holding: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
+        self.standby: Standby | None = None
+        """Who tells of the controller that decides; None: this one does."""
         self.optimiser: OptimiserDriver | None = None
         self._store = store
         self._fatal = fatal
@@ -167,8 +202,23 @@ class Runtime:
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Take over what the store held, and start to handle events. Raises FabricError when it does not fit."""
         self._optical, self._forwarding = optical, forwarding
-        self._take(self.core.restore(_rows(loaded), time.monotonic()))
+        self._take(self._taken_over(self.core, loaded))
         self._thread.start()
+
+    def _taken_over(self, core: Core, loaded: Loaded) -> list[Command]:
+        """Let a core that has seen nothing know, and let readers see, what was stored. Raises FabricError."""
+        now = time.monotonic()
+        core.load(loaded.records(), now)
+        self.snapshot = core.snapshot
+        return core.begin(now)
+
+    def look(self) -> Look:
+        """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
+        standby = self.standby
+        stale = None if standby is None else standby.age()
+        if standby is not None and stale is None:
+            raise NotLeader(standby.leader())
+        return Look(self.snapshot, time.monotonic(), stale)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
@@ -176,21 +226,43 @@ class Runtime:
         now = time.monotonic()
         for device in list(self.core.view.away):
             self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
+        self.core.load([], now)
+        self.snapshot = self.core.snapshot
         try:
-            self.core.load(_rows(loaded), now)
+            self.core.load(loaded.records(), now)
+            self.snapshot = self.core.snapshot
         except Exception:
             # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
             log.exception("what the journal holds could not be taken over, even to be looked at")
             self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
         self._thread.start()
 
+    def stand_by(self, standby: Standby) -> None:
+        """Show what `show` is given, and decide nothing until `go_on`."""
+        self.standby = standby
+        self._thread.start()
+
+    def show(self, core: Core) -> None:
+        """Let readers see what a core knows that has only been loaded (on the runtime's thread only)."""
+        if self.standby is not None:
+            self.core, self.snapshot = core, core.snapshot
+
+    def check_leads(self) -> None:
+        """Raise NotLeader where another controller decides."""
+        if self.standby is not None:
+            raise NotLeader(self.standby.leader())
+
+    @property
+    def _decides(self) -> bool:
+        return self.holding is None and self.standby is None
+
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
         try:
-            commands = core.restore(_rows(loaded), time.monotonic())
+            commands = self._taken_over(core, loaded)
         except FabricError as error:
             raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
-        self.core, self.holding = core, None
+        self.core, self.holding, self.standby = core, None, None
         self._optical, self._forwarding = optical, forwarding
         self._take(commands)
 
@@ -230,6 +302,7 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
+        self.check_leads()
         if self.holding is not None:
             raise Rejected("holding", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
@@ -250,16 +323,18 @@ class Runtime:
         return future
 
     def _take_posted(self, event: Event) -> None:
-        if self.holding is None:
+        if self._decides:
             self.take(event)
 
     def _conclude(self, started: float) -> None:
         self._undecided = False
         with _telling("a decision"):
             commands = self.core.conclude(started)
+        elapsed = time.monotonic() - started
+        self._observers.on_decision(elapsed)
         if any(isinstance(command, SetForwarding) for command in commands):
             # Nothing follows from how long it took.
-            self.core.take(DecisionTimed(time.monotonic() - started), started)
+            self.core.take(DecisionTimed(elapsed), started)
         self._take(commands)
 
     def _take(self, commands: Iterable[Command]) -> None:
@@ -343,8 +418,9 @@ class Runtime:
         """New commands may come of it."""
         if self._undecided:
             self._conclude(time.monotonic())
-        while self._unwritten or self._held_back:
-            if not self._written():
+        while self._written():
+            self.snapshot = self.core.snapshot
+            if not self._held_back:
                 return
             held_back, self._held_back = self._held_back, []
             for let_out in held_back:
@@ -358,7 +434,7 @@ class Runtime:
         try:
             self._store.commit(self._unwritten, time.time())
         except StoreFault as fault:
-            if isinstance(fault, OurFault):
+            if isinstance(fault, OurFault | Dispossessed):
                 raise
             log.error("the journal cannot be written, nothing is admitted: %s", fault)
             self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
@@ -366,6 +442,7 @@ class Runtime:
         if self.store_fault is not None:
             log.warning("the journal can be written again")
         self.store_fault = None
+        self._observers.on_commit(len(self._unwritten), self._store.last_commit_seconds)
         self._unwritten = []
         return True
 
@@ -381,20 +458,16 @@ class Runtime:
 
     def _time_left(self) -> float | None:
         again = self._write_again if self.store_fault is not None else None
-        timer = self.core.next_timer() if self.holding is None else None
+        timer = self.core.next_timer() if self._decides else None
         wanted = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
         moments = [moment for moment in wanted if moment is not None]
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:
-        if self.holding is None:
+        if self._decides:
             self.take(Tick())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())
-
-
-def _rows(loaded: Loaded) -> list[Record]:
-    return [Record(kind, key, body) for kind, found in loaded.state.items() for key, body in found.items()]
 
 
 @contextmanager

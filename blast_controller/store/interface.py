@@ -25,6 +25,10 @@ class Loaded:
     state: Mapping[str, Mapping[str, Body]]
     is_new: bool
 
+    def records(self) -> list[Record]:
+        """All rows as records."""
+        return [Record(kind, key, body) for kind, found in self.state.items() for key, body in found.items()]
+
     def of(self, kind: str) -> Mapping[str, Body]:
         """The rows of one kind."""
         return self.state.get(kind, {})
@@ -44,6 +48,19 @@ class Entry:
     key: str
     note: str
     body: Body | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How a journal stands that another controller writes.
+
+    `leader` is where that one is reached, `generation` the number of its time as the leader (0: nobody leads), and
+    `sequence` that of the latest entry.
+    """
+
+    leader: str | None
+    generation: int
+    sequence: int
 
 
 class Store(Protocol):

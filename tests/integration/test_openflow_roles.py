@@ -32,14 +32,14 @@ STEP = change(7, 1, add=[forward(1, "10.0.0.1", "239.77.0.1", LIGHT)])
 
 
 @contextmanager
-def _rivals(framework: str, folder: Path, *generations: int) -> Iterator[tuple[Bridge, list[ControllerProcess]]]:
+def _rivals(framework: str, folder: Path, *generations: int | None) -> Iterator[tuple[Bridge, list[ControllerProcess]]]:
     """A ToR of the first controller, and further controllers that it does not know yet."""
     datapath = new_datapath()
     with ExitStack() as stack:
         processes = []
         for number, generation in enumerate(generations):
             (own := folder / str(number)).mkdir()
-            content = {"generation": generation, "settings": {"epoch": generation}}
+            content = {"generation": generation, "settings": {"epoch": generation or 0}}
             processes.append(stack.enter_context(controller(framework, own, {datapath: [LIGHT, LIGHT2]}, **content)))
         tor = Bridge(processes[0].port, datapath, 6)
         stack.enter_context(bridges(tor))
@@ -79,6 +79,26 @@ def test_a_controller_of_a_higher_generation_takes_over_and_the_first_notices(fr
         assert tor.ages().keys() == before.keys()
         second.confirm(tor.datapath, change(7, 2, remove=STEP["add"]))
         second.expect_none(0.0, event="DeviceDown")
+
+
+def test_a_standby_writes_nothing_until_it_leads_and_takes_over_without_a_new_connection(
+    framework: str, tmp_path: Path
+) -> None:
+    with _rivals(framework, tmp_path, 5, None) as (tor, (master, standby)):
+        master.expect(event="DeviceUp", device=tor.datapath)
+        master.confirm(tor.datapath, STEP)
+        before = tor.ages()
+        tor.controlled_by(master.port, standby.port)
+        standby.apply(tor.datapath, change(8, 1, add=STEP["add"]))
+        assert "is not connected" in standby.expect(event="StepFailed", reservation=8)["reason"]
+        master.expect_none(1.0, event="DeviceDown")
+        assert tor.ages().keys() == before.keys()
+        standby.ask(lead=6, epoch=6)
+        up = standby.expect(event="DeviceUp", device=tor.datapath)
+        assert [reservation for reservation, _ in up["rules"]] == [7]
+        assert master.expect(event="DeviceDown", device=tor.datapath)["reason"].startswith("another controller")
+        assert tor.ages().keys() == before.keys(), "what was right was not touched"
+        standby.confirm(tor.datapath, change(7, 2, remove=STEP["add"]))
 
 
 def test_a_refused_role_hangs_up_before_anything_is_written(framework: str, tmp_path: Path) -> None:

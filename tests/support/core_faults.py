@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from blast_controller.core.fibre_check import CheckStage
 from blast_controller.core.inventory.custody import PROBER
-from blast_controller.core.journal.snapshot import request_key
+from blast_controller.core.journal.bodies import request_key
 from blast_controller.core.model.commands import ReadDevice
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device

@@ -13,7 +13,7 @@ from typing import Any
 
 from blast_controller.core.controller import Core
 from blast_controller.core.inventory.custody import PROBER
-from blast_controller.core.journal.snapshot import event_body, request_body, request_key, reservation_body
+from blast_controller.core.journal.bodies import event_body, request_body, request_key, reservation_body
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
 from blast_controller.core.model.fabric import CrossConnect, Host, OpticalPort
@@ -33,6 +33,7 @@ from tests.support.core_reserve import check_reserve
 from tests.support.fabric_pieces import pieces_on, touched_by
 from tests.support.fake_devices import FakeSwitch
 from tests.support.journal import Journal
+from tests.support.published import published_anew
 
 ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
 HELD = (ReservationState.LIT, ReservationState.CHANGING)
@@ -151,7 +152,9 @@ class Invariants:
     def readings_are_whole(self) -> None:
         """What the fabric is told to be is put together where it has changed, and is as if it were from scratch."""
         if self.world.running:
-            assert self.reading.read(self.core, None) == FabricReading().read(self.core, None)
+            shown = self.core.snapshot
+            assert self.reading.read(shown, None) == FabricReading().read(shown, None)
+            assert shown == published_anew(self.core), "something has changed that readers are not told of"
 
     def i1_one_holder(self) -> None:
         """No splitter and no port in two live reservations, in the journal nor in the core."""
@@ -295,7 +298,7 @@ class Invariants:
             assert timer is not None
             assert timer <= part.lease_end, "nobody will look when the lease is over"
         if part.state is PartState.PENDING:
-            assert str(self.core.reason(request, part, self.world.now)).startswith("Waiting")
+            assert str(self.core.reason(request.current, part, self.world.now)).startswith("Waiting")
 
     def i5_answers_stay(self) -> None:
         """What a client was told once holds for as long as the request is remembered, across restarts too."""

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import Event
-from blast_controller.runtime.runtime import Turn, _run_into
+from blast_controller.core.snapshot.snapshot import Snapshot
+from blast_controller.runtime.runtime import Look, Turn, _run_into
 from blast_controller.runtime.waiting import WaitingRoom
 from tests.support.core import World
 
@@ -21,10 +22,18 @@ class DirectRuntime:
         self.world = world
         self.core = world.core
         self.waiting = WaitingRoom()
+        self.store_fault = None
         self._lock = threading.RLock()
         world.on_publish = self._tell
         world.connect_all()
         self._settle()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.core.snapshot
+
+    def look(self) -> Look:
+        return Look(self.core.snapshot, self.world.now)
 
     def handle(self, event: Event) -> None:
         self.world.handle(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from blast_controller.core.journal.snapshot import load_reservation
+from blast_controller.core.journal.bodies import load_reservation
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.records import Record
 from blast_controller.core.rollout.reservation import Reservation

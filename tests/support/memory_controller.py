@@ -177,6 +177,9 @@ class MemoryController:
     def resume(self, connection):
         raise Rejected("not_holding", "this controller decides")
 
+    def standDown(self, connection):
+        raise Rejected("no_standby", "nobody stands by")
+
     def journal(self, connection, afterSequence, limit):
         raise Unsupported("journal", "this server forgets")
 

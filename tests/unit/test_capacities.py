@@ -189,7 +189,7 @@ def test_the_controller_knows_access_links_and_uplinks():
 def test_the_rates_are_those_of_its_configuration():
     text = GOOD.replace('ip = "10.0.0.1" }]', 'ip = "10.0.0.1", access_rate_gbps = 2.5 }]\nuplink_rate_gbps = 40')
     config = parse(text)
-    racks = FabricReading().read(Core(config.build_fabric(), config.core_settings()), None).racks
+    racks = FabricReading().read(Core(config.build_fabric(), config.core_settings()).snapshot, None).racks
     assert [(one.accessBitsPerSecond, one.uplinkBitsPerSecond) for one in racks[:2]] == [
         ({"h1": 2_500_000_000}, 40_000_000_000),
         (None, None),

@@ -37,7 +37,7 @@ def part_of(world, key="a"):
 
 
 def reason(world, key="a"):
-    return world.core.reason(world.core.request(key_of(key)), part_of(world, key), world.now)
+    return world.core.reason(world.core.request(key_of(key)).current, part_of(world, key), world.now)
 
 
 def served(world):

@@ -39,7 +39,7 @@ def test_two_senders_do_not_share_a_receiver(world):
     granted(world, "a", "r1h1", ["r2h1", "r3h1"])
     assert granted(world, "b", "r4h1", ["r3h1"]).state is PartState.PENDING
     (request,) = [r for r in world.core.requests.values() if r.current.key == "b"]
-    assert world.core.reason(request, request.parts[0], world.now) == "Waiting for a free optical port of r3."
+    assert world.core.reason(request.current, request.parts[0], world.now) == "Waiting for a free optical port of r3."
 
 
 def test_one_side_can_be_quarantined(world):

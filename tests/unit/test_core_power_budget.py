@@ -9,7 +9,7 @@ import pytest
 
 from blast_api import ttypes
 from blast_client.request_views import describe_grant, describe_request
-from blast_controller.core.journal.snapshot import load_request, request_body
+from blast_controller.core.journal.bodies import load_request, request_body
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import (
@@ -128,7 +128,7 @@ def test_refused_what_is_free_it_starts_when_more_is():
     weak = world.submit(multicast("weak", "r9h1", to(6, 7, 8)))
     world.settle()
     assert weak.state is PartState.PENDING
-    reason = world.core.reason(weak, weak.parts[0], world.now)
+    reason = world.core.reason(weak.current, weak.parts[0], world.now)
     assert "of what is free no tree reaches everybody" in reason and "lacks" in reason
     explained = world.core.explain(key_of("weak"), TENANT, world.now)
     assert "waits for splitters or ports with which every receiver gets its light" in explained.sentence
@@ -301,7 +301,8 @@ def test_a_client_is_shown_the_least_margin():
     text = describe_grant(told, 10**9)
     line = "least margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
     assert f"  light      {line} (splitter:s1 binds)" in text
-    status = convert.status(world.core, world.core.request(key_of("k")), world.now, most_margins=1)
+    facts = world.core.snapshot.request(key_of("k"))
+    status = convert.status(facts, world.now, lambda part: part.reason, most_margins=1)
     assert len(status.parts[0].grant.margins) == 1 and line in describe_request(status)
     assert convert.grant("k", replace(part.grant, margins=())).margins is None
     assert isinstance(told.margins[0], ttypes.LeafMargin)

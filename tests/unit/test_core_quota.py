@@ -39,7 +39,7 @@ def state(request):
 
 
 def reason(world, request):
-    return world.core.reason(request, request.parts[0], world.now)
+    return world.core.reason(request.current, request.parts[0], world.now)
 
 
 def finish(world, request):

@@ -214,7 +214,9 @@ def test_who_waits_is_served_in_the_policys_order_as_resources_return(policy, or
     world.granted(group("running", 1, 10**9))
     for key, first, size in (("small", 4, 10**9), ("large", 7, 10**11), ("middle", 10, 10**10)):
         part = world.submit(group(key, first, size)).parts[0]
-        assert world.core.reason(world.core.request(key_of(key)), part, world.now) == "Waiting for free splitters."
+        assert (
+            world.core.reason(world.core.request(key_of(key)).current, part, world.now) == "Waiting for free splitters."
+        )
     for running, following in zip(["running", *order], order, strict=False):
         world.handle(FinishAsked(key_of(running), 0))
         world.settle()
@@ -226,7 +228,7 @@ def test_a_waiting_group_does_not_hold_up_one_that_fits(world):
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     part = world.submit(multicast("waits", "r1h2", ["r3h1"])).parts[0]
     assert (
-        world.core.reason(world.core.request(key_of("waits")), part, world.now)
+        world.core.reason(world.core.request(key_of("waits")).current, part, world.now)
         == "Waiting for a free optical port of r1."
     )
     world.granted(multicast("fits", "r4h1", ["r5h1"]))

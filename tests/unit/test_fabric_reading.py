@@ -11,10 +11,10 @@ def test_only_what_has_changed_is_told_anew() -> None:
     world = ready_world(make_fabric(8, [4, 4]))
     world.granted(multicast("first", "r5h1", ["r6h1", "r7h1"]))
     reading = FabricReading()
-    before = reading.read(world.core, None)
+    before = reading.read(world.core.snapshot, None)
     world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
-    after = reading.read(world.core, None)
-    assert after == FabricReading().read(world.core, None)
+    after = reading.read(world.core.snapshot, None)
+    assert after == FabricReading().read(world.core.snapshot, None)
     anew = [rack.name for rack, old in zip(after.racks, before.racks, strict=True) if rack is not old]
     assert anew == ["r1", "r2", "r3"]
     assert [s.name for s, old in zip(after.splitters, before.splitters, strict=True) if s is not old] == ["s2"]
@@ -27,10 +27,10 @@ def test_only_what_has_changed_is_told_anew() -> None:
 def test_what_is_away_or_out_of_use_is_told_at_once() -> None:
     world = ready_world(make_fabric(4, [4]))
     reading = FabricReading()
-    reading.read(world.core, None)
+    reading.read(world.core.snapshot, None)
     world.handle(DeviceDown(2, "gone"))
     world.handle(ElementQuarantined("splitter:s1", "dirty"))
-    found = reading.read(world.core, None)
+    found = reading.read(world.core.snapshot, None)
     assert [rack.connected for rack in found.racks] == [True, False, True, True]
     assert found.splitters[0].unusable == "dirty"
 
@@ -39,10 +39,10 @@ def test_a_tenant_sees_its_own_trees_and_another_core_everything_anew() -> None:
     world = ready_world(make_fabric(4, [4]))
     reading = FabricReading()
     world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
-    assert len(reading.read(world.core, None).lightTrees) == 1
-    assert reading.read(world.core, "somebody else").lightTrees == []
+    assert len(reading.read(world.core.snapshot, None).lightTrees) == 1
+    assert reading.read(world.core.snapshot, "somebody else").lightTrees == []
     world.handle(FinishAsked(key_of("k"), 0))
     world.settle()
     other = ready_world(make_fabric(2, [4]))
-    assert len(reading.read(other.core, None).racks) == 2
-    assert reading.read(world.core, None).lightTrees == []
+    assert len(reading.read(other.core.snapshot, None).racks) == 2
+    assert reading.read(world.core.snapshot, None).lightTrees == []

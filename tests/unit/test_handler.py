@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
@@ -44,8 +45,9 @@ def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **mor
     return ttypes.MulticastRequest(key, sender, list(receivers), size, **more)
 
 
-def now(future):
-    return future.result(PATIENCE)
+def now(answer):
+    """What a call answers, at once or later."""
+    return answer.result(PATIENCE) if isinstance(answer, Future) else answer
 
 
 def granted(lab, key="a", **more):
@@ -546,6 +548,7 @@ def test_elements_and_quarantine(lab):
     granted(lab)
     now(lab.handler.quarantine(CLIENT, "splitter:s2", "cracked"))
     lab.runtime.post(DeviceDown(4, "gone"))
+    lab.settle()
     found = {e.name: e for e in now(lab.handler.elements(CLIENT))}
     assert (found["splitter:s1"].state, found["splitter:s1"].reservation) == ("reserved", 1)
     assert (found["splitter:s2"].state, found["splitter:s2"].reason) == ("unusable", "cracked")

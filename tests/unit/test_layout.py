@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The command line and the process: they know everybody, and nobody knows them.
     "blast_controller": {"blast_controller", "blast_client"},
     # What puts the shells together: it builds what the configuration describes.
-    "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
+    # How to install what is missing is said in one place, which every installation has.
+    "blast_controller.daemon": {"blast_controller", "blast_api", "blast_transport.base.extras", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
     "blast_controller.configuration": {
         "blast_controller.core",
@@ -56,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core.journal": _floors("model", "light", "rollout"),
     "blast_controller.core.requests": {*_floors("model", "journal", "rollout"), "algorithms"},
     "blast_controller.core.fibres": _floors("model", "inventory", "light", "rollout"),
+    "blast_controller.core.snapshot": _floors("model", "inventory", "light", "policy", "requests", "rollout"),
     "blast_controller.core.policy": {*_floors("model", "inventory", "light", "rollout"), "algorithms"},
     "blast_controller.core.lifecycle": _floors("model", "inventory", "light", "rollout", "requests", "policy"),
     "blast_controller.core.placing": {
@@ -70,6 +72,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.serving"},
     "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
     "blast_controller.ops": {"blast_controller.core"},
+    # What it serves is what the daemon hands to it; who asks is known as on Thrift.
+    "blast_controller.ops.http": {
+        "blast_controller.core",
+        "blast_controller.rpc.clients",
+        "blast_controller.runtime",
+        "blast_controller.serving",
+    },
     "blast_controller.runtime": {
         "blast_controller.core",
         "blast_controller.ops.logging",
@@ -96,6 +105,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.serving": {"blast_controller.runtime.faults"},
     "blast_controller.serving.tls": set(),
     "blast_controller.store": {"blast_controller.core"},
+    "blast_controller.succession": {"blast_controller.store"},
+    # Where the table of the configuration becomes the part that one of several controllers plays.
+    "blast_controller.succession.by_etcd": {
+        "blast_controller.configuration.etcd",
+        "blast_controller.store",
+        "blast_controller.succession",
+    },
     "blast_client": {"blast_transport", "blast_api"},
     "blast_sim": {
         "algorithms",

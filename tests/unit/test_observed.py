@@ -84,6 +84,12 @@ class Toy:
     def on_command(self, command) -> None:
         self.seen.append(type(command).__name__)
 
+    def on_decision(self, seconds) -> None:
+        self.seen.append("decision")
+
+    def on_commit(self, records, seconds) -> None:
+        self.seen.append("commit")
+
 
 def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplog):
     broken, toy = Broken(), Toy()
@@ -94,6 +100,7 @@ def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplo
         assert grants(lab)
     assert broken.asked == 1 and "Broken failed, and is told nothing any more" in caplog.text
     assert toy.seen[0] == "RequestSubmitted with 1 waiting"
+    assert toy.seen[1:3] == ["decision", "commit"]
     assert toy.seen.index("SetCircuits") < toy.seen.index("StepConfirmed with 0 waiting") < toy.seen.index("Publish")
 
 

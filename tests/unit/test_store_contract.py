@@ -1,12 +1,12 @@
 """What every store does, whatever holds the data."""
 
 import threading
-from pathlib import Path
 
 import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DoubleHeld, Locked, NotOpen, Unstorable
+from blast_controller.store.etcd.store import Policy
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import SECONDS_PER_DAY, Retention
 from blast_controller.store.sqlite import SqliteStore
@@ -24,20 +24,24 @@ def gone(key):
     return Record("reservation", key, None, note="gone")
 
 
-def make_memory(folder: Path, retention: Retention):
+def make_memory(request, retention: Retention):
     return MemoryStore(retention)
 
 
-def make_sqlite(folder: Path, retention: Retention):
-    return SqliteStore(folder / "journal.db", retention)
+def make_sqlite(request, retention: Retention):
+    return SqliteStore(request.getfixturevalue("tmp_path") / "journal.db", retention)
 
 
-@pytest.fixture(params=[make_memory, make_sqlite], ids=["memory", "sqlite"])
-def make(request, tmp_path):
+def make_etcd(request, retention: Retention):
+    return request.getfixturevalue("controllers").store(Policy(wait=0.0, retention=retention))
+
+
+@pytest.fixture(params=[make_memory, make_sqlite, make_etcd], ids=["memory", "sqlite", "etcd"])
+def make(request):
     stores = []
 
     def build(retention=None):
-        stores.append(request.param(tmp_path, retention or Retention()))
+        stores.append(request.param(request, retention or Retention()))
         return stores[-1]
 
     yield build

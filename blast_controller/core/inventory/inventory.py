@@ -47,6 +47,14 @@ class _Account(NamedTuple):
     offered: Piece | None = None
 
 
+class Changes(NamedTuple):
+    """The elements and kinds of pieces of which anything may have changed, and whether any device has come or gone."""
+
+    elements: set[ElementId]
+    kinds: set[Kind]
+    devices: bool
+
+
 class Inventory:
     """`capacity`, `available`, `idle`, `dark` and `offered` are stocks; `unsettled` are, by switch, the kinds of which
     what is idle or dark has changed since somebody has taken that off."""
@@ -74,7 +82,7 @@ class Inventory:
         self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _Account())
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
-        self._changed: set[ElementId] = set()
+        self._changes = Changes(set(), set(), devices=True)
         self._recount(self._pieces)
 
     # ------------------------------------------------------------------------------------------- holding
@@ -161,11 +169,13 @@ class Inventory:
     def note_away(self, device: Device, reason: str) -> None:
         """What needs this device cannot be had while it is away."""
         self._conditions.note_away(device, reason)
+        self._note_device()
         self._recount(self._needing[device])
 
     def note_back(self, device: Device) -> None:
         """A device is there."""
         self._conditions.note_back(device)
+        self._note_device()
         self._recount(self._needing[device])
 
     def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> None:
@@ -186,15 +196,18 @@ class Inventory:
 
     # ------------------------------------------------------------------------------------------ counting
 
-    def take_changes(self) -> set[ElementId]:
-        """The elements of which anything may have changed since this was asked last, by whoever asks."""
-        changed, self._changed = self._changed, set()
-        return changed
+    def take_changes(self) -> Changes:
+        """What may have changed since this was asked last, by whoever asks."""
+        changes, self._changes = self._changes, Changes(set(), set(), devices=False)
+        return changes
+
+    def _note_device(self) -> None:
+        self._changes = self._changes._replace(devices=True)
 
     def _recount(self, elements: Iterable[ElementId]) -> None:
         for name in elements:
             element = self._splitter_of.get(name, name)
-            self._changed.add(element)
+            self._changes.elements.add(name)
             if element in self._pieces:
                 before = self._accounts[element]
                 after = self._accounts[element] = self._account(element, before)
@@ -221,6 +234,7 @@ class Inventory:
         if old != new or before.counts[2:] != after.counts[2:]:
             for _, kind in filter(None, (old, new)):
                 self.unsettled[kind.switch].add(kind)
+                self._changes.kinds.add(kind)
         if before.offered != after.offered:
             old, new = self._named(element, before.offered), self._named(element, after.offered)
             for offer, number, change in ((old, -1, self.offered.remove), (new, 1, self.offered.add)):

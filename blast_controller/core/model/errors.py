@@ -57,6 +57,14 @@ class RequestEnded(RequestError):
         self.reason = reason
 
 
+class NotLeader(RequestError):
+    """Another controller decides; `address` is where it is asked, None while nobody does."""
+
+    def __init__(self, address: str | None) -> None:
+        super().__init__(f"another controller decides: {address}" if address else "no controller decides at the moment")
+        self.address = address
+
+
 class NotYet(RequestError):
     """Nothing happened within the time that the caller gave."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from blast_controller.core.journal.snapshot import event_body, request_key
+from blast_controller.core.journal.bodies import event_body, request_key
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import Request, RequestEvent, RequestKey
 

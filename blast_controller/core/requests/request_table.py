@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from algorithms.scheduling.job import MOST_PARTS, PartName
-from blast_controller.core.journal.snapshot import events_within
+from blast_controller.core.journal.bodies import events_within
 from blast_controller.core.model import part_states
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestEnded, UnknownRequest

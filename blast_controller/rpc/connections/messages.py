@@ -11,13 +11,14 @@ import struct
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import ClassVar, Protocol
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolBase, TProtocolException
-from thrift.Thrift import TApplicationException, TMessageType
+from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_controller.rpc.connections.errors import CallRefused, HandlerFault, MalformedMessage
@@ -218,8 +219,17 @@ def check_required_fields(value: object) -> None:
             check_required_fields(item)
     elif hasattr(value, "thrift_spec") and hasattr(value, "validate"):
         value.validate()
-        for name in _field_names(value.thrift_spec):
-            check_required_fields(getattr(value, name))
+        kind: type = type(value)
+        for name in _names_of_structs(kind):
+            if (found := getattr(value, name)) is not None:
+                check_required_fields(found)
+
+
+@cache
+def _names_of_structs(struct_: type) -> tuple[str, ...]:
+    """The fields of a struct that are structs, or lists of anything: of many there is nothing to look into."""
+    spec: Spec = vars(struct_)["thrift_spec"]
+    return tuple(field[2] for field in spec if field and field[1] in (TType.STRUCT, TType.LIST))
 
 
 def _methods_of(module: ModuleType) -> dict[str, Method]:

@@ -43,6 +43,10 @@ class ServerLimits:
     """Of one client's calls that wait for their turn, beside the first."""
 
 
+LEVELS = ("connections", "known", "parked")
+"""The counters that go up and down."""
+
+
 @dataclass(slots=True)
 class ServerCounters:
     """What happened since the start; written by the I/O thread only.

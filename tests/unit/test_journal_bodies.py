@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.journal.snapshot import (
+from blast_controller.core.journal.bodies import (
     event_body,
     load_event,
     load_request,

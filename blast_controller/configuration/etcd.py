@@ -1,0 +1,51 @@
+"""The table of the configuration file about a journal in etcd, which several controllers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from blast_controller.configuration.section import Section, is_loopback
+
+
+def _endpoint(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError('must be "HOST:PORT"')
+    return text
+
+
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+
+
+class EtcdSection(Section):
+    """Where etcd's members are, who we are to them, and under which keys the journal lies."""
+
+    endpoints: Annotated[tuple[Endpoint, ...], Field(min_length=1)]
+    ca: Path | None = None
+    certificate: Path | None = None
+    private_key: Path | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    prefix: Annotated[str, Field(min_length=1)] = "/blast/"
+    lease_s: Annotated[int, Field(ge=1, le=60)] = 1
+
+
+def etcd_fault(section: EtcdSection) -> str | None:
+    """The first thing that is wrong, as one sentence."""
+    return next(_faults(section), None)
+
+
+def _faults(section: EtcdSection) -> Iterator[str]:
+    tls = (section.ca, section.certificate, section.private_key)
+    if any(tls) and not all(tls):
+        yield "journal.etcd.ca, certificate and private_key belong together: give all three."
+    if not any(tls) and not all(map(is_loopback, section.endpoints)):
+        yield "journal.etcd.endpoints are on other machines: give ca, certificate and private_key."
+    if (section.user is None) != (section.password_file is None):
+        yield "journal.etcd.user and password_file belong together: give both."
+    if not section.prefix.strip("/"):
+        yield 'journal.etcd.prefix must name a place of its own, such as "/blast/".'

@@ -1,0 +1,101 @@
+"""Single things as a snapshot shows them. None of them ever changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from immutables import Map
+
+from blast_controller.core.light.layout import Layout
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import Grant, MulticastRequest, Part, Request, RequestKey, TransferReport
+from blast_controller.core.policy.dark_reserve import DarkReserve
+from blast_controller.core.policy.warm_trees import WarmCounts
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+
+
+class PartFacts(NamedTuple):
+    """A part of a request; `reason` is how it ended, what its light lacks, or why its last attempt failed."""
+
+    number: int
+    state: PartState
+    receivers: tuple[str, ...]
+    reason: str | None
+    lease_end: float | None
+    grant: Grant | None
+    report: TransferReport | None
+
+
+class RequestFacts(NamedTuple):
+    """A request; times on the core's clock, `told` counts its events, `arrival` is its number in order of arrival."""
+
+    current: MulticastRequest
+    received_at: float
+    arrival: int
+    told: int
+    state: PartState
+    parts: tuple[PartFacts, ...]
+
+    @property
+    def waiting(self) -> int:
+        """How many parts wait for light: why they do is found out when somebody asks."""
+        return sum(part.state is PartState.PENDING for part in self.parts)
+
+
+def request_facts(request: Request) -> RequestFacts:
+    """A request as it is now."""
+    parts = tuple(_part_facts(part) for part in request.parts)
+    return RequestFacts(request.current, request.received_at, request.arrival, request.told, request.state, parts)
+
+
+def _part_facts(part: Part) -> PartFacts:
+    return PartFacts(part.index, part.state, part.receivers, part.reason, part.lease_end, part.grant, part.report)
+
+
+class TreeFacts(NamedTuple):
+    """A reservation: whom it serves, how it stands, and what devices hold for it; `root` is its sender's rack."""
+
+    reservation: int
+    request: RequestKey
+    part: int
+    state: ReservationState
+    group_address: str
+    layout: Layout
+    root: str
+
+
+def tree_facts(reservation: Reservation, sender_rack: str) -> TreeFacts:
+    """A reservation as it is now, whose sender is in this rack."""
+    tree = reservation.layout.tree
+    return TreeFacts(
+        reservation.id,
+        reservation.request,
+        reservation.part,
+        reservation.state,
+        reservation.group_address,
+        reservation.layout,
+        # A tree that is kept lit may outlive what is known of its request.
+        tree.root.rack if tree else sender_rack,
+    )
+
+
+class Standing(NamedTuple):
+    """The reservation (or PROBER) that holds an element, and why nobody can use it."""
+
+    holder: int | None
+    unusable: str | None
+
+
+FREE = Standing(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class WarmFacts:
+    """How many trees are kept lit, what that has come to, and what is dark in reserve, by switch and ways."""
+
+    trees: int
+    counts: WarmCounts
+    reserves: Map[tuple[SwitchId, int], DarkReserve]

@@ -1,0 +1,69 @@
+"""The requests of a snapshot, to be found by name and in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from immutables import Map, MapMutation
+
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.snapshot.facts import RequestFacts
+
+BUNCH = 64
+"""Requests whose arrivals are kept together."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class RequestIndex(NamedTuple):
+    """Requests by name; their names by number of arrival, in bunches; how many parts of each tenant wait, and how many
+    requests are in each state."""
+
+    by_name: Map[RequestKey, RequestFacts] = Map()
+    arrivals: Map[int, Map[int, RequestKey]] = Map()
+    waiting: Map[str, int] = Map()
+    states: Map[PartState, int] = Map()
+
+    def with_changes(self, changed: Mapping[RequestKey, RequestFacts | None]) -> RequestIndex:
+        """The same, but for these requests, of which None are known no longer."""
+        if not changed:
+            return self
+        by_name, arrivals = self.by_name.mutate(), self.arrivals.mutate()
+        waiting, states = self.waiting.mutate(), self.states.mutate()
+        for name, new in changed.items():
+            old = by_name.get(name)
+            renew(by_name, name, new)
+            if old is not None:
+                _set_arrival(arrivals, old.arrival, None)
+            if new is not None:
+                _set_arrival(arrivals, new.arrival, name)
+            more = (new.waiting if new else 0) - (old.waiting if old else 0)
+            renew(waiting, name[0], waiting.get(name[0], 0) + more or None)
+            if old is not None:
+                renew(states, old.state, states[old.state] - 1 or None)
+            if new is not None:
+                renew(states, new.state, states.get(new.state, 0) + 1)
+        return RequestIndex(by_name.finish(), arrivals.finish(), waiting.finish(), states.finish())
+
+    def after(self, arrival: int) -> Iterator[RequestFacts]:
+        """The requests behind this number, in order of arrival."""
+        for bunch in sorted(number for number in self.arrivals if number >= arrival // BUNCH):
+            names = self.arrivals[bunch]
+            yield from (self.by_name[names[number]] for number in sorted(names) if number > arrival)
+
+
+def _set_arrival(arrivals: MapMutation[int, Map[int, RequestKey]], number: int, name: RequestKey | None) -> None:
+    bunch = arrivals.get(number // BUNCH, Map())
+    after = bunch.set(number, name) if name is not None else bunch.delete(number)
+    renew(arrivals, number // BUNCH, after or None)
+
+
+def renew(things: MapMutation[K, V], key: K, value: V | None) -> None:
+    """Let a key have a value, or (None) not be there."""
+    if value is not None:
+        things[key] = value
+    elif key in things:
+        del things[key]

@@ -1,0 +1,52 @@
+"""The idle pieces of every switch and the reserve that is dark of them, kept up to date kind by kind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from immutables import Map
+
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.model.identifiers import SwitchId
+from blast_controller.core.policy.dark_reserve import DarkReserve, reserve_of
+
+
+class Reserves:
+    """Sums over the kinds that do not differ for people: the ports of one rack are not told from those of another.
+
+    Of a kind are kept how many are dark and lit, and the reserve; `latest` has their sums by switch and ways, and is
+    never changed.
+    """
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.latest: Map[tuple[SwitchId, int], DarkReserve] = Map()
+        self._inventory = inventory
+        self._share = 0.0
+        self._of: dict[Kind, tuple[int, int, int]] = {}
+        self._sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+
+    def count(self, changed: Iterable[Kind], share: float) -> None:
+        """Of these kinds something has changed, and this share of each is to be dark."""
+        if share != self._share:
+            self._share, changed = share, {*changed, *self._of}
+        idle_of, dark_of = self._inventory.idle.counts, self._inventory.dark.counts
+        places = set()
+        for kind in changed:
+            idle, dark = idle_of[kind], dark_of[kind]
+            old_dark, old_lit, old_reserve = self._of.get(kind, (0, 0, 0))
+            lit, reserve = idle - dark, reserve_of(idle, share)
+            self._of[kind] = dark, lit, reserve
+            place = kind.switch, kind.ways
+            places.add(place)
+            sums = self._sums[place]
+            sums[0] += dark - old_dark
+            sums[1] += lit - old_lit
+            sums[2] += reserve - old_reserve
+        for place in places:
+            dark, lit, reserve = self._sums[place]
+            if dark or lit:
+                self.latest = self.latest.set(place, DarkReserve(*place, dark, lit, reserve))
+            elif place in self.latest:
+                self.latest = self.latest.delete(place)

@@ -1,0 +1,96 @@
+"""What is served: `/livez`, `/readyz` and `/metrics`, all read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from blast_controller.ops.http.access import HttpAccess
+from blast_controller.ops.http.health import Health
+from blast_controller.rpc.clients.access import AccessPolicy
+from blast_controller.rpc.clients.identity import Role
+
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the pages are made of."""
+
+    health: Health
+    registry: CollectorRegistry
+    policy: Callable[[], AccessPolicy]
+    epoch: Callable[[], int]
+
+
+def application(site: Site) -> Starlette:
+    """The application; health is told to everybody, in one word to who has not said who it is."""
+    access = HttpAccess(site.policy)
+
+    async def livez(request: Request) -> Response:
+        lives = await site.health.lives()
+        return PlainTextResponse("ok\n" if lives else "the deciding thread does not turn\n", 200 if lives else 503)
+
+    async def readyz(request: Request) -> Response:
+        readiness = site.health.readiness()
+        status = 503 if readiness.faults else 200
+        try:
+            await access.identity(request, Role.VIEWER)
+        except HTTPException:
+            return JSONResponse({"ready": not readiness.faults}, status)
+        told = {
+            "ready": not readiness.faults,
+            "epoch": site.epoch(),
+            "faults": readiness.faults,
+            "optical_switches": dict(zip(("connected", "declared"), readiness.optical_switches, strict=True)),
+            "tors": dict(zip(("connected", "declared"), readiness.tors, strict=True)),
+        }
+        return JSONResponse(told, status)
+
+    async def metrics(request: Request) -> Response:
+        identity = await access.identity(request, Role.VIEWER)
+        encode, kind = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(_Of(site.registry, identity.only_tenant)), headers={"Content-Type": kind})
+
+    routes = [Route(f"/{page.__name__}", _with_headers(page)) for page in (livez, readyz, metrics)]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refused})
+
+
+Page = Callable[[Request], Awaitable[Response]]
+
+
+def _with_headers(page: Page) -> Page:
+    async def answer(request: Request) -> Response:
+        response = await page(request)
+        response.headers.update(HEADERS)
+        return response
+
+    return answer
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(f"{error.detail}\n", error.status_code, {**(error.headers or {}), **HEADERS})
+
+
+class _Of:
+    """A registry as a tenant may see it: nothing that is labelled with another."""
+
+    def __init__(self, registry: CollectorRegistry, tenant: str | None) -> None:
+        self._registry = registry
+        self._tenant = tenant
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, or this tenant's share."""
+        for metric in self._registry.collect():
+            if self._tenant is not None:
+                metric.samples = [s for s in metric.samples if s.labels.get("tenant", self._tenant) == self._tenant]
+            yield metric

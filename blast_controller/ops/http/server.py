@@ -1,0 +1,104 @@
+"""Serves an application by HTTP, in a thread with a loop of its own: whatever happens here, deciding goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from contextlib import suppress
+
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from blast_controller.ops.http.protocol import Protocol
+from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.places import Places
+from blast_controller.serving.tls import TlsSettings
+
+_log = logging.getLogger(__name__)
+
+MOST_REQUESTS = 64
+"""Connections at which a further request is refused (503): whoever scrapes or looks needs one or two."""
+MOST_SILENT, MOST_SILENT_PER_HOST = 64, 32
+HEAD_BYTES = 16_384
+IDLE_SECONDS = 5.0
+GRACE = 1.0
+
+
+class HttpServer:
+    """Raises BadTlsFile when a certificate or key cannot be used."""
+
+    def __init__(self, application: ASGIApp, tls: TlsSettings | None) -> None:
+        self._config = Config(
+            application,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_REQUESTS,
+            h11_max_incomplete_event_size=HEAD_BYTES,
+            timeout_keep_alive=int(IDLE_SECONDS),
+        )
+        self._config.load()
+        # What a client did wrong is no news; what we do wrong is told by the application itself.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self._state = ServerState()
+        self._places: Places[Protocol] = Places(MOST_SILENT, MOST_SILENT_PER_HOST)
+        self._listener = Listener(Door(self._new_connection, _handshake_failed), tls)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+
+    def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen, and return the address that is bound. Raises OSError when it cannot be had."""
+        if not self._thread.is_alive():
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(self._listen(host, port), self._loop).result()
+
+    def reload_certificate(self, tls: TlsSettings) -> None:
+        """Show new clients this certificate. Raises BadTlsFile."""
+        self._listener.reload(tls)
+
+    def stop(self) -> None:
+        """End; an answer under way has a second. Twice, or without a start, does nothing."""
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._shut_down(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        elif not self._loop.is_closed():
+            self._loop.close()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        family, _, _, _, address = (await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+        listening = socket.create_server(address[:2], family=family)
+        self._listener.start(listening)
+        bound_host, bound_port = listening.getsockname()[:2]
+        return str(bound_host), int(bound_port)
+
+    def _new_connection(self) -> Protocol:
+        return Protocol(self._config, self._state, self._places)
+
+    async def _shut_down(self) -> None:
+        await self._listener.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                while self._state.connections:
+                    await asyncio.sleep(0.01)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        for task in (tasks := list(self._state.tasks)):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _handshake_failed(peer: str, reason: str) -> None:
+    _log.warning("%s closed: TLS handshake failed: %s", peer, reason)

@@ -1,0 +1,111 @@
+"""What is looked at when somebody asks for the metrics: the fabric and the requests as of the latest commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.part_states import PartState
+from blast_controller.core.snapshot.facts import WarmFacts
+from blast_controller.core.snapshot.snapshot import Snapshot
+
+Counts = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where to look: a snapshot; the epoch of a leader (0: it stands by); why the journal cannot be written and why
+    nothing is decided, None if all is well; and by name what other parts count, what only grows apart from `levels`."""
+
+    snapshot: Callable[[], Snapshot]
+    epoch: Callable[[], int]
+    store_fault: Callable[[], str | None]
+    holding: Callable[[], str | None]
+    counts: Callable[[], Counts]
+    levels: Callable[[], Counts]
+
+
+class Standing(Collector):
+    """Says how things stand."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: names are not checked against others by collecting, which at this moment would be too early."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it."""
+        sources, snapshot = self._sources, self._sources.snapshot()
+        for name, text, value in (
+            ("blast_leader", "The epoch of a controller that decides; 0 of others.", sources.epoch()),
+            ("blast_journal_writable", "1: what is decided can be written.", sources.store_fault() is None),
+            ("blast_holding", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
+        ):
+            yield GaugeMetricFamily(name, text, value)
+        yield _labelled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
+        yield _labelled("blast_waiting_parts", "Parts that wait for light.", "tenant", snapshot.requests.waiting)
+        yield _labelled("blast_splitters", "Splitters.", "state", _splitters(snapshot))
+        yield GaugeMetricFamily("blast_reservations", "Groups that devices hold something of.", len(snapshot.trees))
+        yield _labelled("blast_of_dp_status", "1: the ToR is connected.", "dpid", _tors(snapshot))
+        yield _labelled(
+            "blast_optical_switch_up",
+            "1: the optical switch is connected.",
+            "switch",
+            {name: float(name not in snapshot.away) for name in snapshot.fabric.switches},
+        )
+        if snapshot.warm is not None:
+            yield from _warm(snapshot.warm)
+        for name, count in sources.counts().items():
+            yield CounterMetricFamily(f"blast_{name}", f"Since the start: {name.replace('_', ' ')}.", count)
+        for name, level in sources.levels().items():
+            yield GaugeMetricFamily(f"blast_{name}", f"Now: {name.replace('_', ' ')}.", level)
+
+
+def _labelled(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=[label])
+    for value, number in values.items():
+        family.add_metric([value], number)
+    return family
+
+
+def _requests(snapshot: Snapshot) -> Counts:
+    found = snapshot.requests.states
+    return {state.value: found.get(state, 0) for state in PartState}
+
+
+def _splitters(snapshot: Snapshot) -> Counts:
+    elements = (splitter.element for splitter in snapshot.fabric.splitters.values())
+    found = Counter(_state(snapshot, element) for element in elements)
+    return {state: found[state] for state in ("free", "held", "probed", "unusable")}
+
+
+def _state(snapshot: Snapshot, element: ElementId) -> str:
+    holder, unusable = snapshot.standing(element)
+    if holder is not None:
+        return "probed" if holder == PROBER else "held"
+    return "unusable" if unusable else "free"
+
+
+def _tors(snapshot: Snapshot) -> Counts:
+    datapaths = {rack.datapath for rack in snapshot.fabric.racks.values()}
+    return {f"{datapath:016x}": float(datapath not in snapshot.away) for datapath in sorted(datapaths)}
+
+
+def _warm(warm: WarmFacts) -> Iterator[Metric]:
+    yield GaugeMetricFamily("blast_warm_trees", "Trees that are kept lit for their groups.", warm.trees)
+    counts = warm.counts
+    for name, text, value in (
+        ("blast_light_given", "Parts that were given light of an optical switch.", counts.lit),
+        ("blast_warm_hits", "Parts that found their light still on.", counts.hits),
+        ("blast_warm_gave_way", "Trees kept lit that gave way before they were needed.", counts.gave_way),
+        ("blast_warm_taken_over", "Trees kept lit of which somebody took pieces over.", counts.taken_over),
+    ):
+        yield CounterMetricFamily(name, text, value)

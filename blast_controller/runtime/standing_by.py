@@ -1,0 +1,15 @@
+"""What a controller knows that stands by while another decides."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Standby(Protocol):
+    """May be asked in any thread, and answers at once."""
+
+    def leader(self) -> str | None:
+        """Where the controller that decides is asked; None while nobody does."""
+
+    def age(self) -> float | None:
+        """How many seconds ago, at most, what is shown here was so; None before the first look."""

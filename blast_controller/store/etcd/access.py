@@ -1,0 +1,64 @@
+"""How etcd is reached: its members' addresses, the files of mutual TLS, a user, and how patient callers are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blast_controller.store.etcd.errors import CredentialsUnreadable
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Files in PEM: the authority that signed etcd's certificates, our certificate and its key."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user of etcd's own. The first line of `password_file` is the password, read anew at each login."""
+
+    name: str
+    password_file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds: `in_all` for a call at any of the members, `at_one` until the next member is tried."""
+
+    in_all: float = 3.0
+    at_one: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`endpoints` are HOST:PORT of members, at least one. Without TLS everything is open to who hears it.
+
+    Raises ValueError for no endpoint.
+    """
+
+    endpoints: tuple[str, ...]
+    tls: TlsFiles | None = None
+    user: User | None = None
+    patience: Patience = field(default=Patience())
+
+    def __post_init__(self) -> None:
+        if not self.endpoints:
+            raise ValueError("name at least one endpoint of etcd")
+
+    def __str__(self) -> str:
+        return ", ".join(self.endpoints)
+
+
+def contents(path: Path) -> bytes:
+    """What is in a file of credentials. Raises CredentialsUnreadable."""
+    try:
+        found = path.read_bytes()
+    except OSError as error:
+        raise CredentialsUnreadable(path, error.strerror or str(error)) from error
+    if not found.strip():
+        raise CredentialsUnreadable(path, "it is empty")
+    return found

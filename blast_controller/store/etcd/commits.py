@@ -1,0 +1,66 @@
+"""What a commit changes in etcd: rows of the state, with what they hold, and entries of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from blast_controller.store.errors import Unstorable
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import delete, put
+from blast_controller.store.etcd.values import LARGEST_VALUE, Head, Written, batches, pack_thing
+from blast_controller.store.retention import size_of
+from blast_controller.store.rows import Row
+
+Firsts = Mapping[tuple[str, str], int]
+"""For each thing that is there, by kind and key, the sequence of the entry that inserted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a commit does: `kept` are the things that it wrote and that are there after it, `gone` what it forgot."""
+
+    kept: Mapping[tuple[str, str], tuple[int, Row]]
+    gone: Mapping[tuple[str, str], int]
+    entries: Sequence[Written]
+
+    def operations(self, keys: Keys) -> Iterator[api.RequestOp]:
+        """For etcd; history first, so that whoever reads it in between has all up to somewhere. Raises Unstorable."""
+        for last, value in batches(self.entries):
+            entry = self.entries[last - self.entries[0].sequence]
+            yield put(keys.history(last), _fitting(entry.kind, entry.key, value))
+        for first in self.gone.values():
+            yield delete(keys.state(first))
+        for first, row in self.kept.values():
+            yield put(keys.state(first), _fitting(row.kind, row.key, pack_thing(row)))
+
+    def after(self, head: Head) -> Head:
+        """The head after it."""
+        size = sum(size_of(entry.body) for entry in self.entries)
+        last = self.entries[-1]
+        return replace(head, sequence=last.sequence, history_bytes=head.history_bytes + size, epoch=last.epoch)
+
+
+def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, int]) -> Delta:
+    """What writing these rows in order does; `entry` is the wall time and epoch of the history's entries."""
+    kept: dict[tuple[str, str], tuple[int, Row]] = {}
+    gone: dict[tuple[str, str], int] = {}
+    entries = []
+    for sequence, row in enumerate(rows, newest + 1):
+        name = (row.kind, row.key)
+        entries.append(Written(sequence, *entry, row.kind, row.key, row.note, row.body))
+        if row.body is not None:
+            first = kept[name][0] if name in kept else sequence if name in gone else firsts.get(name, sequence)
+            kept[name] = (first, row)
+            continue
+        kept.pop(name, None)
+        if name in firsts:
+            gone[name] = firsts[name]
+    return Delta(kept, gone, entries)
+
+
+def _fitting(kind: str, key: str, value: bytes) -> bytes:
+    if len(value) > LARGEST_VALUE:
+        raise Unstorable(kind, key, f"it takes {len(value)} bytes, and etcd {LARGEST_VALUE} under one key")
+    return value

@@ -1,0 +1,198 @@
+"""Calls to etcd: at whichever member answers, each with a deadline, its errors as faults of a store.
+
+A call is made again at the next member until its time is over. It may then have been carried out twice, so that callers
+make only such calls as that does no harm to: all writes are transactions that compare what they would change.
+
+With several addresses in one channel gRPC goes on only from a member that is gone, not from one that is cut off from
+the others and hangs; so each member has a channel of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import grpc
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd.access import Access, contents
+from blast_controller.store.etcd.errors import CredentialsRefused, StoreAway
+from blast_controller.store.etcd.methods import AUTHENTICATE, Method
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.refusals import as_reason, is_surely_not_done, login_is_over, meaning
+
+log = logging.getLogger(__name__)
+
+Q = TypeVar("Q")
+R = TypeVar("R")
+
+PAUSE = 0.02
+"""Seconds between two tries, so that a refused connection is not asked for in a busy loop."""
+_OPTIONS = (
+    # By default a member that was away for a while is looked at again only every two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 500),
+    # A connection whose other end has vanished without a word is found dead; etcd allows such pings every 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 2_000),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_retries", 0),
+)
+_NEEDS_LEADER = ("hasleader", "true")
+"""A member that is cut off from the others then says so at once."""
+
+
+class Connection:
+    """Reaches etcd as `access` says; from any thread. Raises CredentialsUnreadable; connects at the first call."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._channels = [_channel(access, endpoint) for endpoint in access.endpoints]
+        self._current = 0
+        self._token: str | None = None
+        self._closed = threading.Event()
+
+    def __str__(self) -> str:
+        return str(self._access)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will be answered any more."""
+        return self._closed.is_set()
+
+    def call(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
+        """One request, one answer, within `seconds` (by default the patience of the access).
+
+        Raises StoreAway when the time is over, and what the answer means otherwise.
+        """
+
+        def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
+            answer: R = _unary(channel, method)(request, timeout=timeout, metadata=metadata)
+            return answer
+
+        return self._persist(ask, seconds)
+
+    def first(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
+        """The first answer of a stream, which ends with it. Raises as `call`."""
+
+        def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
+            answers = _stream(channel, method)(iter([request]), timeout=timeout, metadata=metadata)
+            try:
+                answer: R = next(answers)
+            except StopIteration:
+                raise _StreamEnded from None
+            finally:
+                answers.cancel()
+            return answer
+
+        return self._persist(ask, seconds)
+
+    def stream(self, method: Method[Q, R], request: Q, seconds: float) -> Stream[R]:
+        """A stream of answers at the present member, `seconds` long at most. Raises StoreFault."""
+        channel = self._channels[self._current]
+        try:
+            return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
+        except (grpc.RpcError, ValueError) as error:
+            raise StoreAway(str(self), self._judge(error)[0]) from error
+
+    def close(self) -> None:
+        """Give up all calls and close all connections. Closing twice is allowed."""
+        self._closed.set()
+        for channel in self._channels:
+            channel.close()
+
+    # -------------------------------------------------------------------------------------------------- one call
+
+    def _persist(self, ask: Callable[[Any, tuple[tuple[str, str], ...], float], R], seconds: float | None) -> R:
+        patience = self._access.patience
+        end = time.monotonic() + (patience.in_all if seconds is None else seconds)
+        reason, may_be_done, refusals = "no answer in time", False, 0
+        while (left := end - time.monotonic()) > 0 and not self._closed.is_set():
+            tried = self._current
+            try:
+                return ask(self._channels[tried], self._metadata(), min(left, patience.at_one))
+            except (grpc.RpcError, ValueError, _StreamEnded) as error:
+                reason, fault = self._judge(error)
+                # One member's certificate may have run out, and another's not.
+                refusals += isinstance(fault, CredentialsRefused)
+                if fault is not None and refusals in {0, len(self._channels)}:
+                    # It says nothing of an earlier try that had no answer.
+                    raise (StoreAway(str(self), reason) if may_be_done else fault) from error
+                may_be_done = may_be_done or not is_surely_not_done(reason)
+                self._leave(tried)
+            self._closed.wait(min(PAUSE, left))
+        raise StoreAway(str(self), reason, may_be_done)
+
+    def _judge(self, error: Exception) -> tuple[str, StoreFault | None]:
+        """Why there is no answer, and the fault where another try would not change that."""
+        reason = as_reason(error.details() if isinstance(error, grpc.RpcError) else str(error))
+        if login_is_over(reason):
+            self._token = None
+        return reason, meaning(str(self), reason)
+
+    def _leave(self, member: int) -> None:
+        # Another thread may have gone on already.
+        if self._current == member:
+            self._current = (member + 1) % len(self._channels)
+
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        user = self._access.user
+        if user is None:
+            return (_NEEDS_LEADER,)
+        if self._token is None:
+            password = contents(user.password_file).decode().splitlines()[0]
+            request = api.AuthenticateRequest(name=user.name, password=password)
+            channel = self._channels[self._current]
+            answer = _unary(channel, AUTHENTICATE)(request, timeout=self._access.patience.at_one)
+            self._token = answer.token
+        token = self._token
+        return (_NEEDS_LEADER,) if token is None else (_NEEDS_LEADER, ("token", token))
+
+
+class Stream(Iterator[R]):
+    """Answers of a stream as they come; ends with its time, when it is cancelled, and with the connection."""
+
+    def __init__(self, answers: Any) -> None:
+        self._answers = answers
+
+    def __next__(self) -> R:
+        try:
+            answer: R = next(self._answers)
+        except grpc.RpcError as error:
+            log.debug("a stream of etcd has ended: %s", error)
+            raise StopIteration from error
+        return answer
+
+    def cancel(self) -> None:
+        """End it, from any thread."""
+        self._answers.cancel()
+
+
+class _StreamEnded(Exception):
+    """A stream had no answer."""
+
+
+def _channel(access: Access, endpoint: str) -> Any:
+    if access.tls is None:
+        return grpc.insecure_channel(endpoint, options=_OPTIONS)
+    ca, cert, key = (contents(path) for path in (access.tls.ca, access.tls.cert, access.tls.key))
+    return grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(ca, key, cert), options=_OPTIONS)
+
+
+def _unary(channel: Any, method: Method[Q, R]) -> Any:
+    return channel.unary_unary(method.path, **_codecs(method))
+
+
+def _stream(channel: Any, method: Method[Q, R]) -> Any:
+    return channel.stream_stream(method.path, **_codecs(method))
+
+
+def _codecs(method: Method[Q, R]) -> dict[str, Any]:
+    request: Any = method.request
+    response: Any = method.response
+    return {"request_serializer": request.SerializeToString, "response_deserializer": response.FromString}

@@ -1,0 +1,73 @@
+"""Reads the history, and where the journal stands, from etcd: for the leader, and for those who follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import DamagedInEtcd, NewerInEtcd
+from blast_controller.store.etcd.keys import Keys, Span, number_of
+from blast_controller.store.etcd.methods import RANGE
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import get
+from blast_controller.store.etcd.values import FORMAT, Head, head_format, to_entries, to_head
+from blast_controller.store.interface import Entry
+
+PAGE = 16
+"""Values of the history read at a time: two megabytes, if they are full."""
+
+
+@contextmanager
+def whole(keys: Keys) -> Iterator[None]:
+    """Turn ValueError into a fault: what was read is nothing that we have written."""
+    try:
+        yield
+    except ValueError as error:
+        raise DamagedInEtcd(keys.prefix, str(error)) from error
+
+
+class EtcdHistory:
+    """From any thread, also beside another controller that leads."""
+
+    def __init__(self, connection: Connection, keys: Keys) -> None:
+        self._connection = connection
+        self._keys = keys
+
+    def read(self, after_sequence: int, limit: int) -> list[Entry]:
+        """At most `limit` entries above `after_sequence`, oldest first. Raises StoreFault."""
+        found: list[Entry] = []
+        while len(found) < limit:
+            page = self.batches(after_sequence, min(PAGE, limit - len(found)))
+            if not page:
+                break
+            found += [entry for batch in page for entry in batch if entry.sequence > after_sequence]
+            after_sequence = page[-1][-1].sequence
+        return found[: max(0, limit)]
+
+    def batches(self, after_sequence: int, limit: int) -> list[list[Entry]]:
+        """At most `limit` batches that have entries above `after_sequence`, whole. Raises StoreFault."""
+        span = self._keys.history_after(after_sequence)
+        with whole(self._keys):
+            return [to_entries(number_of(kv.key), kv.value) for kv in self._range(span, limit)]
+
+    def head(self) -> tuple[Head, int] | None:
+        """Where the journal stands, and the revision at which that was written; None where there is none.
+
+        Raises NewerInEtcd, DamagedInEtcd, StoreFault.
+        """
+        answer = self._connection.call(RANGE, get(self._keys.head))
+        return None if not answer.kvs else (checked_head(self._keys, answer.kvs[0].value), answer.kvs[0].mod_revision)
+
+    def _range(self, span: Span, limit: int) -> list[api.KeyValue]:
+        request = api.RangeRequest(key=span.first, range_end=span.end, limit=limit)
+        return list(self._connection.call(RANGE, request).kvs)
+
+
+def checked_head(keys: Keys, value: bytes) -> Head:
+    """A head that this release knows. Raises NewerInEtcd, DamagedInEtcd."""
+    with whole(keys):
+        found = head_format(value)
+        if found > FORMAT:
+            raise NewerInEtcd(keys.prefix, found, FORMAT)
+        return to_head(value)

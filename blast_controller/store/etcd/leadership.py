@@ -1,0 +1,160 @@
+"""Which controller leads: the one whose lease keeps the key `leader`.
+
+The revision at which that key came into being never comes again and only grows: every write compares it, and the
+switches get it as OpenFlow's generation id. The epoch is counted up in the transaction that makes the key.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from blast_controller.store.etcd.connection import PAUSE, Connection
+from blast_controller.store.etcd.errors import LeaseGone, NotLeader, StoreAway
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.lease import Lease
+from blast_controller.store.etcd.methods import TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import changed_at, created_at, get, put, reading
+from blast_controller.store.etcd.watching import LONGEST, Watching
+
+DEFAULT_TTL = 1
+"""Seconds until others may lead after the leader's death."""
+AGAIN = 0.2
+"""Seconds between two looks at an etcd that is away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One time of leading: the revision at which the leader's key came into being, and how many terms there were."""
+
+    revision: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The keys as they were at `revision`."""
+
+    leader: api.KeyValue | None
+    epoch: api.KeyValue | None
+    revision: int
+
+
+class Leadership:
+    """Leads for the controller that others reach at `address`, or waits until it may.
+
+    `term` is None while it does not. All methods but `give_up` and `still_leads` belong to one thread at a time.
+    """
+
+    def __init__(self, connection: Connection, keys: Keys, address: str, ttl: int = DEFAULT_TTL) -> None:
+        self.connection = connection
+        self.keys = keys
+        self.term: Term | None = None
+        self._address = address
+        self._ttl = ttl
+        self._lease: Lease | None = None
+        self._watching = Watching(connection)
+
+    def campaign(self, seconds: float | None = None) -> Term:
+        """Lead, once nobody else does, waiting for at most `seconds` (None: for ever).
+
+        While it waits, etcd may be away. Raises NotLeader when the time is over, or after `give_up`; StoreFault.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            try:
+                seen = self._look()
+                if seen.leader is None or self._is_mine(seen.leader):
+                    if self._try(seen):
+                        break
+                    continue
+                self._wait(seen, left)
+            except StoreAway:
+                if self._watching.given_up or (left is not None and left <= 0):
+                    self._drop()
+                    raise
+                self._watching.pause(AGAIN)
+            except BaseException:
+                self._drop()
+                raise
+        assert self.term is not None
+        return self.term
+
+    def still_leads(self) -> bool:
+        """Whether no other can lead yet. Looks at the clock only, and errs on the side of no."""
+        lease = self._lease
+        return self.term is not None and lease is not None and lease.holds()
+
+    def leader(self) -> str | None:
+        """Where the leader is reached, None while there is none. Raises StoreFault."""
+        seen = self._look()
+        return None if seen.leader is None else seen.leader.value.decode()
+
+    def resign(self) -> None:
+        """Lead no more; others hear of it at once."""
+        self.term = None
+        self._drop()
+
+    def give_up(self) -> None:
+        """End a campaign that waits, and all later ones. From any thread."""
+        self._watching.give_up()
+
+    # ------------------------------------------------------------------------------------------------- campaign
+
+    def _look(self) -> _Seen:
+        both = [reading(get(self.keys.leader)), reading(get(self.keys.epoch))]
+        answer = self.connection.call(TXN, api.TxnRequest(success=both))
+        leader, epoch = (list(one.response_range.kvs) for one in answer.responses)
+        return _Seen(leader[0] if leader else None, epoch[0] if epoch else None, answer.header.revision)
+
+    def _is_mine(self, leader: api.KeyValue) -> bool:
+        return self._lease is not None and self._lease.holds() and leader.lease == self._lease.number
+
+    def _try(self, seen: _Seen) -> bool:
+        """Whether it leads now; otherwise somebody was faster, or nothing is known: look again."""
+        if seen.leader is not None:
+            # The answer to an earlier try was lost on its way.
+            assert seen.epoch is not None
+            self.term = Term(seen.leader.create_revision, int(seen.epoch.value))
+            return True
+        lease = self._have_lease()
+        epoch = 1 + (int(seen.epoch.value) if seen.epoch else 0)
+        unchanged = changed_at(self.keys.epoch, seen.epoch.mod_revision if seen.epoch else 0)
+        begin = api.TxnRequest(
+            compare=[created_at(self.keys.leader, 0), unchanged],
+            success=[
+                put(self.keys.leader, self._address.encode(), lease.number),
+                put(self.keys.epoch, str(epoch).encode()),
+            ],
+        )
+        try:
+            answer = self.connection.call(TXN, begin)
+        except LeaseGone:
+            self._drop()
+            return False
+        if answer.succeeded:
+            self.term = Term(answer.header.revision, epoch)
+        return bool(answer.succeeded)
+
+    def _wait(self, seen: _Seen, left: float | None) -> None:
+        assert seen.leader is not None
+        if self._watching.given_up or (left is not None and left <= 0):
+            self._drop()
+            raise NotLeader(seen.leader.value.decode())
+        # Had before it is needed, so that it costs no time when the leader dies.
+        self._have_lease()
+        if not self._watching.wait(self.keys.leader, seen.revision, LONGEST if left is None else left):
+            self._watching.pause(PAUSE)
+
+    def _have_lease(self) -> Lease:
+        if self._lease is None or not self._lease.holds():
+            self._drop()
+            self._lease = Lease(self.connection, self._ttl)
+        return self._lease
+
+    def _drop(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.revoke()

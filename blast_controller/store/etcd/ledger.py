@@ -1,0 +1,258 @@
+"""Writes the journal: each change is one transaction that compares the leader's key and the head, and writes the head.
+
+**What does not fit into one transaction** (a megabyte, or 3,600 operations) is staged: its parts are put under
+`staged/`, where they mean nothing; then one transaction writes the head, which says how many there are. From there on
+the change counts. Only then are the parts carried out, each in a transaction of its own, and at last the head forgets
+them. All of a part can be carried out twice. Whoever comes to lead in between carries out what the head names, and
+drops what it does not: all of a change is there, or none.
+
+**Where no answer comes** the change may be written now, later or never. Looking is not enough, since the request may
+still be on its way. The same transaction is sent again, before anything else is written: of any number of them one at
+most can find the head as it was, and when one is refused for that, the head tells which change has come to be. A change
+in doubt is thus always decided before the next, and never written twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from google.protobuf.message import DecodeError
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreAway
+from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.leadership import Term
+from blast_controller.store.etcd.methods import RANGE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import (
+    changed_at,
+    created_at,
+    delete_all,
+    get,
+    grouped,
+    nested,
+    put,
+    reading,
+)
+from blast_controller.store.etcd.values import Head
+from blast_controller.store.rows import Row
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 1 << 20
+"""Of the operations of one transaction: etcd takes 1.5 MiB by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is to become of the journal, all or none.
+
+    `head` is the head after it, its `change` and `staged` left to the ledger; `rows` are what a commit was asked to
+    write; `then` is called once, when it is known to be written.
+    """
+
+    head: Head
+    operations: Sequence[api.RequestOp]
+    rows: Sequence[Row] = ()
+    then: Callable[[], None] = field(default=lambda: None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A change as transactions: the `parts` to be staged, and the one that decides."""
+
+    change: Change
+    head: Head
+    parts: Sequence[bytes]
+    decides: api.TxnRequest
+
+
+class Ledger:
+    """The journal as the leader of `term` writes it, from `head` on; it was last written at `revision` (0: never).
+
+    One thread at a time. All methods raise StoreFault: Deposed once somebody else leads or led, StoreAway where it
+    is open what has become of a change.
+    """
+
+    def __init__(self, connection: Connection, keys: Keys, term: Term, head: Head, revision: int) -> None:
+        self.head = head
+        self._connection = connection
+        self._keys = keys
+        self.revision = revision
+        self._leads = created_at(keys.leader, term.revision)
+        self._standing = [reading(get(keys.leader)), reading(get(keys.head))]
+        self._in_doubt: _Attempt | None = None
+        self._found: Sequence[Row] = ()
+        self._over: Deposed | None = None
+
+    def write(self, change: Change) -> None:
+        """Make a change; durable on return. What was in doubt before is decided first."""
+        self.settle()
+        if self._over is not None:
+            raise self._over
+        attempt = self._attempt(change)
+        for number, part in enumerate(attempt.parts):
+            self._led([put(self._keys.staged(number), part)])
+        self._decide(attempt)
+
+    def settle(self) -> None:
+        """Decide what is in doubt, and finish what is begun."""
+        attempt = self._in_doubt
+        if attempt is not None:
+            self._decide(attempt)
+            self._found = attempt.change.rows
+        if self.head.staged and self._over is None:
+            self._finish()
+
+    def left_of(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """What is left to write of a commit that begins with what was in doubt, and has been found written since."""
+        found, self._found = self._found, ()
+        return rows[len(found) :] if rows[: len(found)] == found else rows
+
+    # ----------------------------------------------------------------------------------------------- one change
+
+    def _attempt(self, change: Change) -> _Attempt:
+        groups = list(grouped(change.operations, MOST_BYTES))
+        is_small = len(groups) <= 1
+        head = replace(change.head, change=self.head.change + 1, staged=0 if is_small else len(groups))
+        parts = [] if is_small else [api.TxnRequest(success=nested(group)).SerializeToString() for group in groups]
+        operations = nested(groups[0]) if groups and is_small else []
+        return _Attempt(change, head, parts, self._fenced([*operations, put(self._keys.head, head.pack())]))
+
+    def _fenced(self, operations: Sequence[api.RequestOp]) -> api.TxnRequest:
+        return api.TxnRequest(
+            compare=[self._leads, changed_at(self._keys.head, self.revision)],
+            success=operations,
+            failure=self._standing,
+        )
+
+    def _decide(self, attempt: _Attempt) -> None:
+        try:
+            answer = self._connection.call(TXN, attempt.decides)
+        except StoreAway as fault:
+            if fault.may_be_done:
+                self._in_doubt = attempt
+            raise
+        except SpaceUsedUp as fault:
+            self._look_after(attempt, fault)
+            return
+        if answer.succeeded:
+            self._adopt(attempt, answer.header.revision)
+        else:
+            self._find_out(attempt, answer)
+
+    def _look_after(self, attempt: _Attempt, fault: SpaceUsedUp) -> None:
+        """etcd carries out the very transaction that uses its space up, and says of it what it says of the refused.
+
+        Raises `fault` for one that is refused.
+        """
+        before, self._in_doubt = self._in_doubt, attempt
+        answer = self._connection.call(TXN, api.TxnRequest(success=self._standing))
+        leader, head = (list(one.response_range.kvs) for one in answer.responses)
+        is_as_before = (head[0].mod_revision if head else 0) == self.revision
+        if self._is_ours(leader) and is_as_before:
+            self._in_doubt = before
+            raise fault
+        self._find_out(attempt, answer)
+
+    def _find_out(self, attempt: _Attempt, answer: api.TxnResponse) -> None:
+        """The leader or the head is another: because this very change was written, or somebody else has led."""
+        leader, head = (list(one.response_range.kvs) for one in answer.responses)
+        if self._is_ours(leader):
+            if not head or checked_head(self._keys, head[0].value) != attempt.head:
+                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+            self._adopt(attempt, head[0].mod_revision)
+            return
+        # From here on nothing of this leader's can come to be written.
+        is_written = self._is_in_history(attempt)
+        self._in_doubt = None
+        self._over = _deposed(leader)
+        if not is_written:
+            raise self._over if is_written is False else Deposed(self._over.address, is_known=False)
+        self.head = attempt.head
+        attempt.change.then()
+
+    def _is_in_history(self, attempt: _Attempt) -> bool | None:
+        """Whether the change was written before another has led, who has used the same sequences otherwise.
+
+        None where it is too late to tell.
+        """
+        first = self.head.sequence + 1
+        history = EtcdHistory(self._connection, self._keys)
+        found = history.head()
+        if found is None or found[0].sequence < first or attempt.head.sequence < first:
+            return False
+        if found[0] == attempt.head:
+            return True
+        entries = history.read(self.head.sequence, 1)
+        if not entries or entries[0].sequence != first:
+            return None
+        return entries[0].epoch == attempt.head.epoch
+
+    def _is_ours(self, leader: Sequence[api.KeyValue]) -> bool:
+        return bool(leader) and leader[0].create_revision == self._leads.create_revision
+
+    def _adopt(self, attempt: _Attempt, revision: int) -> None:
+        self._in_doubt = None
+        self.head, self.revision = attempt.head, revision
+        attempt.change.then()
+        if attempt.parts:
+            try:
+                self._finish(attempt.parts)
+            except StoreFault as fault:
+                # It counts as written already, and is finished before the next change, or by who leads next.
+                log.warning("a large commit is written, and not yet carried out: %s", fault)
+
+    # ------------------------------------------------------------------------------------- changes in several parts
+
+    def _finish(self, parts: Sequence[bytes] = ()) -> None:
+        """Carry out what the head names, and let it forget that."""
+        for number in range(self.head.staged):
+            part = parts[number] if parts else self._part(number)
+            with whole(self._keys):
+                self._led(list(_parsed(part).success))
+        head = replace(self.head, change=self.head.change + 1, staged=0)
+        forgetting = self._fenced([put(self._keys.head, head.pack()), delete_all(self._keys.all_staged)])
+        answer = self._connection.call(TXN, forgetting)
+        revision = answer.header.revision
+        if not answer.succeeded:
+            leader, found = (list(one.response_range.kvs) for one in answer.responses)
+            if not self._is_ours(leader):
+                self._over = _deposed(leader)
+                raise self._over
+            if not found or checked_head(self._keys, found[0].value) != head:
+                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+            # It was forgotten before, and the answer lost.
+            revision = found[0].mod_revision
+        self.head, self.revision = head, revision
+
+    def _part(self, number: int) -> bytes:
+        found = self._connection.call(RANGE, get(self._keys.staged(number))).kvs
+        if not found:
+            raise DamagedInEtcd(self._keys.prefix, f"part {number} of its latest commit is missing")
+        value: bytes = found[0].value
+        return value
+
+    def _led(self, operations: Sequence[api.RequestOp]) -> None:
+        """Carry out what may be carried out twice, while this controller leads."""
+        request = api.TxnRequest(compare=[self._leads], success=operations, failure=[reading(get(self._keys.leader))])
+        answer = self._connection.call(TXN, request)
+        if not answer.succeeded:
+            self._over = _deposed(list(answer.responses[0].response_range.kvs))
+            raise self._over
+
+
+def _deposed(leader: Sequence[api.KeyValue]) -> Deposed:
+    return Deposed(leader[0].value.decode() if leader else None)
+
+
+def _parsed(part: bytes) -> api.TxnRequest:
+    try:
+        request: api.TxnRequest = api.TxnRequest.FromString(part)
+    except DecodeError as error:
+        raise ValueError(f"a part of its latest commit: {error}") from error
+    return request

@@ -1,0 +1,78 @@
+"""Reads the whole state of a journal from etcd, as it was at one revision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from blast_controller.core.model.records import Body
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import DamagedInEtcd
+from blast_controller.store.etcd.history import whole
+from blast_controller.store.etcd.keys import Keys, Span, number_of
+from blast_controller.store.etcd.methods import RANGE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import get, reading
+from blast_controller.store.etcd.values import to_thing
+
+PAGE = 500
+"""Keys read at a time."""
+MOST_ANSWER_BYTES = 16 << 20
+"""Above this the next pages are smaller: a thing may have a megabyte."""
+
+
+@dataclass(slots=True)
+class State:
+    """Things by kind and key, in the order in which they came; the sequences of their first entries; who holds what."""
+
+    bodies: dict[str, dict[str, Body]] = field(default_factory=dict)
+    firsts: dict[tuple[str, str], int] = field(default_factory=dict)
+    holders: dict[str, str] = field(default_factory=dict)
+
+
+def load(connection: Connection, keys: Keys) -> State:
+    """Raises DamagedInEtcd, StoreFault."""
+    state = State()
+    with whole(keys):
+        for kv in pages(connection, keys.states):
+            thing, body = to_thing(number_of(kv.key), kv.value)
+            name = (thing.kind, thing.key)
+            if name in state.firsts or thing.elements & state.holders.keys():
+                raise DamagedInEtcd(keys.prefix, f"the {thing.kind} {thing.key!r} is there twice, or what it holds is")
+            state.bodies.setdefault(thing.kind, {})[thing.key] = body
+            state.firsts[name] = thing.first
+            state.holders.update(dict.fromkeys(thing.elements, thing.key))
+    return state
+
+
+def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
+    """All keys of a span in order, as they were at `revision` (0: when the first was read). Raises StoreFault."""
+    first = span.first
+    while True:
+        request = api.RangeRequest(key=first, range_end=span.end, limit=page, revision=revision)
+        answer = connection.call(RANGE, request)
+        yield from answer.kvs
+        if not answer.more:
+            return
+        first = answer.kvs[-1].key + b"\0"
+        revision = revision or answer.header.revision
+        size = answer.ByteSize()
+        page = max(1, page // 2) if size > MOST_ANSWER_BYTES else page
+
+
+def check_empty(connection: Connection, keys: Keys) -> None:
+    """That where there is no head there is nothing else. Raises DamagedInEtcd, StoreFault."""
+    looks = [
+        reading(get(keys.importing)),
+        *(
+            reading(api.RangeRequest(key=span.first, range_end=span.end, count_only=True))
+            for span in (keys.states, keys.histories)
+        ),
+    ]
+    importing, *counts = (
+        one.response_range.count for one in connection.call(TXN, api.TxnRequest(success=looks)).responses
+    )
+    if importing:
+        raise DamagedInEtcd(keys.prefix, "a copy into it was not finished: make that again")
+    if any(counts):
+        raise DamagedInEtcd(keys.prefix, "it does not know where it stands")

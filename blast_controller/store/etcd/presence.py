@@ -1,0 +1,60 @@
+"""Which controllers could lead: each keeps a key of its own alive, with how many devices it reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import LeaseGone
+from blast_controller.store.etcd.history import whole
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.lease import Lease
+from blast_controller.store.etcd.methods import RANGE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import put
+
+TTL = 5
+"""Seconds after which nobody counts any longer on a controller that is gone."""
+MOST = 64
+"""Controllers that are looked at."""
+
+
+class Presence:
+    """That of the controller at `address`. For one thread, but for `others`."""
+
+    def __init__(self, connection: Connection, keys: Keys, address: str) -> None:
+        self._connection = connection
+        self._keys = keys
+        self._address = address
+        self._lease: Lease | None = None
+        self._told: int | None = None
+
+    def tell(self, reached: int) -> None:
+        """So many devices have a connection to us. Raises StoreFault."""
+        if self._lease is None or not self._lease.holds():
+            self._lease, self._told = Lease(self._connection, TTL), None
+        if reached == self._told:
+            return
+        key = self._keys.candidate(self._address)
+        try:
+            self._connection.call(TXN, api.TxnRequest(success=[put(key, str(reached).encode(), self._lease.number)]))
+        except LeaseGone:
+            self._lease = None
+            raise
+        self._told = reached
+
+    def others(self) -> Mapping[str, int]:
+        """By address, how many devices each of the others reaches. Raises StoreFault."""
+        span = self._keys.candidates
+        answer = self._connection.call(RANGE, api.RangeRequest(key=span.first, range_end=span.end, limit=MOST))
+        own = self._keys.candidate(self._address)
+        with whole(self._keys):
+            return {
+                kv.key.removeprefix(span.first).decode(): int(kv.value) for kv in answer.kvs if bytes(kv.key) != own
+            }
+
+    def leave(self) -> None:
+        """Be no candidate any more."""
+        if self._lease is not None:
+            self._lease.revoke()
+            self._lease = None

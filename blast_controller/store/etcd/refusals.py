@@ -1,0 +1,52 @@
+"""What etcd's answers mean, by the words of its errors, which are part of its API: many share one code of gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.etcd.errors import (
+    CredentialsRefused,
+    LeaseGone,
+    RequestRefused,
+    RevisionGone,
+    SpaceUsedUp,
+)
+
+_MEANING: tuple[tuple[str, Callable[[str, str], StoreFault]], ...] = (
+    ("database space exceeded", lambda endpoints, _: SpaceUsedUp(endpoints)),
+    ("requested lease not found", lambda *_: LeaseGone()),
+    ("revision has been compacted", lambda *_: RevisionGone()),
+    ("request is too large", RequestRefused),
+    ("too many operations", RequestRefused),
+    ("duplicate key given", RequestRefused),
+    ("permission denied", CredentialsRefused),
+    ("user name is empty", CredentialsRefused),
+    ("authentication failed", CredentialsRefused),
+    ("authentication is not enabled", CredentialsRefused),
+    ("certificate", CredentialsRefused),
+)
+_LOGIN_OVER = ("invalid auth token", "revision of auth store is old")
+_NOT_DONE = ("failed to connect", *_LOGIN_OVER)
+_UNANSWERED = ("Deadline Exceeded",)
+
+
+def meaning(endpoints: str, details: str) -> StoreFault | None:
+    """The fault behind an answer that another try would not change; None: try again, perhaps elsewhere."""
+    return next((fault(endpoints, details) for words, fault in _MEANING if words.lower() in details.lower()), None)
+
+
+def login_is_over(details: str) -> bool:
+    """Whether the token has run out, or users were changed since: to log in again is the answer."""
+    return any(words in details for words in _LOGIN_OVER)
+
+
+def is_surely_not_done(details: str) -> bool:
+    """Whether no member can have carried out what was asked, nor will."""
+    return any(words in details.lower() for words in _NOT_DONE)
+
+
+def as_reason(details: str | None) -> str:
+    """gRPC's words as part of a sentence: their last line, no longer than a line."""
+    last = (details or "no answer").strip().splitlines()[-1]
+    return "no answer in time" if last in _UNANSWERED else last[:400]

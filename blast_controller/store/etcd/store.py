@@ -1,0 +1,182 @@
+"""The journal in etcd: only the controller that leads writes, each commit in one transaction that says so."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.errors import Locked, NotOpen
+from blast_controller.store.etcd.commits import Delta, delta
+from blast_controller.store.etcd.history import EtcdHistory
+from blast_controller.store.etcd.leadership import Leadership, Term
+from blast_controller.store.etcd.ledger import Change, Ledger
+from blast_controller.store.etcd.loading import State, check_empty, load
+from blast_controller.store.etcd.requests import delete_all
+from blast_controller.store.etcd.trimming import Forgetting, Trimmer
+from blast_controller.store.etcd.values import Head
+from blast_controller.store.holdings import Changes, Holdings
+from blast_controller.store.interface import Entry, Loaded
+from blast_controller.store.retention import Retention
+from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, encode, to_row
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`wait`: seconds for which `open` waits to lead, None for ever. `retention` is of the history.
+
+    `compacts`: whether etcd is ours, so that we have it forget old revisions; where others use it too, its own
+    `--auto-compaction-retention` does, without which it fills up.
+    """
+
+    wait: float | None = None
+    retention: Retention = field(default_factory=Retention)
+    compacts: bool = True
+
+
+@dataclass(slots=True)
+class _Opened:
+    """What is known of the journal while it is open; `firsts` as in `commits`."""
+
+    term: Term
+    ledger: Ledger
+    holdings: Holdings
+    firsts: dict[tuple[str, str], int]
+    trimmer: Trimmer
+    forgetting: Forgetting | None
+
+
+class EtcdStore:
+    """A Store under the keys of `leadership`, which is taken by `open` and laid down by `close`.
+
+    `on_commit` hears the seconds that each commit waited for etcd. The connection is the caller's to close.
+    """
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        policy: Policy = Policy(),
+        on_commit: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        self.last_commit_seconds = 0.0
+        self._leadership = leadership
+        self._policy = policy
+        self._on_commit = on_commit
+        self._history = EtcdHistory(leadership.connection, leadership.keys)
+        self._writing = threading.Lock()
+        self._compacting = threading.Lock()
+        self._opened: _Opened | None = None
+
+    # ------------------------------------------------------------------------------------------ open, close
+
+    def open(self) -> Loaded:
+        """Lead, and read what is there; a first start makes it.
+
+        Raises NotLeader where another leads for longer than is waited, StoreAway, CredentialsRefused, SpaceUsedUp,
+        DamagedInEtcd, NewerInEtcd.
+        """
+        if self._opened is not None:
+            raise Locked(Path(self._leadership.keys.prefix), os.getpid())
+        term = self._leadership.campaign(self._policy.wait)
+        try:
+            return self._begin(term)
+        except BaseException:
+            self._leadership.resign()
+            raise
+
+    def close(self) -> None:
+        """Lead no more. Another may at once."""
+        with self._compacting, self._writing:
+            self._opened = None
+            self._leadership.resign()
+
+    def _begin(self, term: Term) -> Loaded:
+        connection, keys = self._leadership.connection, self._leadership.keys
+        found = self._history.head()
+        head, revision = found or (Head(0, 0, term.epoch, 0), 0)
+        ledger = Ledger(connection, keys, term, head, revision)
+        if found is None:
+            check_empty(connection, keys)
+        else:
+            ledger.settle()
+        state = load(connection, keys)
+        opened = self._opened_with(term, ledger, state)
+        opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
+        entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
+        # It is no row of the state. What a commit has staged that came to nothing goes with it.
+        entry = Delta({}, {}, entry.entries)
+        ledger.write(Change(entry.after(ledger.head), [*entry.operations(keys), delete_all(keys.all_staged)]))
+        self._opened = opened
+        return Loaded(term.epoch, state.bodies, found is None)
+
+    def _opened_with(self, term: Term, ledger: Ledger, state: State) -> _Opened:
+        keys, policy = self._leadership.keys, self._policy
+        trimmer = Trimmer(self._history, keys, policy.retention)
+        forgetting = Forgetting(self._leadership.connection) if policy.compacts else None
+        return _Opened(term, ledger, Holdings(state.holders), state.firsts, trimmer, forgetting)
+
+    # ------------------------------------------------------------------------------------------------ commit
+
+    def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records or none, known by most of etcd's members.
+
+        Raises DoubleHeld and Unstorable (ours), Deposed, StoreAway, SpaceUsedUp. After StoreAway whether they are
+        written is open, and decided before the next commit; one that begins with the same records goes on where they
+        end.
+        """
+        rows: Sequence[Row] = [to_row(record) for record in records]
+        if not rows:
+            return
+        with self._writing:
+            opened = self._current()
+            started = time.perf_counter()
+            opened.ledger.settle()
+            rows = opened.ledger.left_of(rows)
+            if rows:
+                opened.ledger.write(self._change(opened, rows, at))
+            self.last_commit_seconds = time.perf_counter() - started
+        self._on_commit(self.last_commit_seconds)
+
+    def _change(self, opened: _Opened, rows: Sequence[Row], at: float) -> Change:
+        head = opened.ledger.head
+        held = opened.holdings.changes(rows)
+        made = delta(rows, opened.firsts, head.sequence, (at, opened.term.epoch))
+        operations = list(made.operations(self._leadership.keys))
+        return Change(made.after(head), operations, rows, lambda: _remember(opened, made, held))
+
+    # ----------------------------------------------------------------------------------------------- history
+
+    def journal(self, after_sequence: int, limit: int) -> list[Entry]:
+        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+        self._current()
+        return self._history.read(after_sequence, limit)
+
+    def compact(self, at: float) -> bool:
+        """Drop a batch of history, and let etcd forget; whether there is more to drop."""
+        with self._compacting:
+            opened = self._current()
+            with self._writing:
+                opened.ledger.settle()
+                change, more = opened.trimmer.change(opened.ledger.head, at)
+                if change is not None:
+                    opened.ledger.write(change)
+            if opened.forgetting is not None:
+                opened.forgetting.forget(opened.ledger.revision, time.monotonic())
+            return more
+
+    def _current(self) -> _Opened:
+        opened = self._opened
+        if opened is None:
+            raise NotOpen
+        return opened
+
+
+def _remember(opened: _Opened, made: Delta, held: Changes) -> None:
+    for name in made.gone:
+        del opened.firsts[name]
+    opened.firsts.update({name: first for name, (first, _) in made.kept.items()})
+    opened.holdings.apply(held)

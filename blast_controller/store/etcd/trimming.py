@@ -1,0 +1,86 @@
+"""Drops history that need not be kept, and what etcd remembers of keys as they were."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import RevisionGone
+from blast_controller.store.etcd.history import EtcdHistory
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.ledger import Change
+from blast_controller.store.etcd.methods import COMPACT
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import delete_all, put
+from blast_controller.store.etcd.values import Head, Written, batches, text_of
+from blast_controller.store.interface import Entry
+from blast_controller.store.retention import Line, Retention, size_of
+
+BATCHES = 16
+"""Of history, looked at and dropped at a time."""
+FORGETTING = 60.0
+"""Seconds for which etcd still knows how keys were: who follows them and lags by less misses nothing."""
+
+
+class Trimmer:
+    """Remembers the oldest entries, so that looking for what is too old usually asks nobody. One thread at a time."""
+
+    def __init__(self, history: EtcdHistory, keys: Keys, retention: Retention) -> None:
+        self._history = history
+        self._keys = keys
+        self._retention = retention
+        self._oldest: list[list[Entry]] = []
+        self._lines: list[Line] = []
+
+    def change(self, head: Head, at: float) -> tuple[Change | None, bool]:
+        """What to drop from a journal that stands at `head`, and whether there may be more. Raises StoreFault."""
+        if not self._oldest:
+            self._oldest = self._history.batches(0, BATCHES)
+            self._lines = [_line(entry) for entry in chain.from_iterable(self._oldest)]
+        last = self._retention.last_expired(self._lines, head.sequence, head.history_bytes, at)
+        if not last:
+            return None, False
+        operations = [delete_all(self._keys.history_up_to(last))]
+        for batch in self._oldest:
+            if batch[0].sequence <= last < batch[-1].sequence:
+                rest = [_written(entry) for entry in batch if entry.sequence > last]
+                operations += [put(self._keys.history(end), value) for end, value in batches(rest)]
+        dropped = sum(line.size for line in self._lines if line.sequence <= last)
+        change = Change(
+            replace(head, history_bytes=head.history_bytes - dropped), operations, then=lambda: self._forget(last)
+        )
+        return change, last == self._lines[-1].sequence
+
+    def _forget(self, last: int) -> None:
+        left = [[entry for entry in batch if entry.sequence > last] for batch in self._oldest]
+        self._oldest = [batch for batch in left if batch]
+        self._lines = [line for line in self._lines if line.sequence > last]
+
+
+class Forgetting:
+    """Lets etcd forget old revisions, a while after they were current: those of all keys, not of our prefix only."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def forget(self, revision: int, now: float) -> None:
+        """`revision` is current `now`, in seconds of any clock that only grows. Raises StoreFault."""
+        if not self._seen or now - self._seen[-1][0] >= FORGETTING:
+            self._seen.append((now, revision))
+        if len(self._seen) > 1 and now - self._seen[0][0] >= FORGETTING:
+            _, old = self._seen.popleft()
+            # Somebody else may have compacted further.
+            with suppress(RevisionGone):
+                self._connection.call(COMPACT, api.CompactionRequest(revision=old))
+
+
+def _line(entry: Entry) -> Line:
+    return Line(entry.sequence, entry.at, size_of(text_of(entry.body)))
+
+
+def _written(entry: Entry) -> Written:
+    return Written(entry.sequence, entry.at, entry.epoch, entry.kind, entry.key, entry.note, text_of(entry.body))

@@ -1,0 +1,161 @@
+"""What stands in the keys: JSON, compressed where that is worth its while."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from blast_controller.store.interface import Entry
+from blast_controller.store.rows import Row, encode
+
+WORTH_COMPRESSING = 16 << 10
+"""Bytes from which on a value is compressed; below that the time for it is not worth the bytes."""
+LARGEST_VALUE = 5 << 18
+"""Bytes, compressed: below the 1.5 MiB that etcd takes in one request by default, with room for what goes with it."""
+LARGEST_BATCH = 128 << 10
+"""Bytes of entries under one key, not compressed, unless it is one entry: what is trimmed in part is written anew."""
+FORMAT = 1
+"""Of all that is under the prefix."""
+_OF_ZLIB = b"\x78"
+
+
+def pack(text: str) -> bytes:
+    """JSON text as it is stored: it begins with a bracket, what is compressed with another byte."""
+    plain = text.encode()
+    return plain if len(plain) < WORTH_COMPRESSING else zlib.compress(plain, 1)
+
+
+def unpack(value: bytes) -> Any:
+    """What `pack` has packed. Raises ValueError for what is no such thing."""
+    try:
+        return json.loads(zlib.decompress(value) if value.startswith(_OF_ZLIB) else value)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+
+
+# ------------------------------------------------------------------------------------------------------------ head
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the journal stands: its latest sequence, the bytes that its history is reckoned at, and its epoch.
+
+    `change` counts what was written since the journal is there: with the epoch it names one transaction. `staged` is
+    how many parts of the latest commit lie under `staged/` and count as written.
+    """
+
+    sequence: int
+    history_bytes: int
+    epoch: int
+    change: int
+    staged: int = 0
+
+    def pack(self) -> bytes:
+        """As it is stored."""
+        fields = [FORMAT, self.sequence, self.history_bytes, self.epoch, self.change, self.staged]
+        return pack(encode(fields))
+
+
+def head_format(value: bytes) -> int:
+    """The format that a head names. Raises ValueError."""
+    match unpack(value):
+        case [int(found), *_]:
+            return found
+    raise ValueError("it names no format")
+
+
+def to_head(value: bytes) -> Head:
+    """A head of our format. Raises ValueError."""
+    match unpack(value):
+        case [_, int(sequence), int(size), int(epoch), int(change), int(staged)]:
+            return Head(sequence, size, epoch, change, staged)
+    raise ValueError("its head lacks something")
+
+
+# ----------------------------------------------------------------------------------------------------------- state
+
+
+class Thing(NamedTuple):
+    """A row of the state: `first` is the sequence that inserted it, `body` JSON text."""
+
+    first: int
+    kind: str
+    key: str
+    body: str
+    elements: frozenset[str]
+
+
+def pack_thing(row: Row) -> bytes:
+    """A row of the state as it is stored; the elements that it holds stand in it, so that none is held without it."""
+    assert row.body is not None
+    return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
+
+
+def to_thing(first: int, value: bytes) -> tuple[Thing, Any]:
+    """A row of the state, and its body decoded. Raises ValueError."""
+    match unpack(value):
+        case [str(kind), str(key), [*elements], body]:
+            return Thing(first, kind, key, encode(body), frozenset(elements)), body
+    raise ValueError("a row of the state lacks something")
+
+
+# --------------------------------------------------------------------------------------------------------- history
+
+
+class Written(NamedTuple):
+    """An entry of the history, ready to be written; `body` is JSON text."""
+
+    sequence: int
+    at: float
+    epoch: int
+    kind: str
+    key: str
+    note: str
+    body: str | None
+
+
+def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:
+    """Entries one after the other as values, each with the sequence of its last."""
+    lines: list[str] = []
+    size = 0
+    for entry in entries:
+        line = _line(entry)
+        if lines and size + len(line) > LARGEST_BATCH:
+            yield entry.sequence - 1, _batch(lines)
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line)
+    if lines:
+        yield entries[-1].sequence, _batch(lines)
+
+
+def to_entries(last: int, value: bytes) -> list[Entry]:
+    """The entries of a value of the history. Raises ValueError."""
+    found = unpack(value)
+    if not isinstance(found, list) or not found:
+        raise ValueError("the history has something that is no list of entries")
+    return [_entry(sequence, one) for sequence, one in enumerate(found, last - len(found) + 1)]
+
+
+def text_of(body: Any) -> str | None:
+    """The JSON text that a decoded body was made from."""
+    return None if body is None else encode(body)
+
+
+def _line(entry: Written) -> str:
+    beside = encode([entry.at, entry.epoch, entry.kind, entry.key, entry.note])
+    return f"{beside[:-1]},{entry.body if entry.body is not None else 'null'}]"
+
+
+def _batch(lines: Sequence[str]) -> bytes:
+    return pack(f"[{','.join(lines)}]")
+
+
+def _entry(sequence: int, found: Any) -> Entry:
+    match found:
+        case [float(at) | int(at), int(epoch), str(kind), str(key), str(note), body]:
+            return Entry(sequence, float(at), epoch, kind, key, note, body)
+    raise ValueError(f"entry {sequence} of the history lacks something")

@@ -1,0 +1,209 @@
+"""Several controllers: the one that leads is found, and found again, and nothing is asked for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from blast_api import BlastOperator, ttypes
+from blast_client import (
+    AsyncClient,
+    BadAddress,
+    Client,
+    ControllerUnreachable,
+    MulticastRequest,
+    NotLeader,
+    NotYet,
+    failover,
+)
+from blast_client.address import Address
+from blast_client.failover import Controllers, parse_addresses
+from tests.support.memory_controller import MemoryController, serving
+from tests.support.waiting import eventually, eventually_async
+
+LEADERS = ("submit", "request", "awaitEvent", "extend", "finish", "withdraw")
+"""What only a leader answers."""
+
+
+def request(key: str = "k") -> MulticastRequest:
+    return MulticastRequest(key, "h11", ["h21", "h31"], 10**8)
+
+
+@dataclass
+class Replicas:
+    """Controllers with one memory, of which `leader` decides; `asked` is who was called, and what."""
+
+    shared: MemoryController
+    addresses: list[str] = field(default_factory=list)
+    servers: list = field(default_factory=list)
+    leader: int = 0
+    names_leader: bool = True
+    asked: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return ",".join(self.addresses)
+
+
+class Replica:
+    def __init__(self, replicas: Replicas, number: int) -> None:
+        self._replicas, self._number = replicas, number
+
+    def __getattr__(self, name: str):
+        if not hasattr(BlastOperator.Iface, name):
+            raise AttributeError(name)
+
+        def call(*arguments):
+            replicas = self._replicas
+            replicas.asked.append((self._number, name))
+            if replicas.leader != self._number and name in LEADERS:
+                raise ttypes.NotLeader(replicas.addresses[replicas.leader] if replicas.names_leader else None)
+            return getattr(replicas.shared, name)(*arguments)
+
+        return call
+
+    def disconnected(self, connection) -> None:
+        pass
+
+
+@pytest.fixture
+def replicas() -> Iterator[Replicas]:
+    with contextlib.ExitStack() as stack:
+        found = Replicas(MemoryController(splitters=1))
+        for number in range(3):
+            server, host, port = stack.enter_context(serving(Replica(found, number)))
+            found.servers.append(server)
+            found.addresses.append(f"{host}:{port}")
+        yield found
+
+
+@pytest.fixture
+def stopped() -> Iterator[str]:
+    """What takes connections and says nothing, as a controller that was stopped."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    monkeypatch.setattr(failover, "ANSWER_WITHIN", 0.1)
+    monkeypatch.setattr(failover, "LONGEST_WAIT", 0.1)
+
+
+def unused() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_addresses_are_read():
+    assert parse_addresses("a, b:1,[::1]:2,a:9090") == (Address("a", 9090), Address("b", 1), Address("::1", 2))
+    for text in ("", ",", "a,b:x"):
+        with pytest.raises(BadAddress):
+            parse_addresses(text)
+
+
+def test_only_who_was_named_is_asked():
+    a, b, c = parse_addresses("a,b,c")
+    controllers = Controllers((a, b, c))
+    controllers.move(a, "c")
+    assert controllers.address == c
+    controllers.move(a, None)
+    assert controllers.address == c, "somebody has moved on already"
+    controllers.move(c, "elsewhere:1")
+    assert controllers.address == a
+
+
+@pytest.mark.parametrize("names_leader", [True, False])
+def test_the_leader_is_found(replicas, names_leader):
+    replicas.leader, replicas.names_leader = 2, names_leader
+    with Client(replicas.text) as client:
+        assert client.request(request(), timeout=5).key == "k"
+        assert str(client.address) == replicas.addresses[2]
+        assert client.finish("k").state == ttypes.PartState.DONE
+    before = [number for number, _ in replicas.asked]
+    assert before == [0, 2, 2] if names_leader else [0, 1, 2, 2]
+
+
+def test_another_takes_over(replicas):
+    with Client(replicas.text) as client:
+        grant = client.request(request(), timeout=5)
+        replicas.leader = 1
+        replicas.servers[0].stop()
+        assert client.request(request(), timeout=5) == grant
+        assert client.withdraw("k").state == ttypes.PartState.WITHDRAWN
+    assert len(replicas.shared.requests) == 1
+
+
+def test_a_change_that_may_have_been_made_is_not_made_twice(replicas):
+    with Client(replicas.text) as client:
+        client.submit(request())
+        withdraw, shared = replicas.shared.withdraw, replicas.servers[0]._shared
+
+        def cut(*arguments):
+            for connection in (old := set(shared.connections)):
+                shared.loop.call_soon_threadsafe(connection.abort)
+            eventually(lambda: not old & shared.connections, what="the end of the connection")
+            replicas.leader = 1
+            return withdraw(*arguments)
+
+        replicas.shared.withdraw = cut
+        with pytest.raises(ControllerUnreachable, match="broke"):
+            client.withdraw("k")
+        eventually(lambda: client.status("k").state == ttypes.PartState.WITHDRAWN, what="the end of the call")
+    assert sum(name == "withdraw" for _, name in replicas.asked) == 1
+
+
+def test_who_is_gone_or_stopped_is_passed_by(replicas, stopped, hurried):
+    text = ",".join([unused(), stopped, replicas.text])
+    with Client(text) as client:
+        client.ping()
+        assert client.request(request(), timeout=5).key == "k"
+
+
+def test_a_leader_that_stops_while_somebody_waits_is_left(replicas, stopped, hurried):
+    with Client(replicas.text) as client:
+        client.submit(request("first"))
+        with pytest.raises(NotYet):
+            client.request(request(), timeout=0.5)
+        assert sum(name == "request" for _, name in replicas.asked) > 2, "asked again, to see that it is there"
+    assert len(replicas.shared.requests) == 2
+
+
+def test_where_nobody_leads_the_last_word_is_told(replicas):
+    replicas.leader = 7
+    replicas.names_leader = False
+    with Client(replicas.text, timeout=0.3) as client, pytest.raises(NotLeader):
+        client.submit(request())
+    assert {number for number, _ in replicas.asked} == {0, 1, 2}
+    with Client(f"{unused()},{unused()}", timeout=0.3) as client, pytest.raises(ControllerUnreachable):
+        client.ping()
+
+
+async def test_many_calls_move_together(replicas, hurried):
+    replicas.leader = 1
+    async with AsyncClient(replicas.text) as client:
+        await asyncio.gather(*(client.submit(request()) for _ in range(20)))
+        assert str(client.address) == replicas.addresses[1]
+        grant = await client.request(request(), timeout=5)
+        waiting = asyncio.create_task(client.request(request("second"), timeout=20))
+        await eventually_async(lambda: sum(name == "request" for _, name in replicas.asked) == 2, what="both calls")
+        replicas.leader = 2
+        assert await client.request(request(), timeout=5) == grant
+        await client.withdraw("k")
+        assert (await waiting).key == "second"
+    assert len(replicas.shared.requests) == 2
+
+
+async def test_who_is_gone_or_stopped_is_passed_by_with_asyncio(replicas, stopped, hurried):
+    async with AsyncClient(",".join([stopped, unused(), replicas.text])) as client:
+        await client.ping()
+        assert (await client.request(request(), timeout=5)).key == "k"
+    replicas.leader, replicas.names_leader = 7, False
+    async with AsyncClient(replicas.text, timeout=0.3) as client:
+        with pytest.raises(NotLeader):
+            await client.submit(request())

@@ -1,0 +1,296 @@
+"""What etcd, its operator and the network do to the journal: a sentence that says what to do, and nothing lost."""
+
+import base64
+import random
+import socket
+import zlib
+
+import pytest
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.errors import DiskFull, OurFault, StoreFault
+from blast_controller.store.etcd import trimming
+from blast_controller.store.etcd.access import Access, Patience, TlsFiles, User
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import (
+    CredentialsRefused,
+    CredentialsUnreadable,
+    DamagedInEtcd,
+    NewerInEtcd,
+    SpaceUsedUp,
+    StoreAway,
+)
+from blast_controller.store.etcd.history import EtcdHistory
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.methods import STATUS, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import delete, put
+from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.values import Head, pack, to_head, unpack
+from blast_controller.store.retention import Retention
+from tests.support import etcd_server
+from tests.support.certificates import Authority
+from tests.support.etcd_server import Controllers, EtcdServer
+from tests.support.waiting import eventually
+
+SHORT = Patience(in_all=0.3, at_one=0.3)
+
+
+def row(key, body=None):
+    return Record("request", key, {"is": body or key})
+
+
+def one_sentence(fault):
+    text = str(fault)
+    return "\n" not in text and ": " in text and len(text) < 700
+
+
+# ---------------------------------------------------------------------------------------------- away, at start or later
+
+
+@pytest.fixture
+def mortal(tmp_path):
+    """An etcd of its own, to be killed."""
+    if reason := etcd_server.lacks():
+        pytest.skip(reason)
+    with EtcdServer(tmp_path).running() as server:
+        made = Controllers(server)
+        yield made
+        made.close()
+
+
+def test_away_at_the_start_it_says_so(controllers):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    store = controllers.store(leadership=controllers.leadership(controllers.connection(port, SHORT)))
+    with pytest.raises(StoreAway, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
+        store.open()
+    assert one_sentence(caught.value) and not caught.value.may_be_done
+    assert not isinstance(caught.value, OurFault)
+
+
+def test_away_later_it_goes_on_where_it_was(mortal):
+    leadership = mortal.leadership(mortal.connection(patience=SHORT), ttl=10)
+    store = mortal.store(leadership=leadership)
+    store.open()
+    store.commit([row("a")], at=1.0)
+    mortal.server.kill()
+    with pytest.raises(StoreAway) as caught:
+        store.commit([row("b")], at=2.0)
+    assert one_sentence(caught.value)
+    with pytest.raises(StoreAway):
+        store.journal(0, 10)
+    with pytest.raises(StoreAway):
+        store.compact(at=1.0)
+    mortal.server.start()
+    eventually(lambda: _succeeds(lambda: store.commit([row("b"), row("c")], at=3.0)), "etcd to be found again")
+    assert [entry.key for entry in store.journal(0, 10)] == ["epoch", "a", "b", "c"]
+    assert leadership.still_leads()
+
+
+def test_a_token_that_etcd_has_forgotten_is_renewed(mortal):
+    connection = mortal.connection()
+    connection.call(TXN, api.TxnRequest(success=[put(mortal.keys.head, b"one")]))
+    mortal.server.kill()
+    mortal.server.start()
+    connection.call(TXN, api.TxnRequest(success=[put(mortal.keys.head, b"two")]))
+
+
+def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
+    leadership = mortal.leadership(mortal.connection(patience=SHORT), ttl=1)
+    store = mortal.store(leadership=leadership)
+    store.open()
+    mortal.server.kill()
+    eventually(lambda: not leadership.still_leads(), "it to know that it may not lead")
+    store.close()
+
+
+def _succeeds(act):
+    try:
+        act()
+    except StoreAway:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------------------------ no space
+
+
+def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_more(tmp_path):
+    if reason := etcd_server.lacks():
+        pytest.skip(reason)
+    server = EtcdServer(tmp_path, quota=1 << 20)
+    with server.running():
+        controllers = Controllers(server)
+        store = controllers.store(leadership=controllers.leadership(ttl=20))
+        store.open()
+        written = []
+        with pytest.raises(SpaceUsedUp, match="is used up: raise its --quota-backend-bytes") as caught:
+            for number in range(100):
+                store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
+                written.append(f"r{number}")
+        assert isinstance(caught.value, DiskFull) and one_sentence(caught.value)
+        assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "it may be read"
+        server.kill()
+        server.quota = 0
+        server.start()
+        server.log_in()
+        (alarm,) = server.post("maintenance/alarm", action="GET", alarm="NOSPACE")["alarms"]
+        server.post("maintenance/alarm", action="DEACTIVATE", memberID=alarm["memberID"], alarm="NOSPACE")
+        store.commit([row("other")], at=2.0)
+        assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written, "other"]
+        controllers.close()
+
+
+# --------------------------------------------------------------------------------------------------------- credentials
+
+
+def refused(controllers, **changes):
+    connection = Connection(controllers.server.access(patience=SHORT, **changes))
+    controllers.on_close(connection.close)
+    store = controllers.store(leadership=controllers.leadership(connection))
+    with pytest.raises(StoreFault) as caught:
+        store.open()
+    assert one_sentence(caught.value)
+    return caught.value
+
+
+def test_a_wrong_password_is_refused_in_a_sentence(controllers, tmp_path):
+    (tmp_path / "password").write_text("guessed\n")
+    fault = refused(controllers, user=User("blast", tmp_path / "password"))
+    assert isinstance(fault, CredentialsRefused) and "check certificate, user and password" in str(fault)
+    assert "guessed" not in str(fault)
+
+
+def test_without_a_user_it_is_refused(controllers):
+    assert isinstance(refused(controllers, user=None), CredentialsRefused)
+
+
+def test_another_authority_is_refused(controllers, tmp_path):
+    others = Authority(tmp_path / "others", "other")
+    mine = others.issue("/O=controller")
+    server = controllers.server
+    fault = refused(controllers, tls=TlsFiles(others.cert, mine.cert, mine.key))
+    assert isinstance(fault, CredentialsRefused | StoreAway)
+    assert isinstance(refused(controllers, tls=TlsFiles(server.authority.cert, mine.cert, mine.key)), StoreFault)
+    assert isinstance(refused(controllers, tls=None), StoreAway)
+
+
+def test_keys_of_somebody_else_are_refused(controllers):
+    controllers.keys = Keys("/somebody-else/")
+    assert isinstance(refused(controllers), CredentialsRefused)
+
+
+@pytest.mark.parametrize("content", [None, "\n"])
+def test_a_password_that_cannot_be_read_is_named(controllers, tmp_path, content):
+    if content is not None:
+        (tmp_path / "password").write_text(content)
+    fault = refused(controllers, user=User("blast", tmp_path / "password"))
+    assert isinstance(fault, CredentialsUnreadable) and str(tmp_path / "password") in str(fault)
+
+
+def test_a_certificate_that_cannot_be_read_is_named(controllers, tmp_path):
+    tls = TlsFiles(controllers.server.authority.cert, tmp_path / "none.pem", controllers.server.client.key)
+    with pytest.raises(CredentialsUnreadable, match=r"none\.pem"):
+        Connection(controllers.server.access(tls=tls))
+
+
+def test_at_least_one_endpoint_is_named():
+    with pytest.raises(ValueError, match="at least one endpoint"):
+        Access(())
+
+
+def test_a_closed_connection_is_away(controllers):
+    connection = controllers.connection()
+    connection.close()
+    with pytest.raises(StoreAway):
+        connection.call(STATUS, api.StatusRequest())
+
+
+# ------------------------------------------------------------------------------------------------------ what is damaged
+
+
+def spoilt(controllers, *operations):
+    store = controllers.store()
+    store.open()
+    store.commit([row("a"), Record("reservation", "1", {}, frozenset({"port:1"}))], at=1.0)
+    store.close()
+    controllers.connection().call(TXN, api.TxnRequest(success=operations))
+    return store
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda keys: put(keys.head, b"nonsense"), "is not a whole journal"),
+        (lambda keys: put(keys.head, b"[1,5]"), "its head lacks something"),
+        (lambda keys: put(keys.head, b"{}"), "names no format"),
+        (lambda keys: put(keys.head, b"\x78nonsense"), "is not a whole journal"),
+        (lambda keys: delete(keys.head), "does not know where it stands"),
+        (lambda keys: put(keys.state(7), b'["request",5,[],{}]'), "a row of the state lacks something"),
+        (lambda keys: put(keys.state(7), b'["request","a",[],{}]'), "'a' is there twice"),
+        (lambda keys: put(keys.state(7), b'["reservation","2",["port:1"],{}]'), "or what it holds is"),
+        (lambda keys: put(keys.head, Head(3, 0, 1, 2, staged=2).pack()), "part 0 of its latest commit is missing"),
+    ],
+)
+def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
+    store = spoilt(controllers, spoil(controllers.keys))
+    for _ in range(2):
+        with pytest.raises(DamagedInEtcd, match=words) as caught:
+            store.open()
+        assert one_sentence(caught.value)
+
+
+def test_a_history_that_is_none_is_told_when_it_is_read(controllers):
+    store = spoilt(controllers, put(controllers.keys.history(2), b"[[1.0]]"))
+    store.open()
+    with pytest.raises(DamagedInEtcd, match="entry 2 of the history lacks something"):
+        store.journal(0, 10)
+
+
+def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
+    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.importing, b"")]))
+    with pytest.raises(DamagedInEtcd, match="a copy into it was not finished"):
+        controllers.store().open()
+
+
+def test_a_journal_of_a_later_release_is_refused(controllers):
+    store = spoilt(controllers, put(controllers.keys.head, b"[2,5,0,1,1,0,0]"))
+    with pytest.raises(NewerInEtcd, match="has format 2 and this release knows formats up to 1"):
+        store.open()
+
+
+def test_who_writes_without_leading_is_found_out(controllers):
+    store = controllers.store()
+    store.open()
+    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, Head(9, 0, 1, 9).pack())]))
+    with pytest.raises(DamagedInEtcd, match="somebody writes to it who does not lead"):
+        store.commit([row("a")], at=1.0)
+
+
+# ------------------------------------------------------------------------------------------------- what is forgotten
+
+
+def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
+    monkeypatch.setattr(trimming, "FORGETTING", 0.0)
+    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)))
+    store.open()
+    for number in range(5):
+        store.commit([row("a", f"{number}")], at=1.0)
+        store.compact(at=1.0)
+    first = base64.b64encode(controllers.keys.head).decode()
+    with pytest.raises(AssertionError, match="compacted"):
+        controllers.server.post("kv/range", key=first, revision=2)
+    head, _ = EtcdHistory(controllers.connection(), controllers.keys).head()
+    kept = store.journal(0, 10)
+    assert [entry.sequence for entry in kept] == [5, 6]
+    assert head.history_bytes == sum(100 + len('{"is":"0"}') for _ in kept)
+
+
+def test_values_are_compressed_where_it_pays():
+    short, long = '["a"]', f'["{"a" * 100_000}"]'
+    assert pack(short) == short.encode() and len(pack(long)) < 1_000
+    assert unpack(pack(short)) == ["a"] and unpack(pack(long)) == ["a" * 100_000]
+    with pytest.raises(ValueError, match="incomplete"):
+        unpack(zlib.compress(b"[]" * 1000)[:10])
+    assert to_head(Head(1, 2, 3, 4, 5).pack()) == Head(1, 2, 3, 4, 5)

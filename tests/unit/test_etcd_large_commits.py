@@ -1,0 +1,191 @@
+"""Commits that no single transaction of etcd takes: all of them is there or none, wherever their writer dies."""
+
+import pytest
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.errors import Unstorable
+from blast_controller.store.etcd import ledger
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import StoreAway
+from blast_controller.store.etcd.loading import pages
+from blast_controller.store.etcd.methods import REVOKE, TXN
+from blast_controller.store.etcd.requests import MOST_OPERATIONS, grouped, nested, put
+
+
+class Mortal(Connection):
+    """A controller's connection that dies with it, before a transaction or before its answer: only its lease ends."""
+
+    def __init__(self, access, may_write=None):
+        super().__init__(access)
+        self.left, self.hears_the_last, self.transactions = may_write, True, 0
+
+    def call(self, method, request, seconds=None):
+        is_write = method is TXN and bool(request.compare)
+        self.transactions += is_write
+        if self.left is None or method is REVOKE:
+            return super().call(method, request, seconds)
+        if self.left <= 0:
+            raise StoreAway("nowhere", "its controller is dead")
+        self.left -= is_write
+        answer = super().call(method, request, seconds)
+        if self.left <= 0 and not self.hears_the_last:
+            raise StoreAway("nowhere", "its controller died before it heard")
+        return answer
+
+
+@pytest.fixture
+def mortal(controllers):
+    def make():
+        connection = Mortal(controllers.server.access())
+        controllers.on_close(connection.close)
+        return connection, controllers.store(leadership=controllers.leadership(connection))
+
+    return make
+
+
+@pytest.fixture
+def small_transactions(monkeypatch):
+    monkeypatch.setattr(ledger, "MOST_BYTES", 3_000)
+
+
+def rows(number, size=10, since=0):
+    return [Record("request", f"r{n}", {"is": "x" * size, "n": n}) for n in range(since, since + number)]
+
+
+LARGE = [
+    Record("request", "r0", None, note="gone"),
+    Record("reservation", "1", None),
+    Record("reservation", "2", {"n": 2}, frozenset({"port:1"}), "lit"),
+    *rows(12, 400, since=1),
+]
+
+
+def begun(store):
+    """A journal with something in it that the large commit changes."""
+    store.open()
+    store.commit([*rows(2), Record("reservation", "1", {"n": 1}, frozenset({"port:1"}))], at=1.0)
+
+
+def seen(store):
+    return store.open().state, [(entry.sequence, entry.key, entry.body) for entry in store.journal(0, 100)][:-1]
+
+
+def test_thousands_of_rows_are_one_transaction(mortal):
+    connection, store = mortal()
+    store.open()
+    before = connection.transactions
+    store.commit(rows(MOST_OPERATIONS - 100), at=1.0)
+    assert connection.transactions == before + 1
+    store.close()
+    assert len(store.open().of("request")) == MOST_OPERATIONS - 100
+
+
+def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, controllers):
+    connection, store = mortal()
+    store.open()
+    before = connection.transactions
+    # Not to be compressed, or there would be nothing large.
+    made = [Record("request", f"r{n}", {"is": [hash((n, i)) for i in range(2_000)]}) for n in range(60)]
+    store.commit([*made, *rows(MOST_OPERATIONS, since=100)], at=1.0)
+    assert connection.transactions > before + 3
+    entries = store.journal(1, 10_000)
+    assert [entry.sequence for entry in entries] == list(range(2, 62 + MOST_OPERATIONS))
+    assert entries[7].body == made[7].body
+    assert not list(pages(connection, controllers.keys.all_staged))
+    store.close()
+    loaded = store.open().of("request")
+    assert len(loaded) == 60 + MOST_OPERATIONS and loaded["r59"] == made[59].body
+
+
+def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controllers):
+    store = controllers.store()
+    store.open()
+    huge = Record("request", "huge", {"is": [hash((n, "some")) for n in range(300_000)]})
+    with pytest.raises(Unstorable, match="under one key"):
+        store.commit([*rows(1), huge], at=1.0)
+    store.commit(rows(1), at=1.0)
+    assert [entry.sequence for entry in store.journal(0, 10)] == [1, 2]
+
+
+def test_a_megabyte_of_one_request_is_taken(controllers):
+    store = controllers.store()
+    store.open()
+    body = {"is": "".join(chr(0x4E00 + hash((n, "text")) % 20_000) for n in range(300_000))}
+    store.commit([Record("request", "large", body)], at=1.0)
+    assert store.journal(1, 1)[0].body == body
+
+
+def undisturbed(controllers, *commits):
+    """What is seen of a journal after `commits`, which nobody disturbed."""
+    controllers.keys = controllers.server.keys()
+    store = controllers.store()
+    begun(store)
+    for commit in commits:
+        store.commit(commit, at=2.0)
+    store.close()
+    return seen(controllers.store())
+
+
+@pytest.mark.parametrize("hears_the_last", [True, False], ids=["before a write", "before an answer"])
+def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
+    mortal, controllers, small_transactions, hears_the_last
+):
+    none, whole = undisturbed(controllers), undisturbed(controllers, LARGE)
+    outcomes = []
+    is_over = False
+    while not is_over:
+        controllers.keys = controllers.server.keys()
+        connection, store = mortal()
+        begun(store)
+        connection.left, connection.hears_the_last = len(outcomes), hears_the_last
+        try:
+            store.commit(LARGE, at=2.0)
+            is_told_written = True
+        except StoreAway:
+            is_told_written = False
+        is_over = connection.left > 0
+        store.close()
+        found = seen(controllers.store())
+        assert found in (none, whole)
+        assert found == whole or not is_told_written
+        assert not list(pages(controllers.connection(), controllers.keys.all_staged))
+        outcomes.append(found == whole)
+    # First none of it counts, then all.
+    assert outcomes == sorted(outcomes) and {True, False} == set(outcomes) and len(outcomes) > 8
+
+
+def test_a_large_commit_that_is_not_carried_out_yet_is_finished_before_the_next(mortal, small_transactions):
+    connection, store = mortal()
+    begun(store)
+    before = connection.transactions
+    connection.left = 1_000
+    store.commit([*LARGE, *rows(1)], at=2.0)
+    # Of those some were staged, one decided, as many were carried out, and one was to be forgotten.
+    parts = (connection.transactions - before - 2) // 2
+    connection.left = parts + 2
+    store.commit(LARGE, at=3.0)
+    assert connection.left == 0
+    with pytest.raises(StoreAway):
+        store.commit(rows(1, since=50), at=4.0)
+    connection.left = None
+    store.commit(rows(1, since=50), at=4.0)
+    assert [entry.sequence for entry in store.journal(0, 100)] == list(range(1, 4 + 2 * len(LARGE) + 3))
+    store.close()
+    assert list(store.open().of("request"))[-1] == "r50"
+
+
+def test_operations_are_grouped_by_size_and_number():
+    many = [put(b"%d" % n, b"x" * 90) for n in range(100)]
+    groups = list(grouped(many, 1_000))
+    assert [operation for group in groups for operation in group] == many
+    assert all(sum(operation.ByteSize() for operation in group) <= 1_000 for group in groups)
+    (alone, rest) = grouped([put(b"a", b"x" * 5_000), put(b"b", b"")], 1_000)
+    assert (len(alone), len(rest)) == (1, 1)
+    assert [len(group) for group in grouped([put(b"", b"")] * (MOST_OPERATIONS + 1), 1 << 30)] == [MOST_OPERATIONS, 1]
+    assert list(grouped([], 1_000)) == []
+
+
+def test_a_list_in_a_list_holds_what_one_cannot():
+    few, many = ([put(b"%d" % n, b"") for n in range(number)] for number in (60, 61))
+    assert nested(few) == few
+    assert [len(one.request_txn.success) for one in nested(many)] == [60, 1]

@@ -1,0 +1,203 @@
+"""Who leads: one at a time, known to the others, and no longer than can be known without asking."""
+
+import threading
+import time
+
+import pytest
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.etcd import lease
+from blast_controller.store.etcd.errors import Deposed, NotLeader
+from blast_controller.store.etcd.history import EtcdHistory
+from blast_controller.store.etcd.keys import Keys
+from blast_controller.store.etcd.methods import RANGE, REVOKE
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import get
+from blast_controller.store.etcd.store import Policy
+from tests.support.waiting import eventually
+
+
+def leader_key(controllers):
+    kvs = controllers.connection().call(RANGE, get(controllers.keys.leader)).kvs
+    return kvs[0] if kvs else None
+
+
+def revoke(controllers):
+    """As an operator might, or as its running out does."""
+    controllers.connection().call(REVOKE, api.LeaseRevokeRequest(ID=leader_key(controllers).lease))
+
+
+def row(key):
+    return Record("request", key, {"is": key})
+
+
+def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
+    one = controllers.leadership(address="one:1")
+    term = one.campaign(0.0)
+    key = leader_key(controllers)
+    assert (term.revision, key.value) == (key.create_revision, b"one:1")
+    assert one.term == term and one.still_leads() and one.leader() == "one:1"
+    one.resign()
+    assert leader_key(controllers) is None
+    assert one.term is None and not one.still_leads() and one.leader() is None
+    again = one.campaign(0.0)
+    assert again.epoch == term.epoch + 1 and again.revision > term.revision
+
+
+def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers):
+    crowd = [controllers.leadership(address=f"c{number}:1") for number in range(4)]
+    epochs = []
+    for _ in range(3):
+        told = {}
+        start = threading.Barrier(len(crowd))
+
+        def race(one, number, start=start, told=told):
+            start.wait()
+            try:
+                told[number] = one.campaign(0.0)
+            except NotLeader as fault:
+                told[number] = fault
+
+        threads = [threading.Thread(target=race, args=(one, number)) for number, one in enumerate(crowd)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        (leader,) = [number for number in told if not isinstance(told[number], NotLeader)]
+        assert {told[number].address for number in told if number != leader} == {f"c{leader}:1"}
+        epochs.append(told[leader].epoch)
+        crowd[leader].resign()
+    assert epochs == [1, 2, 3]
+
+
+def test_who_waits_leads_when_the_leader_resigns(controllers):
+    leader, standby = controllers.leadership(), controllers.leadership(address="standby:1")
+    leader.campaign()
+    terms = []
+    waiting = threading.Thread(target=lambda: terms.append(standby.campaign()))
+    waiting.start()
+    eventually(lambda: standby._lease is not None, "the standby to wait")
+    leader.resign()
+    waiting.join(30)
+    assert standby.still_leads() and [term.epoch for term in terms] == [2]
+
+
+def test_who_waits_leads_when_the_leader_is_gone_without_a_word(controllers):
+    connection = controllers.connection()
+    leader, standby = controllers.leadership(connection, ttl=1), controllers.leadership(address="standby:1")
+    leader.campaign()
+    connection.close()
+    assert standby.campaign(30.0).epoch == 2
+    assert not leader.still_leads(), "before another leads"
+
+
+def test_waiting_can_be_given_up(controllers):
+    leader, standby = controllers.leadership(address="leader:1"), controllers.leadership()
+    leader.campaign()
+    faults = []
+
+    def wait():
+        try:
+            standby.campaign()
+        except NotLeader as fault:
+            faults.append(fault)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    standby.give_up()
+    waiting.join(30)
+    (fault,) = faults
+    assert fault.address == "leader:1" and "another controller at leader:1 leads" in str(fault)
+
+
+def test_a_lease_is_kept_while_its_holder_lives(controllers):
+    one = controllers.leadership(ttl=1)
+    term = one.campaign()
+    time.sleep(2.2)  # a lease of a second would have run out twice
+    assert one.still_leads() and leader_key(controllers).create_revision == term.revision
+
+
+def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
+    one = controllers.leadership(ttl=5)
+    one.campaign()
+    awake = lease.now
+    monkeypatch.setattr(lease, "now", lambda: awake() + 4.0)
+    assert one.still_leads()
+    monkeypatch.setattr(lease, "now", lambda: awake() + 4.5)
+    assert not one.still_leads(), "before etcd gives the lead to another"
+
+
+def test_who_finds_its_lease_gone_does_not_lead(controllers):
+    one = controllers.leadership(ttl=1)
+    one.campaign()
+    revoke(controllers)
+    eventually(lambda: not one.still_leads(), "its thread to hear of it")
+
+
+# ---------------------------------------------------------------------------------------------------------- fencing
+
+
+def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
+    old = controllers.store(leadership=controllers.leadership(address="old:1"))
+    old.open()
+    old.commit([row("before")], at=1.0)
+    revoke(controllers)
+    new = controllers.store(leadership=controllers.leadership(address="new:1"))
+    assert list(new.open().of("request")) == ["before"]
+    for _ in range(2):
+        with pytest.raises(Deposed, match="has lost the lead to the one at new:1") as caught:
+            old.commit([row("late")], at=2.0)
+        assert caught.value.address == "new:1"
+    with pytest.raises(Deposed):
+        old.compact(at=2e9)
+    new.commit([row("after")], at=3.0)
+    assert [entry.key for entry in new.journal(0, 10)] == ["epoch", "before", "epoch", "after"]
+    assert old.journal(3, 10) == new.journal(3, 10), "it may still read"
+
+
+def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers):
+    old, new = controllers.store(), controllers.store()
+    old.open()
+    revoke(controllers)
+    new.open()
+    new.commit([row("since")], at=1.0)
+    with pytest.raises(Deposed):
+        old.commit([row("late")], at=1.0)
+    old.close()
+    with pytest.raises(NotLeader):
+        old.open()
+    new.close()
+    loaded = old.open()
+    assert (loaded.epoch, list(loaded.of("request"))) == (3, ["since"])
+    old.commit([row("on")], at=1.0)
+
+
+def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
+    old = controllers.store()
+    old.open()
+    revoke(controllers)
+    with pytest.raises(Deposed, match="has lost the lead: it writes no more"):
+        old.commit([row("late")], at=1.0)
+
+
+def test_the_history_is_followed_by_who_does_not_lead(controllers):
+    store = controllers.store()
+    follower = EtcdHistory(controllers.connection(), controllers.keys)
+    assert follower.head() is None and follower.read(0, 10) == []
+    store.open()
+    store.commit([row("a"), row("b")], at=1.0)
+    head, revision = follower.head()
+    assert head.sequence == 3 and revision > 0
+    assert follower.read(0, 10) == store.journal(0, 10)
+
+
+def test_opening_waits_as_long_as_it_is_told(controllers):
+    controllers.store().open()
+    with pytest.raises(NotLeader):
+        controllers.store(Policy(wait=0.2)).open()
+
+
+@pytest.mark.parametrize("prefix", ["", "/"])
+def test_the_journal_has_a_prefix_of_its_own(prefix):
+    with pytest.raises(ValueError, match="needs a prefix of its own"):
+        Keys(prefix)

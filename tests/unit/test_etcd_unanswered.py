@@ -1,0 +1,157 @@
+"""Commits whose answer is lost: what was written is never written again, nor said not to be written."""
+
+import threading
+
+import pytest
+
+from blast_controller.core.model.records import Record
+from blast_controller.store.etcd.access import Patience
+from blast_controller.store.etcd.errors import Deposed, StoreAway
+from blast_controller.store.etcd.history import EtcdHistory
+from blast_controller.store.etcd.methods import RANGE, REVOKE
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import get
+from tests.support.muting_proxy import MutingProxy
+from tests.support.waiting import eventually
+
+IMPATIENT = Patience(in_all=0.4, at_one=0.4)
+
+
+def row(key):
+    return Record("request", key, {"is": key})
+
+
+def holding(key, element):
+    return Record("reservation", key, {"number": key}, frozenset({element}))
+
+
+@pytest.fixture
+def proxy(etcd):
+    with MutingProxy(etcd.port) as made:
+        yield made
+
+
+@pytest.fixture
+def far(controllers, proxy):
+    """An open store behind the proxy, whose lease outlives the test."""
+    leadership = controllers.leadership(controllers.connection(proxy.port, IMPATIENT), ttl=30)
+    store = controllers.store(leadership=leadership)
+    controllers.on_close(proxy.pass_on)
+    store.open()
+    return store
+
+
+@pytest.fixture
+def near(controllers):
+    """What etcd has, seen from beside the proxy."""
+    return EtcdHistory(controllers.connection(), controllers.keys)
+
+
+def keys(history):
+    return [entry.key for entry in history.read(0, 100)]
+
+
+def depose(controllers):
+    connection = controllers.connection()
+    (leader,) = connection.call(RANGE, get(controllers.keys.leader)).kvs
+    connection.call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
+
+
+def test_a_connection_cut_after_the_request_arrived_is_found_out(proxy, far, near):
+    far.commit([row("before")], at=1.0)
+    proxy.hold_answers()
+    outcome = []
+    committing = threading.Thread(target=lambda: outcome.append(far.commit([row("a"), row("b")], at=2.0)))
+    committing.start()
+    eventually(lambda: keys(near)[-1:] == ["b"], "it to be written")
+    proxy.cut()
+    proxy.pass_on()
+    committing.join(30)
+    assert outcome == [None], "it says that it is written"
+    far.commit([row("after")], at=3.0)
+    assert keys(near) == ["epoch", "before", "a", "b", "after"]
+
+
+def test_what_was_written_without_an_answer_is_not_written_again(proxy, far, near):
+    proxy.hold_answers()
+    with pytest.raises(StoreAway, match="etcd cannot be reached at"):
+        far.commit([row("a"), holding("1", "port:1")], at=1.0)
+    assert keys(near) == ["epoch", "a", "1"]
+    proxy.pass_on()
+    # The runtime's way: the same once more, with what has come since.
+    far.commit([row("a"), holding("1", "port:1"), row("b")], at=2.0)
+    assert keys(near) == ["epoch", "a", "1", "b"]
+    far.close()
+    assert list(far.open().of("request")) == ["a", "b"]
+
+
+def test_what_never_arrived_is_written_once(proxy, far, near):
+    proxy.hold_requests()
+    for _ in range(2):
+        with pytest.raises(StoreAway):
+            far.commit([row("a")], at=1.0)
+    assert keys(near) == ["epoch"]
+    proxy.pass_on()
+    far.commit([row("a")], at=1.0)
+    # Also all that was held back has arrived by now.
+    far.commit([row("b")], at=2.0)
+    assert keys(near) == ["epoch", "a", "b"]
+
+
+def test_what_is_in_doubt_comes_before_whatever_is_written_next(proxy, far, near):
+    proxy.hold_requests()
+    with pytest.raises(StoreAway):
+        far.commit([row("a")], at=1.0)
+    proxy.pass_on()
+    far.commit([row("other")], at=2.0)
+    assert keys(near) == ["epoch", "a", "other"]
+
+
+def test_looking_for_what_to_drop_decides_it_as_well(proxy, far, near):
+    proxy.hold_answers()
+    with pytest.raises(StoreAway):
+        far.commit([row("a")], at=1.0)
+    proxy.pass_on()
+    far.compact(at=1.0)
+    far.commit([row("a"), row("b")], at=2.0)
+    assert keys(near) == ["epoch", "a", "b"]
+
+
+def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, proxy, far, near):
+    proxy.hold_answers()
+    with pytest.raises(StoreAway):
+        far.commit([row("a")], at=1.0)
+    depose(controllers)
+    new = controllers.store()
+    assert list(new.open().of("request")) == ["a"]
+    proxy.pass_on()
+    far.commit([row("a")], at=2.0)
+    with pytest.raises(Deposed):
+        far.commit([row("late")], at=3.0)
+    assert keys(near) == ["epoch", "a", "epoch"]
+
+
+def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, proxy, far, near):
+    proxy.hold_requests()
+    with pytest.raises(StoreAway):
+        far.commit([row("a")], at=1.0)
+    depose(controllers)
+    new = controllers.store()
+    new.open()
+    new.commit([row("b")], at=2.0)
+    proxy.pass_on()
+    with pytest.raises(Deposed):
+        far.commit([row("a")], at=2.0)
+    assert keys(near) == ["epoch", "epoch", "b"]
+
+
+def test_another_member_is_asked_where_one_hangs(controllers, proxy):
+    endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
+    connection = controllers.connection(patience=Patience(3.0, 0.3), endpoints=endpoints)
+    store = controllers.store(leadership=controllers.leadership(connection))
+    store.open()
+    proxy.hold_answers()
+    store.commit([row("a")], at=1.0)
+    store.commit([row("b")], at=1.0)
+    proxy.pass_on()
+    assert [entry.key for entry in store.journal(0, 10)] == ["epoch", "a", "b"]
