@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from blast_controller.core.applications import Applications
-from blast_controller.core.deadlines import Deadlines
-from blast_controller.core.durable import JournalWriter, restore
-from blast_controller.core.explanation import Explanation, explain
-from blast_controller.core.fibre_check import FibreCheck
+from blast_controller.core.assembly import Assembly
+from blast_controller.core.deadlines import Deadlines, Handlers
+from blast_controller.core.explanation import Explanation
+from blast_controller.core.fibres import probe_circuits
 from blast_controller.core.inventory.custody import PROBER
-from blast_controller.core.lifecycle import Lifecycle
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.events import (
@@ -46,12 +44,12 @@ from blast_controller.core.model.events import (
     WithdrawAsked,
 )
 from blast_controller.core.model.fabric import Fabric
-from blast_controller.core.model.identifiers import ElementId
+from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.placements import Placements
+from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimiserLate, ProbeDue, QuotaLook
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout.reconciliation import Seen
 from blast_controller.core.rollout.reservation import Reservation
@@ -59,7 +57,6 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.snapshot.facts import PartFacts
 from blast_controller.core.snapshot.publisher import Known, Publisher
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.core.state import State
 from blast_controller.core.view import View
 
 _ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed
@@ -71,21 +68,26 @@ class Core:
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
-        self._state = State(fabric, settings)
-        self._table, self._reservations = self._state.table, self._state.reservations
-        self._outbox, self._timers = self._state.outbox, self._state.timers
-        self._auditor = self._state.auditor
-        self._writer = JournalWriter(self._table, self._reservations, self._state.addresses)
-        known = Known(self._table, self._reservations, self._state.inventory, self._state.warm)
+        self._parts = Assembly(fabric, settings)
+        self._table, self._reservations = self._parts.table, self._parts.reservations
+        self._outbox, self._timers = self._parts.outbox, self._parts.timers
+        self._auditor, self._fibres = self._parts.auditor, self._parts.fibres
+        self._lifecycle, self._writer = self._parts.lifecycle, self._parts.writer
+        known = Known(self._table, self._reservations, self._parts.inventory, self._parts.warm)
         self._publisher = Publisher(fabric, known)
         self._publisher.publish((), (), settings)
         self._decision_due = True
-        self._lifecycle = Lifecycle(self._state)
-        self._places = Placements(self._state, self._lifecycle)
-        self._fibres = FibreCheck(self._state)
-        self._deadlines = Deadlines(self._state, self._lifecycle, self._fibres)
-        self._view = View(self._state, self._fibres)
-        applications = Applications(self._state, self._lifecycle)
+        checks: Handlers = {
+            AuditDue: self._on_audit_due,
+            QuotaLook: self._parts.appointments.on_quota_look,
+            ProbeDue: self._fibres.on_due,
+            ClearAgain: self._fibres.on_clear_again,
+            Cool: self._parts.warm.on_cool,
+            OptimiserLate: self._parts.optimising.on_late,
+        }
+        requests, light = self._parts.request_deadlines, self._parts.light_deadlines
+        self._deadlines = Deadlines(self._timers, requests.handlers, light.handlers, checks)
+        applications = self._parts.applications
         self._handlers: dict[type, Callable[..., None]] = {
             RequestSubmitted: applications.on_submitted,
             ExtensionAsked: applications.on_extension,
@@ -109,7 +111,7 @@ class Core:
             TableObserved: self._on_observed,
             PortChanged: self._on_port_changed,
             ProbeSeen: self._fibres.on_seen,
-            Optimised: self._state.optimising.on_answered,
+            Optimised: self._parts.optimising.on_answered,
             DecisionTimed: self._on_timed,
             Tick: self._on_tick,
         }
@@ -142,7 +144,14 @@ class Core:
 
     def load(self, records: Iterable[Record], now: float) -> None:
         """Know what an earlier run has left on disk, only to be looked at. Raises FabricError when it does not fit."""
-        restore(self._state, self._writer, records, now)
+        kept = list(records)
+        self._parts.reader.read(kept, now)
+        for record in kept:
+            if record.kind == probe_circuits.KIND and record.body is not None:
+                switch = SwitchId(record.key)
+                self._parts.probes.adopt(switch, record.body, self._parts.reconciliation.circuits(switch))
+        self._parts.resumption.resume(now)
+        self._parts.appointments.audit(now)
         self._publisher.publish(self.requests, self._reservations.live, self.settings)
         self._decision_due = True
 
@@ -151,7 +160,7 @@ class Core:
         while self._decision_due:
             self._decision_due = False
             self._decide(now)
-        self._state.warm.give_way(now)
+        self._parts.warm.give_way(now)
         self._auditor.note_work()
         touched = tuple(self._table.touched), tuple(self._reservations.touched)
         for record in self._writer.unwritten():
@@ -168,7 +177,7 @@ class Core:
     @property
     def settings(self) -> CoreSettings:
         """What the operator has set."""
-        return self._state.settings
+        return self._parts.orders.settings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -178,12 +187,12 @@ class Core:
     @property
     def view(self) -> View:
         """Who holds what, who waits, what is out of use, and what is kept lit."""
-        return self._view
+        return self._parts.view
 
     @property
     def draining(self) -> bool:
         """Whether nothing new is admitted."""
-        return self._state.draining
+        return self._parts.orders.draining
 
     @property
     def requests(self) -> Mapping[RequestKey, Request]:
@@ -197,7 +206,7 @@ class Core:
     def reason(self, request: MulticastRequest, part: Part | PartFacts, now: float) -> str | None:
         """Why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
-            waits = self._state.layout_planner.waits_for(request, part.receivers, self._state.splitter_limits.left(now))
+            waits = self._parts.layouts.waits_for(request, part.receivers, self._parts.limits.left(now))
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 
@@ -206,7 +215,7 @@ class Core:
 
         Raises UnknownRequest.
         """
-        return explain(self._state, self._table.get(key), now, viewer)
+        return self._parts.explainer.explain(self._table.get(key), now, viewer)
 
     @property
     def reservations(self) -> Iterable[Reservation]:
@@ -247,62 +256,74 @@ class Core:
 
     def _decide(self, now: float) -> None:
         """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
-        views, limits = self._places.part_views(), self._state.splitter_limits.in_all(now)
+        parts = self._parts
+        views, limits = parts.views.take_changed(), parts.limits.in_all(now)
         self._look_again_at_quota(limits, now)
-        lit = self._places.serve_aside(views, limits, now)
+        lit = parts.aside.serve(views, limits, now)
         # Who was served holds something by now, and the policy must not count on lighting it as well.
         concerned = {view.name: view for view in (*views, *lit)}
-        views = [self._state.part_view(view.request, view.part) for view in concerned.values()]
-        leases = self._places.leases_over(now)
-        decision = self._state.dispatcher.decide(views, leases, limits, now)
-        self._places.end_again(leases, decision.again)
-        self._places.pause(decision.paused, now)
+        views = [parts.views.of(view.request, view.part) for view in concerned.values()]
+        leases = parts.leases.take(now)
+        decision = parts.dispatcher.decide(views, leases, limits, now)
+        parts.leases.end_again(leases, decision.again)
+        parts.leases.pause(decision.paused, now)
         for start in decision.starts:
-            self._places.start(start, self._state.splitter_limits.left(now), now)
+            parts.placements.start(start, parts.limits.left(now), now)
         # Who has ended waits no more: each request makes for one decision more at most.
-        self._decision_due = self._places.refuse(now)
+        self._decision_due = parts.refusals.tell(now)
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
         if any(limit == NO_LIGHT and self._table.pending_of(tenant) for tenant, limit in limits.items()):
-            self._state.appointments.quota_look(now)
+            self._parts.appointments.quota_look(now)
 
     # ------------------------------------------------------------------------------------------ operator
 
     def _on_quarantined(self, event: ElementQuarantined, now: float) -> None:
         self._check_element(event.element)
-        self._state.quarantine(event.element, event.reason or "quarantined")
+        self._parts.quarantine.impose(event.element, event.reason or "quarantined")
 
     def _on_element_released(self, event: ElementReleased, now: float) -> None:
         self._check_element(event.element)
-        if event.element not in self._state.inventory.quarantined:
+        if event.element not in self._parts.inventory.quarantined:
             raise Rejected("not_quarantined", f"{event.element} is not quarantined.")
-        self._state.quarantine(event.element, None)
+        self._parts.quarantine.lift(event.element)
 
     def _check_element(self, element: ElementId) -> None:
-        if element not in self._state.inventory.elements:
+        if element not in self._parts.inventory.elements:
             raise Rejected(
                 "unknown_element", f"The fabric has no element {element!r}; `blast element list` lists them."
             )
 
     def _on_drain(self, event: DrainAsked, now: float) -> None:
-        self._state.draining = event.on
+        self._parts.orders.draining = event.on
 
     def _on_settings(self, event: SettingsChanged, now: float) -> None:
-        self._state.change_settings(event.settings, now)
+        every_before, self._parts.orders.settings = self.settings.reconcile_every, event.settings
+        self._parts.dispatcher.begin_anew()
+        self._parts.inventory.unsettle()
+        self._parts.agenda.look_again(self._table.requests)
+        if event.settings.reconcile_every != every_before:
+            self._parts.appointments.audit(now)
 
     def _on_audit(self, event: AuditAsked, now: float) -> None:
         self._auditor.begin(event.dry_run)
 
+    def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
+        if self._parts.appointments.is_kept(deadline):
+            self._parts.appointments.audit(now)
+            if not self._auditor.busy:
+                self._auditor.begin(dry_run=False)
+
     # ------------------------------------------------------------------------------------------- devices
 
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
-        self._state.inventory.note_back(event.device)
-        self._state.reconciliation.begin_session(event.device)
+        self._parts.inventory.note_back(event.device)
+        self._parts.reconciliation.begin_session(event.device)
         self._take_reading(Seen(event.device, event.circuits, event.rules), now)
         self._fibres.on_device_up(event, now)
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
-        self._state.inventory.note_away(event.device, event.reason)
+        self._parts.inventory.note_away(event.device, event.reason)
         self._auditor.lost(event.device, event.reason)
         self._fibres.on_device_down(event, now)
 
@@ -314,7 +335,7 @@ class Core:
     def _take_reading(self, seen: Seen, now: float) -> None:
         """Plan around what is not ours, and repair what differs from what is wanted."""
         self._auditor.note_foreign(seen)
-        self._lifecycle.act_on(self._state.reconciliation.reconcile(seen), now)
+        self._lifecycle.act_on(self._parts.reconciliation.reconcile(seen), now)
 
     def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
         if event.reservation == PROBER:
@@ -325,10 +346,10 @@ class Core:
             self._decision_due = True
 
     def _on_port_changed(self, event: PortChanged, now: float) -> None:
-        self._lifecycle.act_on(self._lifecycle.watch.on_port_changed(event, now), now)
+        self._lifecycle.act_on(self._parts.watch.on_port_changed(event, now), now)
 
     def _on_alarm(self, event: LightAlarm, now: float) -> None:
-        self._lifecycle.act_on(self._lifecycle.watch.on_alarm(event, now), now)
+        self._lifecycle.act_on(self._parts.watch.on_alarm(event, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
         for reservation in self._reservations.live.values():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from blast_controller.core.fibres import probe_circuits
-from blast_controller.core.inventory.addresses import GroupAddresses
+from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.journal.bodies import (
     load_event,
     load_request,
@@ -16,17 +15,16 @@ from blast_controller.core.journal.bodies import (
 )
 from blast_controller.core.model.errors import FabricError
 from blast_controller.core.model.fabric import Fabric
-from blast_controller.core.model.identifiers import ElementId, SwitchId
+from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.records import Body, Record
 from blast_controller.core.model.requests import Request, RequestKey
+from blast_controller.core.policy.agenda import Agenda
+from blast_controller.core.policy.quota import Quota
+from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests import event_log
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
-from blast_controller.core.state import State
-
-_PLACES = {event_log.KIND: 1, probe_circuits.KIND: 2}
-"""Events come after their requests, and what a fibre check has left is told from what reservations hold."""
 
 LAST_RESERVATION = "last reservation"
 """The highest number that a reservation ever had: numbers stand in cookies on devices and are not used again. The
@@ -36,10 +34,9 @@ group addresses go on behind its own, too, so that a late packet meets nobody.""
 class JournalWriter:
     """What has changed since it was last asked, as records; `note_loaded` says what is on disk already."""
 
-    def __init__(self, table: RequestTable, reservations: Reservations, addresses: GroupAddresses) -> None:
+    def __init__(self, table: RequestTable, reservations: Reservations) -> None:
         self._table = table
         self._reservations = reservations
-        self._addresses = addresses
         self._last_id = 0
         self._holdings: dict[int, frozenset[ElementId]] = {}
 
@@ -68,7 +65,7 @@ class JournalWriter:
                 del self._holdings[number]
         if self._reservations.last_id != self._last_id:
             self._last_id = self._reservations.last_id
-            last = {"id": self._last_id, "next_group": self._addresses.next}
+            last = {"id": self._last_id, "next_group": self._reservations.addresses.next}
             yield Record("meta", LAST_RESERVATION, last)
         touched.clear()
 
@@ -91,40 +88,63 @@ def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int
     return ordered
 
 
-def restore(state: State, writer: JournalWriter, records: Iterable[Record], now: float) -> None:
-    """Take over what an earlier run has left. Raises FabricError when the fabric no longer has what is lit."""
-    last_id = 0
-    for record in sorted(records, key=lambda record: _PLACES.get(record.kind, 0)):
-        if record.body is None:
-            continue
-        match record.kind:
-            case "request":
-                request = load_request(record.body, now)
-                _check_hosts(request, state.fabric)
-                state.table.adopt(request, now)
-                state.table.adopt_events_within(request, record.body)
-            case event_log.KIND:
-                state.table.log.adopt(state.table.requests[_owner(record.body)], load_event(record.body))
-            case "reservation":
-                state.reservations.adopt(load_reservation(record.body, state.fabric))
-            case "element":
-                state.inventory.quarantine(ElementId(record.key), record.body["reason"])
-            case probe_circuits.KIND:
-                switch = SwitchId(record.key)
-                state.probes.adopt(switch, record.body, state.reconciliation.circuits(switch))
-            case "meta" if record.key == LAST_RESERVATION:
-                state.reservations.last_id = max(state.reservations.last_id, record.body["id"])
-                state.addresses.next = record.body["next_group"]
-                last_id = state.reservations.last_id
-    writer.note_loaded(last_id)
-    state.next_decision.look_again(state.table.requests)
-    for reservation in list(state.reservations.live.values()):
-        if reservation.state is ReservationState.IDLE:
-            known = state.table.requests.get(reservation.request)
-            state.warm.adopt(reservation, known.current if known else None, now)
-        if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
-            state.quota.lit(reservation.id, reservation.request[0], now)
-    state.appointments.audit(state.settings.reconcile_every, now)
+class JournalReader:
+    """Takes over what an earlier run has left on disk."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        inventory: Inventory,
+        table: RequestTable,
+        reservations: Reservations,
+        writer: JournalWriter,
+    ) -> None:
+        self._fabric, self._inventory = fabric, inventory
+        self._table, self._reservations, self._writer = table, reservations, writer
+
+    def read(self, records: Iterable[Record], now: float) -> None:
+        """Know requests, reservations and elements. Raises FabricError when the fabric lacks what is lit."""
+        last_id = 0
+        # Events come after their requests.
+        for record in sorted(records, key=lambda record: record.kind == event_log.KIND):
+            if record.body is None:
+                continue
+            match record.kind:
+                case "request":
+                    request = load_request(record.body, now)
+                    _check_hosts(request, self._fabric)
+                    self._table.adopt(request, now)
+                    self._table.adopt_events_within(request, record.body)
+                case event_log.KIND:
+                    self._table.log.adopt(self._table.requests[_owner(record.body)], load_event(record.body))
+                case "reservation":
+                    self._reservations.adopt(load_reservation(record.body, self._fabric))
+                case "element":
+                    self._inventory.quarantine(ElementId(record.key), record.body["reason"])
+                case "meta" if record.key == LAST_RESERVATION:
+                    last_id = max(self._reservations.last_id, record.body["id"])
+                    self._reservations.last_id, self._reservations.addresses.next = last_id, record.body["next_group"]
+        self._writer.note_loaded(last_id)
+
+
+class Resumption:
+    """Lets go on what an earlier run has left."""
+
+    def __init__(
+        self, table: RequestTable, reservations: Reservations, agenda: Agenda, warm: WarmTrees, quota: Quota
+    ) -> None:
+        self._table, self._reservations, self._agenda = table, reservations, agenda
+        self._warm, self._quota = warm, quota
+
+    def resume(self, now: float) -> None:
+        """Look at every request at the next decision, keep warm what was, and count what is lit."""
+        self._agenda.look_again(self._table.requests)
+        for reservation in list(self._reservations.live.values()):
+            if reservation.state is ReservationState.IDLE:
+                known = self._table.requests.get(reservation.request)
+                self._warm.adopt(reservation, known.current if known else None, now)
+            if reservation.layout.tree and reservation.state in (ReservationState.LIT, ReservationState.CHANGING):
+                self._quota.lit(reservation.id, reservation.request[0], now)
 
 
 def _owner(event: Body) -> RequestKey:

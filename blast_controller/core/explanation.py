@@ -6,15 +6,18 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from blast_controller.core.availability import NEVER
-from blast_controller.core.blocking_causes import BlockingCause, BlockingCauses
+from blast_controller.core.explaining.availability import NEVER, Availability
+from blast_controller.core.explaining.blocking_causes import BlockingCause, BlockingCauses, Question
+from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.prospect import Prospect, TreeSizes, Wish
+from blast_controller.core.explaining.smallest_change import Change, smallest_change
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part, Request
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.wording import are, listed, moment
-from blast_controller.core.prospect import Prospect
+from blast_controller.core.policy.dispatcher import Dispatcher
+from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.requests.request_table import is_ungranted
-from blast_controller.core.smallest_change import Change, smallest_change
-from blast_controller.core.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,49 +47,79 @@ class _Wait:
     change: Change
 
 
-def explain(state: State, request: Request, now: float, viewer: str | None) -> Explanation:
-    """Explain a request to a client of the tenant `viewer`, or (None) to an operator. Changes nothing.
+class Explainer:
+    """Explains requests to clients and operators. Changes nothing."""
 
-    What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
-    """
-    obstacles = BlockingCauses(state, request.current.id, now, viewer)
-    pending, others = _sorted(request)
-    waits = [_examine(state, request, part, obstacles, now) for part in pending]
-    clauses = [_of_part(request, part, _progress(part, now) + _least_margin(part)) for part in others]
-    clauses += [_of_part(request, wait.part, _waits(wait)) for wait in waits]
-    sentences = [f"The request {request.current.key} {'; '.join(clauses)}."]
-    if not waits:
-        return Explanation(request.current.key, sentences[0])
-    first = min(waits, key=lambda wait: wait.start)
-    change = next((wait.change for wait in waits if wait.change.helps), first.change)
-    return Explanation(
-        key=request.current.key,
-        sentence=" ".join([*sentences, *_outlook(state, request, first, now, viewer)]),
-        blockers=tuple(_of_part(request, wait.part, text) for wait in waits for text in _blockers(wait)),
-        start=None if first.start == NEVER else first.start - now,
-        smallest_change=_advice(request, change, viewer),
-        leave_out=change.receivers,
-    )
+    def __init__(
+        self,
+        holdings: Holdings,
+        orders: StandingOrders,
+        limits: SplitterLimits,
+        sizes: TreeSizes,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self._holdings, self._orders, self._limits = holdings, orders, limits
+        self._sizes, self._dispatcher = sizes, dispatcher
+
+    def explain(self, request: Request, now: float, viewer: str | None) -> Explanation:
+        """Explain a request to a client of the tenant `viewer`, or (None) to an operator.
+
+        What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
+        """
+        availability = Availability(self._holdings, self._orders, now)
+        obstacles = BlockingCauses(self._holdings, self._orders, Question(request.current.id, viewer, now))
+        pending, others = _sorted(request)
+        waits = [self._examine(request, part, obstacles, availability) for part in pending]
+        clauses = [_of_part(request, part, _progress(part, now) + _least_margin(part)) for part in others]
+        clauses += [_of_part(request, wait.part, _waits(wait)) for wait in waits]
+        sentences = [f"The request {request.current.key} {'; '.join(clauses)}."]
+        if not waits:
+            return Explanation(request.current.key, sentences[0])
+        first = min(waits, key=lambda wait: wait.start)
+        change = next((wait.change for wait in waits if wait.change.helps), first.change)
+        return Explanation(
+            key=request.current.key,
+            sentence=" ".join([*sentences, *self._outlook(request, first, now, viewer)]),
+            blockers=tuple(_of_part(request, wait.part, text) for wait in waits for text in _blockers(wait)),
+            start=None if first.start == NEVER else first.start - now,
+            smallest_change=_advice(request, change, viewer),
+            leave_out=change.receivers,
+        )
+
+    def _examine(self, request: Request, part: Part, obstacles: BlockingCauses, availability: Availability) -> _Wait:
+        wish = Wish(request.current, part.receivers)
+        prospect = Prospect(wish, self._holdings.inventory.fabric, availability, self._limits, self._sizes)
+        change = smallest_change(prospect)
+        if len(request.parts) > 1:
+            # A request that is served in several parts cannot be changed any more.
+            change = replace(change, racks=(), receivers=())
+        found = tuple(obstacles.of(prospect))
+        if self._dispatcher.lacks_light((request.current.id, part.slot)) and not found:
+            # By their number alone there would be enough splitters; which ones help is not foreseen.
+            cause = "for splitters or ports with which every receiver gets its light"
+            return _Wait(part, NEVER, (BlockingCause(cause, (part.reason or "",)),), change)
+        return _Wait(part, prospect.start, found, change)
+
+    def _outlook(self, request: Request, first: _Wait, now: float, viewer: str | None) -> Iterator[str]:
+        """When it could start, and what may come before that."""
+        if first.start == NEVER:
+            yield "When it can start is not known."
+        elif first.obstacles:
+            yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
+        pending = (other for other, _ in self._holdings.table.pending.values() if other is not request)
+        rivals = [other for other in pending if viewer in (None, other.current.tenant)]
+        if rivals:
+            parts = "part" if len(rivals) == 1 else "parts"
+            yield f"{len(rivals)} other waiting {parts} {are(rivals)} considered beside it."
+        patience = request.current.patience
+        if patience is not None and is_ungranted(request) and request.received_at + patience <= first.start:
+            yield f"Its patience ends before that, {moment(request.received_at + patience - now)}."
 
 
 def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
     """The parts that wait, and the others."""
     pending = [part for part in request.parts if part.state is PartState.PENDING]
     return pending, [part for part in request.parts if part.state is not PartState.PENDING]
-
-
-def _examine(state: State, request: Request, part: Part, obstacles: BlockingCauses, now: float) -> _Wait:
-    prospect = Prospect(state, request.current, part.receivers, now)
-    change = smallest_change(state, prospect)
-    if len(request.parts) > 1:
-        # A request that is served in several parts cannot be changed any more.
-        change = replace(change, racks=(), receivers=())
-    found = tuple(obstacles.of(prospect))
-    if state.dispatcher.lacks_light((request.current.id, part.slot)) and not found:
-        # By their number alone there would be enough splitters; which ones help is not foreseen.
-        cause = "for splitters or ports with which every receiver gets its light"
-        return _Wait(part, NEVER, (BlockingCause(cause, (part.reason or "",)),), change)
-    return _Wait(part, prospect.start, found, change)
 
 
 def _blockers(wait: _Wait) -> list[str]:
@@ -129,21 +162,6 @@ def _waits(wait: _Wait) -> str:
     causes = ", ".join(obstacle.cause for obstacle in wait.obstacles) or "for its turn: all that it needs is free"
     reason = f" (the last attempt failed: {wait.part.reason.removesuffix('.')})" if wait.part.reason else ""
     return f"waits {causes}{reason}"
-
-
-def _outlook(state: State, request: Request, first: _Wait, now: float, viewer: str | None) -> Iterator[str]:
-    """When it could start, and what may come before that."""
-    if first.start == NEVER:
-        yield "When it can start is not known."
-    elif first.obstacles:
-        yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
-    pending = (other for other, _ in state.table.pending.values() if other is not request)
-    rivals = [other for other in pending if viewer in (None, other.current.tenant)]
-    if rivals:
-        yield f"{len(rivals)} other waiting part{'' if len(rivals) == 1 else 's'} {are(rivals)} considered beside it."
-    patience = request.current.patience
-    if patience is not None and is_ungranted(request) and request.received_at + patience <= first.start:
-        yield f"Its patience ends before that, {moment(request.received_at + patience - now)}."
 
 
 def _advice(request: Request, change: Change, viewer: str | None) -> str | None:

@@ -15,6 +15,9 @@ from typing import NamedTuple
 
 from blast_controller.core.fibres.fibre_judge import FibreFault, judge
 from blast_controller.core.fibres.fibre_survey import FibreMap, Pair, Round, Survey, survey
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.lifecycle.appointments import Appointments
 from blast_controller.core.model.commands import Announce, SendProbe
 from blast_controller.core.model.events import (
     DeviceDown,
@@ -25,10 +28,10 @@ from blast_controller.core.model.events import (
     StepFailed,
     VerifyAsked,
 )
-from blast_controller.core.model.fabric import OpticalPort, Splitter
+from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import DatapathId, ElementId, SwitchId, static_element
 from blast_controller.core.model.timers import ClearAgain, ProbeDue
-from blast_controller.core.state import State
+from blast_controller.core.rollout.outbox import Outbox
 
 TIMES_SENT = 4
 """How often each probe is sent within a round's time: a receiver may need a moment to lock."""
@@ -102,13 +105,14 @@ class _Run:
 class FibreCheck:
     """One check at a time; its report is announced under `topic`."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._probes = state.probes
+    def __init__(
+        self, fabric: Fabric, inventory: Inventory, probes: ProbeCircuits, outbox: Outbox, appointments: Appointments
+    ) -> None:
+        self._fabric, self._inventory, self._probes = fabric, inventory, probes
+        self._outbox, self._appointments = outbox, appointments
         self._run: _Run | None = None
         self._number = 0
         self._serial = 0
-        fabric = state.fabric
         self._port_at = {
             (fabric.racks[port.rack].datapath, port.port): port
             for switch in fabric.switches
@@ -137,9 +141,9 @@ class FibreCheck:
         """Begin a check; who asks while one runs gets the report of that."""
         if self._run is None:
             self._number += 1
-            self._run = _Run(event.nonce, list(self._state.fabric.switches), now + event.patience)
+            self._run = _Run(event.nonce, list(self._fabric.switches), now + event.patience)
             if event.patience:
-                self._state.timers.add(now + event.patience, ProbeDue(self._serial))
+                self._appointments.devices(self._serial, now + event.patience)
             self._go_on(now)
 
     def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
@@ -156,7 +160,7 @@ class FibreCheck:
                 self._shine(bench, now)
             return
         if refused and self._probes.has(switch):
-            self._state.timers.add(now + self._state.settings.retry_after, ClearAgain(switch))
+            self._appointments.clear_again(switch, now)
         self._over(bench, now)
 
     def on_seen(self, event: ProbeSeen, now: float) -> None:
@@ -208,20 +212,19 @@ class FibreCheck:
         run = self._run
         if run is None or run.bench is not None:
             return
-        if run.begin_by is not None and now < run.begin_by and self._state.inventory.away:
+        if run.begin_by is not None and now < run.begin_by and self._inventory.away:
             return
         run.begin_by = None
         while run.switches and run.bench is None:
             self._begin(run, run.switches.pop(0), now)
         if run.bench is None:
-            fixed = self._state.fabric.static_trees
+            fixed = self._fabric.static_trees
             self._skip(map(static_element, fixed), "its fibres are fixed: there is no switch to probe them through")
-            self._state.outbox.say(Announce(self.topic, run.report()))
+            self._outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
     def _begin(self, run: _Run, switch: SwitchId, now: float) -> None:
-        inventory = self._state.inventory
-        free = [] if self._probes.has(switch) else inventory.untouched(switch)
+        free = [] if self._probes.has(switch) else self._inventory.untouched(switch)
         ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
         splitters = tuple(piece for piece in free if isinstance(piece, Splitter))
         probed = {piece.element for piece in free}
@@ -259,8 +262,8 @@ class FibreCheck:
     def _send(self, bench: _Bench, now: float) -> None:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
-            self._state.outbox.say(SendProbe(self._state.fabric.datapath_of(sender.rack), sender.port, payload))
-        self._state.timers.add(now + self._state.settings.probe_wait / TIMES_SENT, ProbeDue(bench.serial))
+            self._outbox.say(SendProbe(self._fabric.datapath_of(sender.rack), sender.port, payload))
+        self._appointments.probes(bench.serial, TIMES_SENT, now)
 
     def _payload(self, number: int) -> bytes:
         """What nobody can guess who does not know the nonce, though other probes were seen."""
@@ -305,7 +308,7 @@ class FibreCheck:
             self._go_on(now)
 
     def _needs(self, bench: _Bench, datapath: DatapathId) -> bool:
-        return any(self._state.fabric.datapath_of(port.rack) == datapath for port in bench.ports)
+        return any(self._fabric.datapath_of(port.rack) == datapath for port in bench.ports)
 
     def _bench_of(self, switch: SwitchId) -> _Bench | None:
         bench = self._run.bench if self._run else None
@@ -317,10 +320,10 @@ class FibreCheck:
 
     def _skip_but(self, switch: SwitchId, probed: Collection[ElementId]) -> None:
         """List what of a switch cannot be probed; of a splitter that cannot, its legs are not listed."""
-        inventory = self._state.inventory
-        splitters = [s for s in self._state.fabric.splitters.values() if s.switch == switch]
-        whole = [*(p.element for p in self._state.fabric.whole_ports_on(switch)), *(s.element for s in splitters)]
+        splitters = [s for s in self._fabric.splitters.values() if s.switch == switch]
+        whole = [*(p.element for p in self._fabric.whole_ports_on(switch)), *(s.element for s in splitters)]
         legs = [s.leg_element(leg) for s in splitters if s.element in probed for leg in s.outputs]
         for element in (*whole, *legs):
             if element not in probed:
-                self._skip([element], inventory.hindrance(element) or "fewer than two of its legs can be used")
+                reason = self._inventory.hindrance(element) or "fewer than two of its legs can be used"
+                self._skip([element], reason)

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from algorithms.scheduling.job import PartName
+from blast_controller.core.auditor import Auditor
+from blast_controller.core.explaining.holdings import Holdings
 from blast_controller.core.fibre_check import CheckStage, FibreCheck
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.links import Links
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, ElementId, LinkId, SwitchId
 from blast_controller.core.model.requests import RequestKey
-from blast_controller.core.policy.dark_reserve import DarkReserve, dark_reserves
-from blast_controller.core.policy.warm_trees import WarmCounts
+from blast_controller.core.model.timers import Timers
+from blast_controller.core.policy.agenda import Agenda
+from blast_controller.core.policy.dark_reserve import DarkReserve
+from blast_controller.core.policy.dispatcher import Dispatcher
+from blast_controller.core.policy.quota import Quota
+from blast_controller.core.policy.warm_trees import WarmCounts, WarmTrees
 from blast_controller.core.rollout.reservation import Reservation
-from blast_controller.core.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Who decides about light, and by what."""
+
+    dispatcher: Dispatcher
+    agenda: Agenda
+    quota: Quota
+    warm: WarmTrees
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What compares devices and fibres with what is wanted."""
+
+    auditor: Auditor
+    fibres: FibreCheck
+    probes: ProbeCircuits
 
 
 class View:
@@ -23,142 +50,142 @@ class View:
     Elements, devices and reservations go by their names and numbers.
     """
 
-    def __init__(self, state: State, fibres: FibreCheck) -> None:
-        self._state = state
-        self._fibres = fibres
+    def __init__(self, holdings: Holdings, links: Links, timers: Timers, policy: Policy, checks: Checks) -> None:
+        self._holdings, self._inventory = holdings, holdings.inventory
+        self._links, self._timers, self._policy, self._checks = links, timers, policy, checks
 
     # --------------------------------------------------------------------------------------------- pieces
 
     @property
     def elements(self) -> tuple[ElementId, ...]:
         """Every port, splitter, splitter leg and static tree of the fabric."""
-        return tuple(self._state.inventory.elements)
+        return tuple(self._inventory.elements)
 
     @property
     def holders(self) -> Mapping[ElementId, int]:
         """The number of the reservation that holds each element; PROBER where a check of the fibres does."""
-        return self._state.inventory.holders
+        return self._inventory.holders
 
     @property
     def group_addresses(self) -> Set[str]:
         """The group addresses that are in use."""
-        return self._state.addresses.used
+        return self._holdings.reservations.addresses.used
 
     @property
     def quarantined(self) -> Mapping[ElementId, str]:
         """The elements that nobody may use, and why."""
-        return self._state.inventory.quarantined
+        return self._inventory.quarantined
 
     @property
     def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
         """By optical switch, the elements that somebody else's cross-connects touch, and by which."""
-        occupied = self._state.inventory.occupied.items()
+        occupied = self._inventory.occupied.items()
         return MappingProxyType({switch: MappingProxyType(found) for switch, found in occupied})
 
     def unusable(self, element: ElementId) -> str | None:
         """Why nobody can use an element: it is quarantined or occupied. None if neither."""
-        return self._state.inventory.unusable(element)
+        return self._inventory.unusable(element)
 
     @property
     def away(self) -> Mapping[Device, str]:
         """The devices that are not there, and why."""
-        return self._state.inventory.away
+        return self._inventory.away
 
     @property
     def without_link(self) -> Mapping[LinkId, float]:
         """The ports that have lost their link, and since when."""
-        return self._state.links.down_since
+        return self._links.down_since
 
     # ------------------------------------------------------------------------------ parts and their light
 
     def reservation(self, number: int) -> Reservation | None:
         """The live reservation with this number."""
-        return self._state.reservations.live.get(number)
+        return self._holdings.reservations.live.get(number)
 
     @property
     def waiting(self) -> tuple[tuple[RequestKey, int], ...]:
         """The parts that wait for light, each by its request and index, in the order in which they came to wait."""
-        return tuple(self._state.table.pending)
+        return tuple(self._holdings.table.pending)
 
     @property
     def kept_free_for(self) -> PartName | None:
         """The part that has waited too long, by request and slot: everything that it needs is kept free for it."""
-        return self._state.dispatcher.kept_free_for
+        return self._policy.dispatcher.kept_free_for
 
     @property
     def tried(self) -> int:
         """How often the last decision has looked for light for a part."""
-        return self._state.dispatcher.tried
+        return self._policy.dispatcher.tried
 
     @property
     def leases_over(self) -> frozenset[PartName]:
         """The parts whose lease is over and that compete anew at the next decision, by request and slot."""
-        return self._state.next_decision.leases_over
+        return self._policy.agenda.leases_over
 
     def light_used(self, tenant: str, now: float) -> float:
         """Seconds of light that a tenant has had within the last hour."""
-        return self._state.quota.used(tenant, now)
+        return self._policy.quota.used(tenant, now)
 
     @property
     def deadlines(self) -> int:
         """How many moments are remembered at which something is to be looked at."""
-        return len(self._state.timers)
+        return len(self._timers)
 
     # ------------------------------------------------------------------------------------- what is kept lit
 
     @property
     def kept_warm(self) -> int:
         """How many trees are kept lit for whoever asks for their group again."""
-        return len(self._state.warm)
+        return len(self._policy.warm)
 
     @property
     def trusted(self) -> frozenset[int]:
         """Of the trees that are kept lit, those whose group is trusted to come back before others need its pieces."""
-        return self._state.warm.trusted
+        return self._policy.warm.trusted
 
     @property
     def alone_since(self) -> float:
         """Since when one group has had the fabric to itself."""
-        return self._state.warm.alone_since
+        return self._policy.warm.alone_since
 
     @property
     def warm_counts(self) -> WarmCounts:
         """How often light was given and found lit, and trees gave way or were taken over, since the start."""
-        return self._state.warm.counts
+        return self._policy.warm.counts
 
     @property
     def idle(self) -> Mapping[Kind, int]:
         """How many pieces of each kind are in service and used by no transfer."""
-        return MappingProxyType(self._state.inventory.idle.counts)
+        return MappingProxyType(self._inventory.idle.counts)
 
     @property
     def dark(self) -> Mapping[Kind, int]:
         """How many of the idle pieces of each kind are dark, or about to be."""
-        return MappingProxyType(self._state.inventory.dark.counts)
+        return MappingProxyType(self._inventory.dark.counts)
 
     @property
     def reserves(self) -> tuple[DarkReserve, ...]:
         """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
-        return tuple(dark_reserves(self._state.inventory, self._state.settings.warm_reserve))
+        return self._policy.warm.reserves
 
     # ---------------------------------------------------------------------------------------------- checks
 
     @property
     def is_auditing(self) -> bool:
         """Whether devices are being read and compared with what is wanted."""
-        return self._state.auditor.busy
+        return self._checks.auditor.busy
 
     @property
     def is_checking_fibres(self) -> bool:
         """Whether a check of the fibres runs."""
-        return self._fibres.busy
+        return self._checks.fibres.busy
 
     @property
     def fibre_check(self) -> CheckStage | None:
         """The switch that a check of the fibres is at; None between two switches, and while no check runs."""
-        return self._fibres.stage
+        return self._checks.fibres.stage
 
     @property
     def probe_circuits(self) -> Mapping[SwitchId, frozenset[CrossConnect]]:
         """What a check of the fibres, maybe one of an earlier run, may have on each switch."""
-        return MappingProxyType(self._state.probes.present)
+        return MappingProxyType(self._checks.probes.present)

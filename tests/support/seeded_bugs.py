@@ -230,7 +230,7 @@ def key_reuse_accepted(patch: Patch) -> None:
     submitted = Applications.on_submitted
 
     def lax(self: Applications, event, now: float) -> None:
-        if event.request.id not in self._state.table.requests:
+        if event.request.id not in self._table.requests:
             submitted(self, event, now)
 
     patch.setattr(Applications, "on_submitted", lax)
@@ -242,11 +242,11 @@ def repetition_admitted_twice(patch: Patch) -> None:
 
     def forgetful(self: Applications, event, now: float) -> None:
         known: MulticastRequest | None = None
-        request = self._state.table.requests.get(event.request.id)
+        request = self._table.requests.get(event.request.id)
         if request is not None and request.state.final:
             known = request.content
         if known == event.request:
-            del self._state.table.requests[event.request.id]
+            del self._table.requests[event.request.id]
         submitted(self, event, now)
 
     patch.setattr(Applications, "on_submitted", forgetful)
@@ -260,7 +260,7 @@ def refusal_leaves_a_trace(patch: Patch) -> None:
         try:
             extend(self, event, now)
         except RequestError:
-            self._state.addresses.next += 1
+            self._extensions._reservations.addresses.next += 1
             raise
 
     patch.setattr(Applications, "on_extension", careless)
@@ -318,7 +318,7 @@ def address_given_back_early(patch: Patch) -> None:
         self: Reservations, reservation: Reservation, event: ReservationEvent = ReservationEvent.PART_ENDED
     ) -> None:
         release(self, reservation, event)
-        self._addresses._used.discard(reservation.group_address)
+        self.addresses._used.discard(reservation.group_address)
 
     patch.setattr(Reservations, "release", hasty)
     patch.setattr(GroupAddresses, "free", lambda self, address: self._used.discard(address))

@@ -16,7 +16,7 @@ import pytest
 
 from blast_api import ttypes
 from blast_controller.core.deadlines import MOST_AT_ONCE
-from blast_controller.core.lifecycle import Lifecycle
+from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -214,13 +214,13 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
 def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeypatch):
     """Each turn begins with what is due, which here takes longer than any turn may."""
     ask(lab, CLIENT, 20 * MOST_AT_ONCE, patienceMs=5000)
-    end, ends = Lifecycle.end, []
+    end, ends = Endings.end, []
 
     def end_slowly(*arguments):
         clock.now += 0.01
         ends.append(end(*arguments))
 
-    monkeypatch.setattr(Lifecycle, "end", end_slowly)
+    monkeypatch.setattr(Endings, "end", end_slowly)
     seen, over = {account: [] for account in ("a", "b")}, Future()
 
     def ask_again(account, turn):

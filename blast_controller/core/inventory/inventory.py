@@ -60,7 +60,7 @@ class Inventory:
     what is idle or dark has changed since somebody has taken that off."""
 
     def __init__(self, fabric: Fabric, most_splitters: int | None) -> None:
-        self._fabric = fabric
+        self.fabric = fabric
         self._most_splitters = most_splitters
         self._custody = Custody()
         self._conditions = Conditions(fabric)
@@ -264,7 +264,7 @@ class Inventory:
 
     def _devices_of(self, piece: Piece) -> tuple[Device, ...]:
         if isinstance(piece, OpticalPort):
-            return piece.switch, self._fabric.racks[piece.rack].datapath
+            return piece.switch, self.fabric.racks[piece.rack].datapath
         return (piece.switch,)
 
     # ------------------------------------------------------------------------------------ what may be had
@@ -272,18 +272,18 @@ class Inventory:
     @property
     def elements(self) -> list[ElementId]:
         """Every port, splitter, splitter leg and static tree of the fabric."""
-        splitters = self._fabric.splitters.values()
+        splitters = self.fabric.splitters.values()
         legs = (s.leg_element(leg) for s in splitters for leg in s.outputs)
-        static = map(static_element, self._fabric.static_trees)
+        static = map(static_element, self.fabric.static_trees)
         return [*(p.element for p in self._ports), *(s.element for s in splitters), *legs, *static]
 
     def available_now(self, allowance: Mapping[str, int] | None = None) -> Residual:
         """What can be had now; `allowance` limits the splitters of some tenants."""
-        return self.available.residual(self._fabric.switches, self._most_splitters, allowance)
+        return self.available.residual(self.fabric.switches, self._most_splitters, allowance)
 
     def available_to_one(self, allowance: Mapping[str, int] | None = None) -> Residual:
         """What could be had if nobody held anything and no device were away; `allowance` as in `available_now`."""
-        return self.capacity.residual(self._fabric.switches, self._most_splitters, allowance)
+        return self.capacity.residual(self.fabric.switches, self._most_splitters, allowance)
 
     def available_splitters(self, switch: SwitchId) -> list[Splitter]:
         """Those on `switch` that can be had now, in the fabric's order; those that somebody keeps lit come last."""
@@ -331,7 +331,7 @@ class Inventory:
 
     def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """The ports of a switch that can be this end of a tree, usable or not."""
-        ports = self._fabric.racks[rack_of(end)].optical_ports
+        ports = self.fabric.racks[rack_of(end)].optical_ports
         return [port for port in ports if (port.end, port.switch) == (end, switch)]
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
@@ -342,7 +342,7 @@ class Inventory:
         free = {
             element: found.usable for element, found in accounts if found.usable is not None and found.counts.available
         }
-        whole = (p for p in self._fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
+        whole = (p for p in self.fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
         return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
 
     def available_static(self) -> list[StaticTree]:
@@ -351,7 +351,7 @@ class Inventory:
 
     def usable_static(self) -> list[StaticTree]:
         """The static trees that can be used, in use or not."""
-        trees = self._fabric.static_trees.values()
+        trees = self.fabric.static_trees.values()
         return [tree for tree in trees if self.unusable(static_element(tree.name)) is None]
 
     # --------------------------------------------------------------------------------- dark, and kept lit

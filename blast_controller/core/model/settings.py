@@ -72,3 +72,15 @@ class CoreSettings:
         """How many parts of this tenant may wait."""
         own = self.limits(tenant).max_pending
         return self.most_pending if own is None else own
+
+
+@dataclass(slots=True)
+class StandingOrders:
+    """What the operator has ordered, until the next order: to be read whenever something goes by it."""
+
+    settings: CoreSettings
+    draining: bool = False
+
+    def limits(self, tenant: str) -> TenantLimits:
+        """What this tenant may have."""
+        return self.settings.limits(tenant)

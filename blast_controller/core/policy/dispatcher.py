@@ -29,7 +29,7 @@ from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.lease_terms import service_of
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, Part, Request
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimising import Optimising
 from blast_controller.core.rollout.reservation import Reservation
@@ -81,34 +81,35 @@ class Dispatcher:
     """The scheduling policy at work on one fabric."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, settings: CoreSettings, optimising: Optimising, light: Light
+        self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, optimising: Optimising, light: Light
     ) -> None:
         self._fabric = fabric
         self._inventory = inventory
-        self._settings = settings
+        self._orders = orders
         self._light = light
         self._optimising = optimising
         self._numbers = {rack: number for number, rack in enumerate(fabric.racks)}
         self._vertices = directional_ports(len(fabric.racks)) if fabric.directional else shared_ports
         self._racks = list(fabric.racks)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Go by the settings as they are now, with a policy that knows of no part and no hardware."""
+        self._inventory.offer_anew()
         self._limits: dict[str, int] = {}
         self._told: dict[PartName, Job] = {}
-        self._scheduler = self._beginning()
-
-    def _beginning(self) -> AdvisedScheduler:
-        """A policy that knows of no part and no hardware."""
         sizes = range(2, max((s.ways for s in self._fabric.splitters.values()), default=1) + 1)
         nothing: dict[str, Feasibility] = {
             switch: Feasibility(
                 [0] * (2 * len(self._racks)),
                 dict.fromkeys(sizes, 0),
-                self._light.budget.choose(switch, self._settings.most_splitters),
+                self._light.budget.choose(switch, self._orders.settings.most_splitters),
             )
             for switch in self._fabric.switches
         }
-        weights = {name: limits.share for name, limits in self._settings.tenants.items()}
+        weights = {name: limits.share for name, limits in self._orders.settings.tenants.items()}
         state = PolicyState(SET_UP, Tenants(weights))
-        return AdvisedScheduler(POLICIES[self._settings.policy], nothing, state, placing=self)
+        self._scheduler = AdvisedScheduler(POLICIES[self._orders.settings.policy], nothing, state, placing=self)
 
     @property
     def kept_free_for(self) -> PartName | None:
@@ -284,7 +285,7 @@ class Dispatcher:
 
     def _group(self, view: PartView) -> Group:
         request = view.request.current
-        edge = hyper_edge(request, view.part.receivers, self._fabric, self._settings.loop_leaf)
+        edge = hyper_edge(request, view.part.receivers, self._fabric, self._orders.settings.loop_leaf)
         ports = self._vertices(self._numbers[edge.sender], [self._numbers[rack] for rack in edge.others])
         return Group(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
 

@@ -7,35 +7,28 @@ from collections.abc import Collection, Mapping, Sequence
 from algorithms.b_matching.residual import Choice
 from algorithms.leaf_assignment import Refusal
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.inventory.links import Links
 from blast_controller.core.light.forwarding import forwards_for
 from blast_controller.core.light.layout import Layout
-from blast_controller.core.light.light_budget import LightBudget, told
+from blast_controller.core.light.light_budget import told
 from blast_controller.core.light.light_tree import LightTree, prune
 from blast_controller.core.light.static_tree import StaticLight, covers, light_of
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.fabric import Fabric, Host, rack_of
 from blast_controller.core.model.hyper_edge import other_racks
-from blast_controller.core.model.requests import MulticastRequest, Part
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.requests import MulticastRequest
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.admission import group_of
 from blast_controller.core.policy.tree_planner import TreePlanner
-from blast_controller.core.policy.warm_trees import WarmTrees
-from blast_controller.core.rollout.reservation import Reservation
 
 
 class LayoutPlanner:
     """Turns the policy's choices into layouts. Reads the inventory and takes nothing from it."""
 
-    def __init__(
-        self, fabric: Fabric, inventory: Inventory, links: Links, settings: CoreSettings, budget: LightBudget
-    ) -> None:
+    def __init__(self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, planner: TreePlanner) -> None:
         self._fabric = fabric
         self._inventory = inventory
-        self._links = links
-        self._settings = settings
-        self._budget = budget
-        self._planner = TreePlanner(fabric, inventory, settings, budget)
+        self._orders = orders
+        self._planner = planner
 
     def tree_of(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree | None:
         """The tree for a part that the policy has given these splitters; None where they are not to be had after all.
@@ -66,22 +59,6 @@ class LayoutPlanner:
         """The tree with the leaves at these switch outputs moved to other legs that do for them; None without such."""
         return self._planner.mended(tree, outputs)
 
-    def kept_for(
-        self, request: MulticastRequest, part: Part, warm: WarmTrees, allowance: Mapping[str, int]
-    ) -> Reservation | None:
-        """The tree still lit from an earlier request that may serve this part as it is."""
-        reservation = warm.find(request, part)
-        tree = reservation.layout.tree if reservation is not None else None
-        if tree is None or tree.switch in self._inventory.away or self.absent_datapaths(request, part.receivers):
-            return None
-        if self._budget.shortfalls(tree) or not self._has_links(tree):
-            return None
-        most = allowance.get(request.tenant)
-        return reservation if most is None or len(tree.splitters) <= most else None
-
-    def _has_links(self, tree: LightTree) -> bool:
-        return self._links.are_up(leaf.port for leaf in tree.leaves)
-
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
         """A tree with the forwards that these receivers need."""
         hosts = self._fabric.hosts
@@ -90,6 +67,8 @@ class LayoutPlanner:
 
     def has_static(self, request: MulticastRequest, receivers: Sequence[str]) -> bool:
         """Whether a static tree, in use or not, could serve them."""
+        if not self._fabric.static_trees:
+            return False
         sender, members = self._hosts(request, receivers)
         return any(covers(tree, sender, members) for tree in self._inventory.usable_static())
 
@@ -152,7 +131,7 @@ class LayoutPlanner:
     def waits_for(self, request: MulticastRequest, receivers: Sequence[str], allowance: Mapping[str, int]) -> str:
         """What keeps a part pending, as one sentence."""
         away = self.absent_datapaths(request, receivers)
-        group = group_of(request, receivers, self._fabric, self._settings.loop_leaf)
+        group = group_of(request, receivers, self._fabric, self._orders.settings.loop_leaf)
         if group is not None:
             switches = {p.switch for end in group.racks for p in self._fabric.racks[rack_of(end)].optical_ports}
             lost = [switch for switch in sorted(switches) if switch in self._inventory.away]

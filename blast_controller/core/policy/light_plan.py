@@ -70,6 +70,10 @@ class LightPlan:
         """What was planned for a start; None where pieces of a size are alike, and the first that are free will do."""
         return self._planned.pop(name, None)
 
+    def is_free(self, planned: Planned) -> bool:
+        """Whether all that was planned can be had now."""
+        return all(self._inventory.is_available(element) for element in planned.tree.elements)
+
     # ----------------------------------------------------------------------------------------- what is asked
 
     def place(self, name: PartName, ends: Ends, terms: Terms) -> Placement | Unplaced:

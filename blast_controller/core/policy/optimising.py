@@ -21,6 +21,7 @@ from enum import Enum, auto
 from algorithms.scheduling.contention import Chosen, Contention
 from blast_controller.core.model.commands import Optimise
 from blast_controller.core.model.events import Optimised
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import OptimiserLate, Timers
 from blast_controller.core.rollout.outbox import Outbox
 
@@ -43,9 +44,9 @@ class _Phase(Enum):
 
 @dataclass(slots=True)
 class Optimising:
-    """The question that is out. `budget` is how many seconds the optimiser gets; 0: it is not asked."""
+    """The question that is out."""
 
-    budget: float
+    orders: StandingOrders
     outbox: Outbox
     timers: Timers
     revision: int = 0
@@ -53,6 +54,11 @@ class Optimising:
     _question: Contention | None = None
     _answer: tuple[Chosen, ...] = ()
     _until: float | None = None
+
+    @property
+    def budget(self) -> float:
+        """How many seconds the optimiser gets; 0: it is not asked."""
+        return self.orders.settings.optimise
 
     @property
     def on(self) -> bool:
@@ -67,6 +73,9 @@ class Optimising:
             self._phase = _Phase.IDLE
         elif self._phase is _Phase.WAITING:
             self._phase, self._answer = _Phase.ANSWERED, event.chosen
+
+    def on_late(self, deadline: OptimiserLate, now: float) -> None:
+        """The decision that follows every tick looks at the time by itself."""
 
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
         """Whom to serve first in a decision to be made now, or None if it is to be postponed."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.light.layout import Layout
+from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.identifiers import ElementId, is_splitter
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
+from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
@@ -17,14 +21,14 @@ NO_LIGHT = -1
 class SplitterLimits:
     """Numbers by tenant; those that are not limited are not named."""
 
-    def __init__(self, settings: CoreSettings, quota: Quota, reservations: Reservations) -> None:
-        self.settings = settings
+    def __init__(self, orders: StandingOrders, quota: Quota, reservations: Reservations) -> None:
+        self._orders = orders
         self._quota = quota
         self._reservations = reservations
 
     def in_all(self, now: float) -> dict[str, int]:
         """How many each tenant may hold, as the policy counts: what is being given back is not of its giving."""
-        if not self.settings.tenants:
+        if not self._orders.settings.tenants:
             return {}
         live = self._reservations.live.values()
         leaving = Counter[str]()
@@ -35,11 +39,31 @@ class SplitterLimits:
 
     def left(self, now: float) -> dict[str, int]:
         """How many more each tenant may hold."""
-        return self._without(self._held(), now) if self.settings.tenants else {}
+        return self._without(self._held(), now) if self._orders.settings.tenants else {}
 
-    def held(self, tenant: str) -> int:
-        """How many a tenant holds."""
-        return self._held()[tenant]
+    def most(self, tenant: str) -> int | None:
+        """How many a tenant may hold in all; None: as many as there are."""
+        return self._orders.limits(tenant).max_splitters
+
+    def light_used_up(self, tenant: str, now: float) -> bool:
+        """Whether a tenant may have no light at all for now."""
+        return self._quota.exhausted(tenant, now)
+
+    def held_by(self, tenant: str) -> dict[int, list[ElementId]]:
+        """The splitters that count against what a tenant may hold, by reservation."""
+        mine = [r for r in self._reservations.live.values() if r.request[0] == tenant and r.splitters]
+        held = {r.id: sorted(element for element in r.elements if is_splitter(element)) for r in mine}
+        return {number: elements for number, elements in held.items() if elements}
+
+    def check_change(self, reservation: Reservation, target: Layout, now: float) -> None:
+        """Raise Rejected unless the tenant of a reservation may have what it is to be changed to."""
+        tenant = reservation.request[0]
+        most = self.most(tenant)
+        more = sum(is_splitter(element) for element in target.elements - reservation.elements)
+        if more and most is not None and self._held()[tenant] + more > most:
+            raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")
+        if target.tree is not None and reservation.layout.tree is None and self.light_used_up(tenant, now):
+            raise Rejected("light_used_up", f"The tenant {tenant} has used up its light for this hour.")
 
     def _held(self) -> Counter[str]:
         found = Counter[str]()
@@ -49,7 +73,7 @@ class SplitterLimits:
 
     def _without(self, counted: Mapping[str, int], now: float) -> dict[str, int]:
         limits: dict[str, int] = {}
-        for tenant, found in self.settings.tenants.items():
+        for tenant, found in self._orders.settings.tenants.items():
             if self._quota.exhausted(tenant, now):
                 limits[tenant] = NO_LIGHT
             elif found.max_splitters is not None:

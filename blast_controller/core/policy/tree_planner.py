@@ -23,7 +23,7 @@ from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter, rack_of
 from blast_controller.core.model.hyper_edge import leaves_of
 from blast_controller.core.model.identifiers import SwitchId
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import StandingOrders
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Stock:
 class TreePlanner:
     """Plans trees from a rack (`root`) to other racks. Reads the inventory, changes nothing."""
 
-    def __init__(self, fabric: Fabric, inventory: Inventory, settings: CoreSettings, budget: LightBudget) -> None:
+    def __init__(self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, budget: LightBudget) -> None:
         self._fabric = fabric
         self._inventory = inventory
-        self._settings = settings
+        self._orders = orders
         self._budget = budget
         self._free = Stock(inventory.available_ports, inventory.available_splitters)
         self._usable = Stock(inventory.usable_ports, inventory.usable_splitters)
@@ -69,7 +69,7 @@ class TreePlanner:
         switch = SwitchId(choice.switch)
         splitters = stock.splitters(switch)
         taken = _taken(splitters, choice.ways)
-        limits = [number for number in (most, self._settings.most_splitters) if number is not None]
+        limits = [number for number in (most, self._orders.settings.most_splitters) if number is not None]
         hung = self._ends(stock, switch, *ends)
         return self._tree(hung, taken, splitters if others else taken, min(limits, default=None))
 
@@ -104,7 +104,7 @@ class TreePlanner:
         except Rejected:
             return None
         splitters = stock.splitters(switch)
-        limits = [number for number in (most, self._settings.most_splitters) if number is not None]
+        limits = [number for number in (most, self._orders.settings.most_splitters) if number is not None]
         limit = min(limits, default=None)
         pieces = self._pieces(ends, splitters, limit)
         if pieces is None and not self._budget.covers(switch):
@@ -130,7 +130,7 @@ class TreePlanner:
         ports = self._ports(stock, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
         receivers = (self._receiver(stock, rack, switch) for rack in racks)
-        return TreeEnds(sender, tuple(receivers), self._settings.loop_leaf)
+        return TreeEnds(sender, tuple(receivers), self._orders.settings.loop_leaf)
 
     def _receiver(self, stock: Stock, rack: str, switch: SwitchId) -> OpticalPort:
         ports = self._ports(stock, self._fabric.leaf_end(rack), switch)
@@ -143,6 +143,10 @@ class TreePlanner:
         return ports
 
     # ------------------------------------------------------------------------------------------- lit trees
+
+    def still_serves(self, tree: LightTree) -> bool:
+        """Whether a tree's switch is there, and each of its leaves gets the right light."""
+        return tree.switch not in self._inventory.away and not self._budget.shortfalls(tree)
 
     def grown(self, tree: LightTree, racks: Sequence[str]) -> LightTree:
         """The tree with leaves for more racks, without moving what is lit. Raises Rejected."""
@@ -171,7 +175,7 @@ class TreePlanner:
 
     def _additions(self, tree: LightTree, leaves: int, bad: Collection[int]) -> Iterator[Pieces]:
         """Splitters to try, those first that do by their number."""
-        most = self._settings.most_splitters
+        most = self._orders.settings.most_splitters
         allowed = None if most is None else most - len(tree.splitters)
         free = self._inventory.available.sizes(tree.switch)
         counted = choose_splitters(leaves, free, allowed, len(good_legs(tree, bad)))

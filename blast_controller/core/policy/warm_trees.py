@@ -20,9 +20,9 @@ from blast_controller.core.inventory.kinds import Kind
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest, Part
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import Cool, Timers
-from blast_controller.core.policy.dark_reserve import reserve_of
+from blast_controller.core.policy.dark_reserve import DarkReserve, dark_reserves, reserve_of
 from blast_controller.core.policy.giving_way import GivingWay
 from blast_controller.core.policy.returning_groups import Group, ReturningGroups
 from blast_controller.core.rollout.reservation import Reservation
@@ -56,9 +56,9 @@ class WarmTrees:
     """Finds idle reservations by their group, and lets go of them."""
 
     def __init__(
-        self, inventory: Inventory, reservations: Reservations, timers: Timers, settings: CoreSettings
+        self, inventory: Inventory, reservations: Reservations, timers: Timers, orders: StandingOrders
     ) -> None:
-        self.settings = settings
+        self._orders = orders
         self.counts = WarmCounts()
         self._inventory = inventory
         self._reservations = reservations
@@ -82,12 +82,17 @@ class WarmTrees:
         """Since when one group has had the fabric to itself."""
         return self._groups.alone_since
 
+    @property
+    def reserves(self) -> tuple[DarkReserve, ...]:
+        """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
+        return tuple(dark_reserves(self._inventory, self._orders.settings.warm_reserve))
+
     # ------------------------------------------------------------------------------------------- keeping
 
     def keep(self, reservation: Reservation, request: MulticastRequest, now: float) -> bool:
         """Keep what a part that is done leaves behind, if that can serve again; whether it is kept."""
         tree = reservation.layout.tree
-        if not self.settings.keep_warm or reservation.busy or reservation.unlit:
+        if not self._orders.settings.keep_warm or reservation.busy or reservation.unlit:
             return False
         if tree is None or isinstance(tree, StaticLight):
             return False
@@ -104,7 +109,7 @@ class WarmTrees:
 
     def adopt(self, reservation: Reservation, request: MulticastRequest | None, now: float) -> None:
         """Take over an idle reservation of an earlier run; nobody could find one whose request is forgotten."""
-        if request is None or not self.settings.keep_warm:
+        if request is None or not self._orders.settings.keep_warm:
             self._reservations.release(reservation, ReservationEvent.NEEDED)
         else:
             group = _group(request, reservation.layout.receivers)
@@ -114,10 +119,10 @@ class WarmTrees:
     def _expect(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
         """Keep a tree for somebody who will come back, nobody knows when."""
         group = _group(request, reservation.layout.receivers)
-        self._remember(reservation, group, now + self.settings.keep_warm, now)
+        self._remember(reservation, group, now + self._orders.settings.keep_warm, now)
 
     def _remember(self, reservation: Reservation, group: Group, due: float | None, now: float) -> None:
-        until = now + self.settings.keep_warm
+        until = now + self._orders.settings.keep_warm
         self._kept[group].append(reservation.id)
         self._group_of[reservation.id] = group
         self._until[reservation.id] = until
@@ -135,14 +140,14 @@ class WarmTrees:
     def light_again(self, reservation: Reservation, request: MulticastRequest, part: Part, now: float) -> None:
         """Let a tree that was found serve this part."""
         self.counts += WarmCounts(lit=1, hits=1)
-        self._groups.come(_group(request, part.receivers), True, self.settings.keep_warm, now)
+        self._groups.come(_group(request, part.receivers), True, self._orders.settings.keep_warm, now)
         self._forget(reservation.id)
         self._reservations.ask_again(reservation, request.id, part.index)
 
     def note_lit_anew(self, request: MulticastRequest, part: Part, now: float) -> None:
         """A part is about to be given light that it has not found lit."""
         self.counts += WarmCounts(lit=1)
-        self._groups.come(_group(request, part.receivers), False, self.settings.keep_warm, now)
+        self._groups.come(_group(request, part.receivers), False, self._orders.settings.keep_warm, now)
 
     # ----------------------------------------------------------------------------------------- letting go
 
@@ -163,7 +168,7 @@ class WarmTrees:
                 self._give_way_on(switch, now)
 
     def _give_way_on(self, switch: SwitchId, now: float) -> None:
-        unsettled, within = self._inventory.unsettled, self.settings.keep_warm
+        unsettled, within = self._inventory.unsettled, self._orders.settings.keep_warm
         alone = within > 0 and self._groups.is_alone(within, now)
         for kind in sorted(unsettled.pop(switch)):
             while (number := self._surplus(kind, alone, now)) is not None:
@@ -175,7 +180,7 @@ class WarmTrees:
 
     def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
         """The tree to give way for pieces of this kind; None if enough are dark, or those are all that may go."""
-        share, dark = self.settings.warm_reserve, self._inventory.dark.counts[kind]
+        share, dark = self._orders.settings.warm_reserve, self._inventory.dark.counts[kind]
         reserve = reserve_of(self._inventory.idle.counts[kind], share)
         newcomer = self._order.newcomer(kind)
         if newcomer is not None and share and dark < max(1, reserve):
@@ -191,7 +196,7 @@ class WarmTrees:
         """A tree has gone bad and is kept no longer."""
         self._forget(reservation.id)
 
-    def cool(self, deadline: Cool) -> None:
+    def on_cool(self, deadline: Cool, now: float) -> None:
         """A tree has been idle for as long as it may, unless it was asked for in between."""
         if self._until.get(deadline.reservation) == deadline.at:
             self.give_up(deadline.reservation)

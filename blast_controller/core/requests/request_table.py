@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from algorithms.scheduling.job import MOST_PARTS
+from algorithms.scheduling.job import MOST_PARTS, PartName
 from blast_controller.core.journal.bodies import events_within
 from blast_controller.core.model import part_states
 from blast_controller.core.model.commands import Publish
@@ -13,7 +13,7 @@ from blast_controller.core.model.errors import RequestEnded, UnknownRequest
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.records import Body
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
-from blast_controller.core.model.settings import CoreSettings
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PatienceEnd, Timers
 from blast_controller.core.requests.ended_requests import EndedRequests
 from blast_controller.core.requests.event_log import EventLog
@@ -27,14 +27,14 @@ class RequestTable:
     `touched` names the requests whose record on disk is out of date, with a word for why.
     """
 
-    def __init__(self, settings: CoreSettings, outbox: Outbox, timers: Timers) -> None:
-        self.settings = settings
+    def __init__(self, orders: StandingOrders, outbox: Outbox, timers: Timers) -> None:
+        self._orders = orders
         self._outbox = outbox
         self._timers = timers
         self.requests: dict[RequestKey, Request] = {}
         self.pending: dict[tuple[RequestKey, int], tuple[Request, Part]] = {}
         self.touched: dict[RequestKey, str] = {}
-        self.log = EventLog(settings.most_events)
+        self.log = EventLog(orders.settings.most_events)
         self.ended = EndedRequests()
         self._arrivals = 0
         self._pending_of: Counter[str] = Counter()
@@ -45,6 +45,11 @@ class RequestTable:
             return self.requests[key]
         except KeyError:
             raise UnknownRequest(key[1]) from None
+
+    def named(self, name: PartName) -> tuple[Request, Part]:
+        """The part that the policy calls by this name. Raises KeyError where it is not known any longer."""
+        request = self.requests[name[0]]  # type: ignore[index]
+        return request, {part.slot: part for part in request.parts}[name[1]]
 
     def get_unended(self, key: RequestKey) -> Request:
         """The request with this key. Raises UnknownRequest, RequestEnded."""
@@ -76,7 +81,7 @@ class RequestTable:
         self._enter(request, now)
         for part in request.parts:
             if part.state is PartState.ACTIVE and part.grant is not None:
-                self.lease(request, part, now + min(part.grant.lease, self.settings.lease_maximum))
+                self.lease(request, part, now + min(part.grant.lease, self._orders.settings.lease_maximum))
         if request.ended_at is not None:
             self.remember(request, request.ended_at)
         elif request.attached and is_ungranted(request):
@@ -158,7 +163,7 @@ class RequestTable:
     def vanish(self, request: Request, now: float) -> None:
         """The client that waited on its connection is gone; it may come back within the grace."""
         request.vanished_at = now
-        self._timers.keep(now + self.settings.orphan_grace, GraceEnd(request.current.id))
+        self._timers.keep(now + self._orders.settings.orphan_grace, GraceEnd(request.current.id))
 
     def remember(self, request: Request, now: float) -> None:
         """A request has ended; it is known for a while yet."""
@@ -169,7 +174,7 @@ class RequestTable:
         self._timers.drop(GraceEnd(name))
         for part in request.parts:
             self._timers.drop(LeaseEnd(name, part.index))
-        self._timers.keep(now + self.settings.remember_ended, MemoryEnd(name))
+        self._timers.keep(now + self._orders.settings.remember_ended, MemoryEnd(name))
 
     def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
         """Whom a reservation serves."""

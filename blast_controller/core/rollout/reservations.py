@@ -44,7 +44,7 @@ class Reservations:
 
     def __init__(self, inventory: Inventory, addresses: GroupAddresses, links: Links, outbox: Outbox) -> None:
         self._inventory = inventory
-        self._addresses = addresses
+        self.addresses = addresses
         self._links = links
         self._outbox = outbox
         self.last_id = 0
@@ -174,7 +174,7 @@ class Reservations:
     def adopt(self, reservation: Reservation) -> None:
         """Take over a reservation of an earlier run; what was under way goes on, or back where nobody was told."""
         self._inventory.take(reservation.elements, reservation.id)
-        self._addresses.adopt(reservation.group_address)
+        self.addresses.adopt(reservation.group_address)
         self.live[reservation.id] = reservation
         self.last_id = max(self.last_id, reservation.id)
         match reservation.state:
@@ -312,7 +312,7 @@ class Reservations:
         del self.live[reservation.id]
         self._give_back(reservation.elements)
         self._inventory.forget(reservation.id)
-        self._addresses.free(reservation.group_address)
+        self.addresses.free(reservation.group_address)
         self.touched[reservation.id] = "gone"
         return Gone(reservation)
 

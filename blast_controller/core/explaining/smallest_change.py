@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blast_controller.core.prospect import Offer, Prospect
-from blast_controller.core.state import State
+from blast_controller.core.explaining.prospect import Offer, Prospect
+from blast_controller.core.model.fabric import StaticTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +29,18 @@ class Change:
         return bool(self.racks) or self.ways is not None
 
 
-def smallest_change(state: State, prospect: Prospect) -> Change:
+def smallest_change(prospect: Prospect) -> Change:
     """What would help; no racks and no splitter where nothing but waiting does."""
-    kept = _most_racks(state, prospect)
+    kept = _most_racks(prospect)
     left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
     receivers = tuple(host for rack in left_out for host in prospect.hosts_of[rack])
-    return Change(left_out, receivers, _one_more_splitter(state, prospect))
+    return Change(left_out, receivers, _one_more_splitter(prospect))
 
 
 # --------------------------------------------------------------------------------------------- fewer receivers
 
 
-def _most_racks(state: State, prospect: Prospect) -> frozenset[str]:
+def _most_racks(prospect: Prospect) -> frozenset[str]:
     """The most racks with receivers that could be served now, and of those choices the one with the most receivers."""
     if prospect.is_absent(prospect.root) or not prospect.has_address:
         return frozenset()
@@ -48,7 +48,7 @@ def _most_racks(state: State, prospect: Prospect) -> frozenset[str]:
     choices = [local]
     if not prospect.light_used_up:
         choices += [[*local, *_joined(prospect, offer)] for offer in prospect.offers]
-        choices += [_reached(prospect, tree.name, state) for tree in state.inventory.available_static()]
+        choices += [_reached(prospect, tree) for tree in prospect.availability.free_static]
     best = max(choices, key=lambda racks: (len(racks), _receivers(prospect, racks)))
     return frozenset(best)
 
@@ -66,9 +66,8 @@ def _joined(prospect: Prospect, offer: Offer) -> list[str]:
     return candidates[: next(fitting, 0)]
 
 
-def _reached(prospect: Prospect, name: str, state: State) -> list[str]:
+def _reached(prospect: Prospect, tree: StaticTree) -> list[str]:
     """Racks with receivers that a static tree leads to."""
-    tree = state.fabric.static_trees[name]
     racks = [rack for rack in prospect.hosts_of if not prospect.is_absent(rack)]
     return [rack for rack in racks if prospect.reaches_all(tree, prospect.hosts_of[rack])]
 
@@ -80,7 +79,7 @@ def _receivers(prospect: Prospect, racks: Sequence[str]) -> int:
 # ---------------------------------------------------------------------------------------------- one more splitter
 
 
-def _one_more_splitter(state: State, prospect: Prospect) -> int | None:
+def _one_more_splitter(prospect: Prospect) -> int | None:
     """The ways of the smallest splitter that would be enough, of the sizes in use if one of them is."""
     if prospect.absent or not prospect.has_address or prospect.light_used_up:
         return None
@@ -88,6 +87,6 @@ def _one_more_splitter(state: State, prospect: Prospect) -> int | None:
     pools = [(o.switch, o.pool(prospect.now)) for o in prospect.offers if o.ports_ready <= prospect.now]
     if not racks or any(prospect.fits(racks, switch, pool, prospect.now) for switch, pool in pools):
         return None
-    sizes = (*sorted({s.ways for s in state.fabric.splitters.values()}), prospect.leaves(racks))
+    sizes = (*prospect.sizes_in_use, prospect.leaves(racks))
     more = ((ways, switch, pool + Counter([ways])) for ways in sizes for switch, pool in pools)
     return next((ways for ways, switch, pool in more if prospect.fits(racks, switch, pool, prospect.now)), None)

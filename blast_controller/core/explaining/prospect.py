@@ -9,13 +9,32 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from algorithms.b_matching.feasibility import Feasibility
-from blast_controller.core.availability import NEVER, Availability
+from blast_controller.core.explaining.availability import NEVER, Availability
+from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.static_tree import covers
-from blast_controller.core.model.fabric import Splitter, StaticTree, rack_of
+from blast_controller.core.model.fabric import Fabric, StaticTree, rack_of
 from blast_controller.core.model.hyper_edge import leaves_of
-from blast_controller.core.model.identifiers import ElementId, SwitchId, is_splitter
+from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest
-from blast_controller.core.state import State
+from blast_controller.core.model.settings import StandingOrders
+from blast_controller.core.policy.splitter_limits import SplitterLimits
+
+
+class TreeSizes:
+    """Which splitters reach how many racks: ordinary ones, for under a power budget weak ones may need others."""
+
+    def __init__(self, budget: LightBudget, orders: StandingOrders) -> None:
+        self._budget, self._orders = budget, orders
+
+    def leaves(self, racks: int) -> int:
+        """How many ends a tree to so many racks has, the sender's not counted."""
+        return leaves_of(racks, self._orders.settings.loop_leaf)
+
+    def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
+        """Whether these splitters of a switch, `most` of them at most, join so many racks to the sender's."""
+        limits = [number for number in (self._orders.settings.most_splitters, most) if number is not None]
+        choose = self._budget.choose(switch, min(limits, default=None))
+        return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +59,27 @@ class Offer:
         return Counter(ways for moment, ways in self.splitters if moment <= at)
 
 
-class Prospect:
-    """The outlook of some receivers of a request. Reads the core's state, changes nothing."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Some receivers of a request."""
 
-    def __init__(self, state: State, request: MulticastRequest, receivers: Sequence[str], now: float) -> None:
-        self.request = request
-        self.now = now
-        self.availability = Availability(state, now)
-        self._state = state
-        self._fabric, self._inventory = state.fabric, state.inventory
-        self.root = self._fabric.hosts[request.sender].rack
+    request: MulticastRequest
+    receivers: Sequence[str]
+
+
+class Prospect:
+    """The outlook of a wish at a moment. Changes nothing."""
+
+    def __init__(
+        self, wish: Wish, fabric: Fabric, availability: Availability, limits: SplitterLimits, sizes: TreeSizes
+    ) -> None:
+        self.request = wish.request
+        self.now = availability.now
+        self.availability = availability
+        self._fabric, self._limits, self._sizes = fabric, limits, sizes
+        self.root = self._fabric.hosts[wish.request.sender].rack
         self.hosts_of: dict[str, list[str]] = {}
-        for host in receivers:
+        for host in wish.receivers:
             self.hosts_of.setdefault(self._fabric.hosts[host].rack, []).append(host)
         self.others = [rack for rack in self.hosts_of if rack != self.root]
 
@@ -64,57 +92,52 @@ class Prospect:
 
     def is_absent(self, rack: str) -> bool:
         """Whether a rack's ToR is away."""
-        return self._fabric.datapath_of(rack) in self._inventory.away
+        return self.availability.is_absent(rack)
 
     @cached_property
     def has_address(self) -> bool:
         """Whether there is a group address for one more reservation."""
-        return len(self._state.reservations.live) < self._state.settings.group_network.num_addresses - 2
+        return self.availability.has_address
 
     @cached_property
     def light_used_up(self) -> bool:
         """Whether the tenant may have no light at all for now."""
-        return self._state.quota.exhausted(self.request.tenant, self.now)
+        return self._limits.light_used_up(self.request.tenant, self.now)
 
     # ------------------------------------------------------------------------------------------- splitters
 
     def leaves(self, racks: int) -> int:
         """How many ends a tree to so many racks has, the sender's not counted."""
-        return leaves_of(racks, self._state.settings.loop_leaf)
+        return self._sizes.leaves(racks)
+
+    @property
+    def sizes_in_use(self) -> list[int]:
+        """How many ways the splitters of the fabric have."""
+        return sorted({splitter.ways for splitter in self._fabric.splitters.values()})
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
-        """Whether these splitters of a switch, and what the tenant may hold then, join so many racks to the sender's.
-
-        Under a power budget that is so for ordinary racks; weak ones may need others.
-        """
-        most = [n for n in (self._state.settings.most_splitters, self.splitters_left(at)) if n is not None]
-        return self._feasible(racks, switch, pool, min(most, default=None))
+        """Whether these splitters of a switch, and what the tenant may hold then, reach so many other racks."""
+        return self._sizes.fits(racks, switch, pool, self.splitters_left(at))
 
     def would_fit(self, switch: SwitchId, pool: Mapping[int, int]) -> bool:
         """Whether these splitters join all racks, if the tenant might hold as many as it wants."""
-        return self._feasible(len(self.others), switch, pool, self._state.settings.most_splitters)
-
-    def _feasible(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
-        choose = self._state.budget.choose(switch, most)
-        return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
+        return self._sizes.fits(len(self.others), switch, pool, None)
 
     def splitters_left(self, at: float) -> int | None:
         """How many more splitters the tenant may hold at this moment; None: as many as there are."""
-        most = self._state.settings.limits(self.request.tenant).max_splitters
+        most = self._limits.most(self.request.tenant)
         if most is None:
             return None
         return max(0, most - sum(count for end, count in self._own_splitters if end > at))
 
     @cached_property
-    def _own_splitters(self) -> list[tuple[float, int]]:
-        return [(self.availability.end(number), len(names)) for number, names in self.held_by_tenant().items()]
-
     def held_by_tenant(self) -> dict[int, list[ElementId]]:
-        """The splitters of the tenant's reservations that count against what it may hold."""
-        live = self._state.reservations.live.values()
-        mine = [r for r in live if r.request[0] == self.request.tenant and r.splitters]
-        held = {r.id: sorted(element for element in r.elements if is_splitter(element)) for r in mine}
-        return {number: elements for number, elements in held.items() if elements}
+        """The splitters that count against what the tenant may hold, by reservation."""
+        return self._limits.held_by(self.request.tenant)
+
+    @cached_property
+    def _own_splitters(self) -> list[tuple[float, int]]:
+        return [(self.availability.end(number), len(names)) for number, names in self.held_by_tenant.items()]
 
     # ----------------------------------------------------------------------------------------------- offers
 
@@ -127,16 +150,13 @@ class Prospect:
     def _offer(self, switch: SwitchId) -> Offer:
         ends = {self.root: self._fabric.root_end(self.root)} | {r: self._fabric.leaf_end(r) for r in self.others}
         moments = {rack: self._port_moment(end, switch) for rack, end in ends.items()}
-        found = [self._usable(s) for s in self._fabric.splitters.values() if s.switch == switch]
+        found = [self.availability.usable_part(s) for s in self._fabric.splitters.values() if s.switch == switch]
         return Offer(switch, moments, tuple((self.availability.splitter(s), s.ways) for s in found if s.ways > 1))
 
     def _port_moment(self, end: str, switch: SwitchId) -> float:
         ports = self._fabric.racks[rack_of(end)].optical_ports
         ports = tuple(port for port in ports if (port.end, port.switch) == (end, switch))
         return min(map(self.availability.port, ports), default=NEVER)
-
-    def _usable(self, splitter: Splitter) -> Splitter:
-        return splitter.without(lambda leg: self._inventory.unusable(leg) is not None)
 
     def without_port(self, offer: Offer) -> list[str]:
         """The racks that have no free port on the offer's switch now."""
@@ -145,8 +165,8 @@ class Prospect:
     @cached_property
     def static_trees(self) -> list[tuple[float, StaticTree]]:
         """The static trees that reach everybody, the one that is free first at the head."""
-        trees = [tree for tree in self._inventory.usable_static() if self.reaches_all(tree, self.request_hosts)]
-        return sorted(((self.availability.static_tree(tree), tree) for tree in trees), key=lambda found: found[0])
+        found = [pair for pair in self.availability.static_trees if self.reaches_all(pair[1], self.request_hosts)]
+        return sorted(found, key=lambda pair: pair[0])
 
     @property
     def request_hosts(self) -> list[str]:

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from blast_controller.core.availability import NEVER
+from blast_controller.core.explaining.availability import NEVER
+from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.prospect import Offer, Prospect
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 from blast_controller.core.model.requests import RequestKey
+from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.wording import are, listed, moment
-from blast_controller.core.prospect import Offer, Prospect
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
-from blast_controller.core.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +29,30 @@ class BlockingCause:
     blockers: tuple[str, ...]
 
 
-class BlockingCauses:
-    """Finds what blocks a request, and tells it to a client of the tenant `viewer`, or (None) to an operator."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """About which request somebody asks, and when: a client of the tenant `viewer`, or (None) an operator."""
 
-    def __init__(self, state: State, request: RequestKey, now: float, viewer: str | None) -> None:
-        self._state, self._request, self._now, self._viewer = state, request, now, viewer
-        self._inventory = state.inventory
+    request: RequestKey
+    viewer: str | None
+    now: float
+
+
+class BlockingCauses:
+    """Finds what blocks a request, and tells it to whoever asks."""
+
+    def __init__(self, holdings: Holdings, orders: StandingOrders, question: Question) -> None:
+        self._holdings, self._orders, self._question, self._now = holdings, orders, question, question.now
+        self._inventory, self._fabric = holdings.inventory, holdings.inventory.fabric
         self._holders: dict[int, str | None] = {}
 
     def of(self, prospect: Prospect) -> Iterator[BlockingCause]:
         """Everything that is in the way of a part now."""
         for rack in prospect.absent:
-            reason = self._inventory.away[self._state.fabric.datapath_of(rack)]
+            reason = self._inventory.away[self._fabric.datapath_of(rack)]
             yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is away ({reason})")
         if not prospect.has_address:
-            network = self._state.settings.group_network
+            network = self._orders.settings.group_network
             yield _single("for a group address", f"every group address of {network} is in use")
         if prospect.others:
             yield from self._of_light(prospect)
@@ -81,22 +91,22 @@ class BlockingCauses:
             yield self._limit(prospect) if enough else self._splitters(prospect, offer)
 
     def _ports(self, racks: list[str], switch: SwitchId) -> BlockingCause:
-        ports = [p for rack in racks for p in self._state.fabric.racks[rack].optical_ports if p.switch == switch]
+        ports = [p for rack in racks for p in self._fabric.racks[rack].optical_ports if p.switch == switch]
         wired = {port.rack for port in ports}
         lines = [*self._lines((port.element, port.element) for port in ports)]
         lines += [f"{rack} has no optical port on {switch}" for rack in racks if rack not in wired]
         return BlockingCause(f"for a free optical port of {listed(racks)}", tuple(lines))
 
     def _splitters(self, prospect: Prospect, offer: Offer) -> BlockingCause:
-        splitters = [s for s in self._state.fabric.splitters.values() if s.switch == offer.switch]
+        splitters = [s for s in self._fabric.splitters.values() if s.switch == offer.switch]
         lines = self._lines((s.element, f"{s.element} (1:{s.ways})") for s in splitters)
         text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"
         return BlockingCause(text, tuple(lines) or (f"{offer.switch} has too few splitters",))
 
     def _limit(self, prospect: Prospect) -> BlockingCause:
-        tenant, live = prospect.request.tenant, self._state.reservations.live
-        most = self._state.settings.limits(tenant).max_splitters
-        held = prospect.held_by_tenant().items()
+        tenant, live = prospect.request.tenant, self._holdings.reservations.live
+        most = self._orders.limits(tenant).max_splitters
+        held = prospect.held_by_tenant.items()
         lines = tuple(f"{listed(names)} {are(names)} {self._held_by(live[number])}" for number, names in held)
         cause = f"because the tenant {tenant} may hold {most} {'splitter' if most == 1 else 'splitters'} at a time"
         return BlockingCause(cause, lines)
@@ -124,7 +134,7 @@ class BlockingCauses:
         """Why what this holder has is not to be had; None if it gives it up to whoever asks."""
         if holder == PROBER:
             return "being probed by `blast fabric verify`"
-        reservation = self._state.reservations.live[holder]
+        reservation = self._holdings.reservations.live[holder]
         return None if reservation.state is ReservationState.IDLE else self._held_by(reservation)
 
     def _held_by(self, reservation: Reservation) -> str:
@@ -138,7 +148,7 @@ class BlockingCauses:
             case ReservationState.CONFIGURING:
                 return f"being lit for {who}{until}"
             case _:
-                _, part = self._state.table.part_of(reservation)
+                _, part = self._holdings.table.part_of(reservation)
                 lease = "" if part.lease_end is None else f", whose lease ends {moment(part.lease_end - self._now)}"
                 return f"held by {who}{lease}{until}"
 
@@ -150,11 +160,11 @@ class BlockingCauses:
 
     def _who(self, reservation: Reservation) -> str:
         tenant, key = reservation.request
-        if reservation.request == self._request:
+        if reservation.request == self._question.request:
             return f"part {reservation.part} of this request"
-        if self._viewer is None:
+        if self._question.viewer is None:
             return f"{tenant}/{key} (reservation {reservation.id})"
-        return f"{key} (reservation {reservation.id})" if tenant == self._viewer else "another tenant"
+        return f"{key} (reservation {reservation.id})" if tenant == self._question.viewer else "another tenant"
 
 
 def _single(cause: str, blocker: str) -> BlockingCause:

@@ -1,0 +1,109 @@
+"""The parts of the core, built once and given to each other by name. Nobody is given all of them."""
+
+from __future__ import annotations
+
+from blast_controller.core.applications import Applications, Extensions
+from blast_controller.core.auditor import Auditor
+from blast_controller.core.deadlines import LightDeadlines, RequestDeadlines
+from blast_controller.core.durable import JournalReader, JournalWriter, Resumption
+from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.prospect import TreeSizes
+from blast_controller.core.explanation import Explainer
+from blast_controller.core.fibre_check import FibreCheck
+from blast_controller.core.fibres.probe_circuits import ProbeCircuits
+from blast_controller.core.inventory.addresses import GroupAddresses
+from blast_controller.core.inventory.inventory import Inventory
+from blast_controller.core.inventory.links import Links
+from blast_controller.core.lifecycle.admission_control import AdmissionControl
+from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.endings import Endings
+from blast_controller.core.lifecycle.grants import Grants
+from blast_controller.core.lifecycle.lifecycle import Failures, Granting, Lifecycle
+from blast_controller.core.lifecycle.light_watch import LightRepair, LightWatch
+from blast_controller.core.lifecycle.missing_light import MissingLight
+from blast_controller.core.lifecycle.quarantine import Quarantine
+from blast_controller.core.light.light_budget import LightBudget
+from blast_controller.core.model.fabric import Fabric
+from blast_controller.core.model.settings import CoreSettings, StandingOrders
+from blast_controller.core.model.timers import Timers
+from blast_controller.core.placing.lighting import Lighting
+from blast_controller.core.placing.part_views import LeasesOver, PartViews
+from blast_controller.core.placing.placements import Placements, Refusals, ServingAside
+from blast_controller.core.placing.tree_finder import KeptLight, TreeFinder
+from blast_controller.core.policy.agenda import Agenda
+from blast_controller.core.policy.dispatcher import Dispatcher, Light
+from blast_controller.core.policy.layout_planner import LayoutPlanner
+from blast_controller.core.policy.light_plan import LightPlan
+from blast_controller.core.policy.optimising import Optimising
+from blast_controller.core.policy.quota import Quota
+from blast_controller.core.policy.splitter_limits import SplitterLimits
+from blast_controller.core.policy.tree_planner import TreePlanner
+from blast_controller.core.policy.warm_trees import WarmTrees
+from blast_controller.core.requests.request_table import RequestTable
+from blast_controller.core.rollout.outbox import Outbox
+from blast_controller.core.rollout.reconciliation import Reconciliation
+from blast_controller.core.rollout.reservations import Reservations
+from blast_controller.core.view import Checks, Policy, View
+
+
+class Assembly:
+    """Each part after those that it is given."""
+
+    def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
+        self.orders = orders = StandingOrders(settings)
+        self.timers = timers = Timers()
+        self.outbox = outbox = Outbox()
+        # What there is, who asks, and who holds what.
+        self.inventory = inventory = Inventory(fabric, settings.most_splitters)
+        links = Links(fabric)
+        self.table = table = RequestTable(orders, outbox, timers)
+        addresses = GroupAddresses(settings.group_network)
+        self.reservations = reservations = Reservations(inventory, addresses, links, outbox)
+        self.reconciliation = Reconciliation(reservations, outbox)
+        # Who gets light, and which.
+        budget, quota = LightBudget(fabric), Quota(orders.limits)
+        self.agenda, self.optimising = Agenda(), Optimising(orders, outbox, timers)
+        self.limits = SplitterLimits(orders, quota, reservations)
+        self.warm = WarmTrees(inventory, reservations, timers, orders)
+        planner = TreePlanner(fabric, inventory, orders, budget)
+        self.layouts = LayoutPlanner(fabric, inventory, orders, planner)
+        kept = KeptLight(table, self.warm, links, planner, self.layouts)
+        plan = LightPlan(inventory, planner, budget, kept.tree_for)
+        self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimising, Light(budget, plan))
+        # What becomes of parts.
+        self.appointments = appointments = Appointments(timers, orders)
+        self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
+        missing = MissingLight(inventory, links, self.quarantine, table, reservations)
+        repair = LightRepair(missing, self.layouts, table, reservations, appointments)
+        self.watch = LightWatch(links, reservations, missing, repair, appointments)
+        admission = AdmissionControl(fabric, inventory, orders, self.layouts, table)
+        grants = Grants(fabric, orders, budget, table, reservations)
+        endings = Endings(table, reservations, self.warm, quota, orders)
+        granting = Granting(table, grants, quota, missing)
+        failures = Failures(table, orders, admission, endings)
+        self.lifecycle = Lifecycle(granting, failures, endings, repair, appointments)
+        # From what the policy decides to light.
+        lighting = Lighting(table, reservations, self.warm, self.layouts, self.lifecycle)
+        self.views = PartViews(self.agenda, table, reservations)
+        self.leases = LeasesOver(self.agenda, table, self.dispatcher, grants, endings)
+        self.aside = ServingAside(self.layouts, self.dispatcher, lighting)
+        finder = TreeFinder(plan, kept, self.layouts, lighting)
+        self.placements = Placements(table, self.dispatcher, finder, grants, self.agenda)
+        self.refusals = Refusals(plan, table, self.layouts, endings, orders)
+        # What is asked, and what is due.
+        extensions = Extensions(reservations, self.layouts, self.limits, lighting)
+        self.applications = Applications(table, admission, endings, extensions)
+        self.request_deadlines = RequestDeadlines(table, reservations, self.views, endings, orders)
+        self.light_deadlines = LightDeadlines(reservations, self.watch, self.lifecycle)
+        # What compares devices, fibres and the disk with that.
+        self.probes = ProbeCircuits(fabric, inventory, outbox)
+        self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox, self.probes)
+        self.fibres = FibreCheck(fabric, inventory, self.probes, outbox, appointments)
+        self.writer = JournalWriter(table, reservations)
+        self.reader = JournalReader(fabric, inventory, table, reservations, self.writer)
+        self.resumption = Resumption(table, reservations, self.agenda, self.warm, quota)
+        # What is told of all that.
+        holdings = Holdings(inventory, reservations, table)
+        policy = Policy(self.dispatcher, self.agenda, quota, self.warm)
+        self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibres, self.probes))
+        self.explainer = Explainer(holdings, orders, self.limits, TreeSizes(budget, orders), self.dispatcher)

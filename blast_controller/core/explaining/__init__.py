@@ -1,0 +1,1 @@
+"""Why a request waits, when it could start, and what would help."""

@@ -1,0 +1,83 @@
+"""What the core looks at by itself, and when: as the operator has ordered at the moment of arranging it."""
+
+from __future__ import annotations
+
+from blast_controller.core.model.identifiers import LinkId, SwitchId
+from blast_controller.core.model.settings import StandingOrders
+from blast_controller.core.model.timers import (
+    AuditDue,
+    ClearAgain,
+    LeafDown,
+    LinkDue,
+    ProbeDue,
+    QuotaLook,
+    Retry,
+    Timers,
+)
+from blast_controller.core.policy.quota import LOOK_AGAIN
+from blast_controller.core.rollout.outcomes import Stuck
+from blast_controller.core.rollout.reservation import Reservation
+
+
+class Appointments:
+    """However often it is arranged, there is one audit and one look at quota at most."""
+
+    def __init__(self, timers: Timers, orders: StandingOrders) -> None:
+        self._timers, self._orders = timers, orders
+        self._audit_at: float | None = None
+        self._quota_look_due = False
+
+    def audit(self, now: float) -> None:
+        """Have devices read again, if that is ordered; an earlier appointment is off."""
+        every = self._orders.settings.reconcile_every
+        self._audit_at = None if every is None else now + every
+        if self._audit_at is not None:
+            self._timers.add(self._audit_at, AuditDue(self._audit_at))
+
+    def is_kept(self, audit: AuditDue) -> bool:
+        """Whether it is still to be: a later one may have taken its place."""
+        return audit.at == self._audit_at
+
+    def quota_look(self, now: float) -> None:
+        """Decide again in a while for those who wait because their light is used up."""
+        if not self._quota_look_due:
+            self._quota_look_due = True
+            self._timers.add(now + LOOK_AGAIN, QuotaLook())
+
+    def on_quota_look(self, deadline: QuotaLook, now: float) -> None:
+        """That decision is about to be made."""
+        self._quota_look_due = False
+
+    # ------------------------------------------------------------------------------------- steps and light
+
+    def on_stuck(self, outcome: Stuck, now: float) -> None:
+        """Try again later what devices could not undo."""
+        self._timers.add(now + self._orders.settings.retry_after, Retry(outcome.reservation.id))
+
+    def links(self, reservation: Reservation, now: float) -> None:
+        """Wait for the ports of new leaves, but not for ever."""
+        if reservation.rollout.links:
+            due = LinkDue(reservation.id, reservation.rollout.begun)
+            self._timers.add(now + self._orders.settings.link_wait, due)
+
+    def leaf(self, link: LinkId, since: float) -> None:
+        """Look again at a port without link: a receiver that locks flaps."""
+        self._timers.keep(since + self._orders.settings.flap_tolerance, LeafDown(link))
+
+    def may_flap(self, since: float, now: float) -> bool:
+        """Whether a link that was lost then may be back in a moment."""
+        return since + self._orders.settings.flap_tolerance > now
+
+    # ----------------------------------------------------------------------------------------------- probes
+
+    def devices(self, serial: int, until: float) -> None:
+        """Begin a check of fibres at this moment, whichever devices are there."""
+        self._timers.add(until, ProbeDue(serial))
+
+    def probes(self, serial: int, times: int, now: float) -> None:
+        """Look at the probes that were sent, so many times within the wait for them."""
+        self._timers.add(now + self._orders.settings.probe_wait / times, ProbeDue(serial))
+
+    def clear_again(self, switch: SwitchId, now: float) -> None:
+        """Ask a switch later to give up the circuits of probes."""
+        self._timers.add(now + self._orders.settings.retry_after, ClearAgain(switch))

@@ -1,0 +1,90 @@
+"""How parts lose their light: at their end, for a while, or because devices have lost it."""
+
+from __future__ import annotations
+
+from blast_controller.core.model.part_states import PartEvent
+from blast_controller.core.model.requests import EventKind, Part, Request
+from blast_controller.core.model.settings import StandingOrders
+from blast_controller.core.policy.quota import Quota
+from blast_controller.core.policy.warm_trees import WarmTrees
+from blast_controller.core.requests.request_table import RequestTable
+from blast_controller.core.rollout.outcomes import Gone, LightLost, Spoilt
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.reservations import Reservations
+
+MOST_FORGOTTEN = 32
+"""Requests forgotten at once where the operator has lowered how many may be known."""
+
+
+class Endings:
+    """Takes light from parts, and has what devices hold for it undone or kept."""
+
+    def __init__(
+        self, table: RequestTable, reservations: Reservations, warm: WarmTrees, quota: Quota, orders: StandingOrders
+    ) -> None:
+        self._table, self._reservations = table, reservations
+        self._warm, self._quota, self._orders = warm, quota, orders
+
+    def end_all(self, request: Request, event: PartEvent, reason: str, now: float) -> None:
+        """Bring every part that has not ended to its end."""
+        for part in request.parts:
+            if not part.state.final:
+                self.end(request, part, event, reason, now)
+
+    def end(self, request: Request, part: Part, event: PartEvent, reason: str, now: float) -> None:
+        """Bring a part to a final state; what devices hold for it is undone."""
+        self._table.move(request, part, event)
+        part.reason, part.lease_end = reason, None
+        reservation = self._reservations.live.get(part.reservation or 0)
+        if reservation is not None:
+            if event is PartEvent.FINISHED and self._warm.keep(reservation, request.current, now):
+                # The light stays on for a while, for whoever needs any of it.
+                part.reservation = None
+                self._quota.dark(reservation.id, now)
+            if reservation.state not in (ReservationState.RELEASING, ReservationState.IDLE):
+                self._reservations.release(reservation)
+                if self._reservations.completed(reservation):
+                    # Without devices that have something to undo, it is gone at once.
+                    self._quota.dark(reservation.id, now)
+        self._table.publish(request, part, EventKind.ENDED, reason=reason, state=part.state)
+        if request.state.final:
+            self._table.remember(request, now)
+            self._forget_surplus()
+
+    def _forget_surplus(self) -> None:
+        """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
+        with_hardware = {reservation.request for reservation in self._reservations.live.values()}
+        for _ in range(min(len(self._table.ended) - self._orders.settings.most_ended, MOST_FORGOTTEN)):
+            oldest = (key for key in self._table.ended.oldest_of_fullest() if key not in with_hardware)
+            if (key := next(oldest, None)) is None:
+                return
+            self._table.forget(key)
+
+    def pause(self, request: Request, part: Part, now: float) -> None:
+        """Take the light from a part whose lease is over; whoever goes first may use its tree."""
+        reservation = self._reservations.live[part.reservation or 0]
+        self._quota.dark(reservation.id, now)
+        self._warm.keep_idle(reservation, request.current, now)
+        part.grant = part.lease_end = part.reservation = None
+        part.heard = False
+        self._table.move(request, part, PartEvent.PAUSED)
+        reason = f"The lease is over and others go first; it will continue at byte {part.reached}."
+        self._table.publish(request, part, EventKind.PAUSED, reason=reason)
+
+    def on_light_lost(self, outcome: LightLost, now: float) -> None:
+        """A part waits again."""
+        request, part = self._table.part_of(outcome.reservation)
+        self._quota.dark(outcome.reservation.id, now)
+        self._reservations.release(outcome.reservation)
+        part.reason = f"light lost: {outcome.reason}"
+        part.grant = part.lease_end = None
+        self._table.move(request, part, PartEvent.LIGHT_LOST)
+        self._table.publish(request, part, EventKind.REVOKED, reason=part.reason)
+
+    def on_gone(self, outcome: Gone, now: float) -> None:
+        """Devices have undone everything."""
+        self._quota.dark(outcome.reservation.id, now)
+
+    def on_spoilt(self, outcome: Spoilt, now: float) -> None:
+        """Nobody will find a tree that has gone bad."""
+        self._warm.note_released(outcome.reservation)

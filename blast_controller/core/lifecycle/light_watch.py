@@ -1,0 +1,140 @@
+"""Leaves that go dark, or have light again: links, alarms, and the repair of a branch while the others stay lit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from blast_controller.core.inventory.links import Links
+from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.missing_light import MissingLight
+from blast_controller.core.light.light_tree import Leaf
+from blast_controller.core.light.static_tree import StaticLight
+from blast_controller.core.model.events import LightAlarm, PortChanged
+from blast_controller.core.model.identifiers import LinkId
+from blast_controller.core.model.timers import LeafDown
+from blast_controller.core.policy.layout_planner import LayoutPlanner
+from blast_controller.core.requests.request_table import RequestTable
+from blast_controller.core.rollout.change import Change
+from blast_controller.core.rollout.outcomes import Dark, NotLit, Outcome
+from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_states import ReservationState
+from blast_controller.core.rollout.reservations import Reservations
+
+
+class LightRepair:
+    """Moves dark leaves to open legs; what comes of it are outcomes like those of any step."""
+
+    def __init__(
+        self,
+        missing: MissingLight,
+        layouts: LayoutPlanner,
+        table: RequestTable,
+        reservations: Reservations,
+        appointments: Appointments,
+    ) -> None:
+        self._missing, self._layouts = missing, layouts
+        self._table, self._reservations, self._appointments = table, reservations, appointments
+
+    def on_dark(self, outcome: Dark, now: float) -> list[Outcome]:
+        """A step has left leaves dark."""
+        if outcome.reservation.state is ReservationState.LIT:
+            return self.repair(outcome.reservation, outcome.outputs, now)
+        self._missing.diagnose(outcome.tree, outcome.outputs)
+        if outcome.reservation.state is ReservationState.CHANGING:
+            self._missing.explain(outcome.reservation, outcome.outputs)
+            return []
+        places = [leaf.port.element for leaf in outcome.tree.leaves if leaf.port.output in outcome.outputs]
+        return [NotLit(outcome.reservation, f"no light at {', '.join(places)}")]
+
+    def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
+        """Move dark leaves of a lit tree to open legs; the others stay as they are."""
+        tree = reservation.layout.tree
+        if tree is None:
+            return []
+        self._missing.diagnose(tree, outputs)
+        curable = self._missing.curable(tree, outputs)
+        mended = self._layouts.mended(tree, curable) if curable else None
+        if mended is None:
+            self._missing.explain(reservation, outputs)
+            return []
+        request, part = self._table.part_of(reservation)
+        target = self._layouts.layout(request.current, part.receivers, mended, reservation.group_address)
+        outcomes = self._reservations.change(reservation, Change(target, request.current, 0.0))
+        self._appointments.links(reservation, now)
+        return outcomes
+
+
+class LightWatch:
+    """Decides about dark leaves; what comes of it are outcomes like those of any step."""
+
+    def __init__(
+        self,
+        links: Links,
+        reservations: Reservations,
+        missing: MissingLight,
+        repair: LightRepair,
+        appointments: Appointments,
+    ) -> None:
+        self._links, self._reservations, self._appointments = links, reservations, appointments
+        self._missing, self._repair = missing, repair
+
+    def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
+        """A ToR's port has, or has lost, its link."""
+        link = LinkId(event.datapath, event.port)
+        self._links.note(link, event.up, now)
+        if event.up:
+            leaf = self._leaf_at(link)
+            if leaf is not None and leaf[0].state is ReservationState.LIT:
+                self._missing.note_over(leaf[0])
+            return self._reservations.link_up(link)
+        self._appointments.leaf(link, now)
+        for reservation in self._reservations.link_down(link):
+            self._appointments.links(reservation, now)
+        return []
+
+    def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
+        """A port had lost its link a while ago; if it still has none, its branch is repaired."""
+        since = self._links.down_since.get(deadline.link)
+        if since is None:
+            return []
+        leaf = self._leaf_at(deadline.link)
+        if leaf is not None and leaf[0].state is ReservationState.IDLE:
+            return self._spoil(*leaf)
+        flaps = self._appointments.may_flap(since, now)
+        if flaps or (leaf is not None and leaf[0].busy):
+            self._appointments.leaf(deadline.link, since if flaps else now)
+            return []
+        return self._branch_lost(*leaf, now) if leaf is not None else []
+
+    def on_alarm(self, event: LightAlarm, now: float) -> list[Outcome]:
+        """An optical switch sees no light at an output. What is being moved anyway is dark for a moment."""
+        for reservation, leaf in self._leaves():
+            if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):
+                if reservation.state is ReservationState.IDLE:
+                    return self._spoil(reservation, leaf)
+                if not reservation.busy:
+                    return self._repair.repair(reservation, frozenset({event.output}), now)
+                if all(x.tree is not None and leaf in x.tree.leaves for x in reservation.layouts):
+                    reservation.rollout.dark.alarmed.add(event.output)
+        return []
+
+    def _spoil(self, reservation: Reservation, leaf: Leaf) -> list[Outcome]:
+        reservation.rollout.dark.alarmed.add(leaf.port.output)
+        return self._reservations.completed(reservation)
+
+    def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:
+        """The leaves of all trees that are not on their way out."""
+        for reservation in self._reservations.live.values():
+            tree = reservation.layout.tree
+            if tree is not None and reservation.state is not ReservationState.RELEASING:
+                yield from ((reservation, leaf) for leaf in tree.leaves)
+
+    def _leaf_at(self, link: LinkId) -> tuple[Reservation, Leaf] | None:
+        return next((found for found in self._leaves() if self._links.of(found[1].port) == link), None)
+
+    def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
+        tree = reservation.layout.tree
+        if not isinstance(tree, StaticLight):
+            return self._repair.repair(reservation, frozenset({leaf.port.output}), now)
+        self._missing.explain_fixed(reservation, tree, leaf)
+        return []
