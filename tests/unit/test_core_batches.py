@@ -6,7 +6,7 @@ import pytest
 
 from blast_controller.core.model.commands import Publish, SetCircuits, SetForwarding
 from blast_controller.core.model.errors import Rejected
-from blast_controller.core.model.events import FinishAsked, RequestSubmitted, StepConfirmed
+from blast_controller.core.model.events import FinishAsked, RequestSubmitted, StepConfirmed, WithdrawAsked
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, make_fabric, multicast, ready_world
@@ -53,3 +53,20 @@ def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
     commands = core.conclude(world.now)
     assert [len(c.changes) for c in commands if isinstance(c, SetCircuits)] == [1]
     assert not any(isinstance(c, Publish) for c in commands)
+
+
+@pytest.mark.parametrize("key", ["b", "d"])
+def test_what_ends_and_is_forgotten_together_is_not_waited_for(key):
+    world = ready_world(make_fabric(3, [4]), CoreSettings(most_ended=1))
+    world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
+    for waiting in "bc":
+        world.handle(RequestSubmitted(multicast(waiting, "r1h1", ["r2h1", "r3h1"])))
+    for waiting in "bc":
+        world.core.take(WithdrawAsked(key_of(waiting)), world.now)
+    # The key of one that is forgotten may be used again at once.
+    world.core.take(RequestSubmitted(multicast(key, "r1h1", ["r2h1", "r3h1"], size=10)), world.now)
+    world.core.conclude(world.now)
+    assert key_of("b") not in world.core.requests or key == "b"
+    world.handle(FinishAsked(key_of("a"), 0))
+    world.settle()
+    assert world.core.request(key_of(key)).state is PartState.ACTIVE

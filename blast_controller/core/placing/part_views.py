@@ -30,9 +30,10 @@ class PartViews:
         self._agenda.end_leases([self.of(request, part)])
 
     def take_changed(self) -> list[PartView]:
-        """The parts of every request about which something has changed."""
+        """The parts of every request about which something has changed, of those that are known no longer, too."""
         names = dict.fromkeys([*self._agenda.take_requests(), *self._table.touched])
-        found = [self._table.requests[name] for name in names if name in self._table.requests]
+        found = self._table.take_forgotten()
+        found += [self._table.requests[name] for name in names if name in self._table.requests]
         return [self.of(request, part) for request in found for part in request.parts]
 
 

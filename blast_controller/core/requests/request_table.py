@@ -36,6 +36,7 @@ class RequestTable:
         self.touched: dict[RequestKey, str] = {}
         self.log = EventLog(orders.settings.most_events)
         self.ended = EndedRequests()
+        self._forgotten: list[Request] = []
         self._arrivals = 0
         self._pending_of: Counter[str] = Counter()
 
@@ -185,8 +186,15 @@ class RequestTable:
         """A request need not be known any longer."""
         self.ended.discard(key)
         self._timers.drop(MemoryEnd(key))
-        self.log.forget(self.requests.pop(key))
+        request = self.requests.pop(key)
+        self.log.forget(request)
+        self._forgotten.append(request)
         self.touched[key] = "forgotten"
+
+    def take_forgotten(self) -> list[Request]:
+        """The requests that were forgotten since this was asked last: the policy may not have heard of their ends."""
+        forgotten, self._forgotten = self._forgotten, []
+        return forgotten
 
 
 def is_ungranted(request: Request) -> bool:
