@@ -68,7 +68,7 @@ def one(room: Room, fault: Callable[[Controller], None], number: int) -> tuple[f
     with Client(other.thrift, timeout=60.0) as client:
         fault(leader)
         began = time.monotonic()
-        request = MulticastRequest(f"new-{number}", "r4h1", ["r5h1", "r6h1"], 10**6)
+        request = MulticastRequest(f"{fault.__name__}-{number}", "r4h1", ["r5h1", "r6h1"], 10**6)
         seconds = eventually(lambda: _granted(client, request) and time.monotonic() - began, "a new grant")
         client.withdraw(request.key)
     eventually(lambda: room.circuits() == circuits, "the new request to be gone")
