@@ -164,6 +164,18 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
     assert lines_of_etcd(controllers)[1:] == lines[1:]
 
 
+def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, monkeypatch):
+    monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
+    connection = Mortal(controllers.server.access())
+    controllers.on_close(connection.close)
+    connection.left = 6
+    with pytest.raises(StoreAway):
+        copy_into_etcd(controllers.leadership(connection), from_lines(lines_of_file(sqlite.path)))
+    small = ['["blast-journal",1,9,1]', '["entry",1,1.0,1,"meta","epoch","opened",{"epoch":1}]', '["end",1]']
+    copy_into_etcd(controllers.leadership(), from_lines(small))
+    assert lines_of_etcd(controllers) == small
+
+
 def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
     lines = lines_of_file(sqlite.path)
     with pytest.raises(NotACopy):
