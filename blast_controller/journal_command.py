@@ -1,4 +1,4 @@
-"""`blast journal show`: the history, from a running controller or from the file of one that is down."""
+"""`blast journal`, and its `show`: the history, from a running controller or from the file of one that is down."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from blast_client.failures import DONE, FAILED, WRONG_USE, telling_failures
 from blast_client.options import add_command, checked, connect
+from blast_controller import journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
 from blast_controller.store.details import NotAnEntry, from_details
 from blast_controller.store.errors import StoreFault
@@ -43,8 +44,8 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `journal` to `blast`."""
     journal = subparsers.add_parser(
         "journal",
-        help="show what the controller meant to do and did",
-        description="Show what the controller meant to do and did.",
+        help="show what the controller meant to do and did, or move it elsewhere",
+        description="Show what the controller meant to do and did, or move it elsewhere.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -58,6 +59,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     show.add_argument("--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="at most N entries")
     show.add_argument("--follow", action="store_true", help="go on with entries as they come")
     show.set_defaults(run=_show)
+    journal_copy_command.register(kinds)
 
 
 @telling_failures

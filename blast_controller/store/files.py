@@ -62,10 +62,10 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
-def create(path: Path) -> None:
-    """Make an empty journal. It appears under its name whole and durable, so that an empty file is always a damage.
+def create(path: Path, fill: Callable[[sqlite3.Connection], None] = lambda connection: None) -> None:
+    """Make a journal, empty but for what `fill` puts in. It appears under its name whole and durable.
 
-    Raises sqlite3.Error, OSError.
+    So an empty file is always a damage. Raises sqlite3.Error, OSError, and what `fill` does.
     """
     unfinished = path.with_name(path.name + ".new")
     # A rollback journal left by a crash would be applied to the new file.
@@ -73,6 +73,7 @@ def create(path: Path) -> None:
         left_over.unlink()
     with closing(connect(unfinished, "rwc")) as connection:
         migrate(connection)
+        fill(connection)
         connection.execute("PRAGMA journal_mode = WAL")
     unfinished.chmod(0o600)
     _sync(unfinished)

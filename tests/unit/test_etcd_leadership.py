@@ -7,13 +7,15 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd import lease
-from blast_controller.store.etcd.errors import Deposed, NotLeader
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
-from blast_controller.store.etcd.methods import RANGE, REVOKE
+from blast_controller.store.etcd.methods import GRANT, RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get
 from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.watching import Watching
 from tests.support.waiting import eventually
 
 
@@ -68,6 +70,72 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
         epochs.append(told[leader].epoch)
         crowd[leader].resign()
     assert epochs == [1, 2, 3]
+
+
+class Interrupted(Connection):
+    """Something happens just before its next transaction that would change anything."""
+
+    before = None
+
+    def call(self, method, request, seconds=None):
+        if method is TXN and request.compare and self.before:
+            act, self.before = self.before, None
+            act()
+        return super().call(method, request, seconds)
+
+
+@pytest.mark.parametrize("resigns", [True, False])
+def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_none(controllers, resigns):
+    connection = Interrupted(controllers.server.access())
+    controllers.on_close(connection.close)
+    slow, fast = controllers.leadership(connection), controllers.leadership(address="fast:1")
+
+    def overtake():
+        fast.campaign(0.0)
+        if resigns:
+            fast.resign()
+
+    connection.before = overtake
+    if resigns:
+        assert slow.campaign(0.0).epoch == 2
+        return
+    with pytest.raises(NotLeader, match="fast:1"):
+        slow.campaign(0.0)
+
+
+def test_a_lease_is_counted_from_when_it_was_asked_for(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(lease, "now", lambda: clock[0])
+    was_kept, may_end = threading.Event(), threading.Event()
+
+    class Slow:
+        is_closed = False
+
+        def call(self, method, request, seconds=None):
+            if method is GRANT:
+                clock[0] += 0.5
+            return api.LeaseGrantResponse(ID=1, TTL=1)
+
+        def first(self, method, request, seconds):
+            if was_kept.is_set():
+                may_end.wait(30)
+                raise StoreAway("nowhere", "over")
+            clock[0] += 0.7
+            was_kept.set()
+            return api.LeaseKeepAliveResponse(ID=1, TTL=1)
+
+    one = lease.Lease(Slow(), 1)
+    try:
+        assert one.holds(), "at 0.5, asked for at 0"
+        clock[0] = 0.9
+        assert not one.holds()
+        assert was_kept.wait(30)
+        eventually(one.holds, "it to hold at 1.6, asked for at 0.9")
+        clock[0] = 1.8
+        assert not one.holds()
+    finally:
+        may_end.set()
+        one.revoke()
 
 
 def test_who_waits_leads_when_the_leader_resigns(controllers):
@@ -189,6 +257,21 @@ def test_the_history_is_followed_by_who_does_not_lead(controllers):
     head, revision = follower.head()
     assert head.sequence == 3 and revision > 0
     assert follower.read(0, 10) == store.journal(0, 10)
+
+
+def test_who_follows_hears_of_what_is_written(controllers):
+    store = controllers.store()
+    store.open()
+    follower = EtcdHistory(controllers.connection(), controllers.keys)
+    watching = Watching(controllers.connection())
+    head, revision = follower.head()
+    assert not watching.wait(controllers.keys.head, revision, 0.05)
+    heard = []
+    waiting = threading.Thread(target=lambda: heard.append(watching.wait(controllers.keys.head, revision, 30.0)))
+    waiting.start()
+    store.commit([row("a")], at=1.0)
+    waiting.join(30)
+    assert heard == [True] and [entry.key for entry in follower.read(head.sequence, 10)] == ["a"]
 
 
 def test_opening_waits_as_long_as_it_is_told(controllers):

@@ -6,11 +6,11 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd.access import Patience
-from blast_controller.store.etcd.errors import Deposed, StoreAway
+from blast_controller.store.etcd.errors import Deposed, RequestRefused, StoreAway
 from blast_controller.store.etcd.history import EtcdHistory
-from blast_controller.store.etcd.methods import RANGE, REVOKE
+from blast_controller.store.etcd.methods import RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
-from blast_controller.store.etcd.requests import get
+from blast_controller.store.etcd.requests import get, put
 from tests.support.muting_proxy import MutingProxy
 from tests.support.waiting import eventually
 
@@ -143,6 +143,20 @@ def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, pr
     with pytest.raises(Deposed):
         far.commit([row("a")], at=2.0)
     assert keys(near) == ["epoch", "epoch", "b"]
+
+
+def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answer(controllers, proxy):
+    endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
+    connection = controllers.connection(patience=Patience(3.0, 0.3), endpoints=endpoints)
+    connection.call(RANGE, get(controllers.keys.head))
+    proxy.hold_answers()
+    twice = [put(controllers.keys.head, b"a"), put(controllers.keys.head, b"b")]
+    with pytest.raises(StoreAway, match="duplicate key") as caught:
+        connection.call(TXN, api.TxnRequest(success=twice))
+    assert caught.value.may_be_done
+    proxy.pass_on()
+    with pytest.raises(RequestRefused, match="duplicate key"):
+        connection.call(TXN, api.TxnRequest(success=twice))
 
 
 def test_another_member_is_asked_where_one_hangs(controllers, proxy):

@@ -32,7 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_transport": set(),
     "blast_api": set(),
     # The command line and the process: they know everybody, and nobody knows them.
-    "blast_controller": {"blast_controller", "blast_client"},
+    # How to install what is missing is said in one place, which every installation has.
+    "blast_controller": {"blast_controller", "blast_client", "blast_transport.base.extras"},
     # What puts the shells together: it builds what the configuration describes.
     # How to install what is missing is said in one place, which every installation has.
     "blast_controller.daemon": {"blast_controller", "blast_api", "blast_transport.base.extras", "tl1_driver"},

@@ -96,6 +96,12 @@ def test_the_later_record_of_one_commit_counts(store):
     assert reopened(store).of("request") == {"a": {"value": 2}}
 
 
+def test_what_is_forgotten_and_comes_again_in_one_commit_counts_from_its_coming_again(store):
+    store.commit([request("a", 1), request("b", 1)], at=0.0)
+    store.commit([request("a", None), request("a", 2)], at=0.0)
+    assert list(reopened(store).of("request").items()) == [("b", {"value": 1}), ("a", {"value": 2})]
+
+
 def test_one_key_of_two_kinds_is_two_things(store):
     store.commit([request("1", 1), holding("1")], at=0.0)
     store.commit([gone("1")], at=0.0)

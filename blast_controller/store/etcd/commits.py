@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from blast_controller.store.contents import Written
 from blast_controller.store.errors import Unstorable
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete, put
-from blast_controller.store.etcd.values import LARGEST_VALUE, Head, Written, batches, pack_thing
+from blast_controller.store.etcd.values import LARGEST_VALUE, Head, batches, pack_thing
 from blast_controller.store.retention import size_of
 from blast_controller.store.rows import Row
 

@@ -6,6 +6,7 @@ switches get it as OpenFlow's generation id. The epoch is counted up in the tran
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, get, put, reading
 from blast_controller.store.etcd.watching import LONGEST, Watching
+
+log = logging.getLogger(__name__)
 
 DEFAULT_TTL = 1
 """Seconds until others may lead after the leader's death."""
@@ -62,6 +65,7 @@ class Leadership:
         While it waits, etcd may be away. Raises NotLeader when the time is over, or after `give_up`; StoreFault.
         """
         end = None if seconds is None else time.monotonic() + seconds
+        is_told = False
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
             try:
@@ -71,10 +75,13 @@ class Leadership:
                         break
                     continue
                 self._wait(seen, left)
-            except StoreAway:
+            except StoreAway as fault:
                 if self._watching.given_up or (left is not None and left <= 0):
                     self._drop()
                     raise
+                if not is_told:
+                    log.warning("nobody can lead: %s", fault)
+                is_told = True
                 self._watching.pause(AGAIN)
             except BaseException:
                 self._drop()

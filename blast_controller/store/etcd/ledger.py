@@ -173,7 +173,6 @@ class Ledger:
         self._over = _deposed(leader)
         if not is_written:
             raise self._over if is_written is False else Deposed(self._over.address, is_known=False)
-        self.head = attempt.head
         attempt.change.then()
 
     def _is_in_history(self, attempt: _Attempt) -> bool | None:

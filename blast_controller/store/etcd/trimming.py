@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
+from blast_controller.store.contents import Written
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import RevisionGone
 from blast_controller.store.etcd.history import EtcdHistory
@@ -15,7 +16,7 @@ from blast_controller.store.etcd.ledger import Change
 from blast_controller.store.etcd.methods import COMPACT
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete_all, put
-from blast_controller.store.etcd.values import Head, Written, batches, text_of
+from blast_controller.store.etcd.values import Head, batches, text_of
 from blast_controller.store.interface import Entry
 from blast_controller.store.retention import Line, Retention, size_of
 

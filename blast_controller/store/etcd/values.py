@@ -6,8 +6,9 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+from blast_controller.store.contents import Thing, Written
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import Row, encode
 
@@ -78,17 +79,7 @@ def to_head(value: bytes) -> Head:
 # ----------------------------------------------------------------------------------------------------------- state
 
 
-class Thing(NamedTuple):
-    """A row of the state: `first` is the sequence that inserted it, `body` JSON text."""
-
-    first: int
-    kind: str
-    key: str
-    body: str
-    elements: frozenset[str]
-
-
-def pack_thing(row: Row) -> bytes:
+def pack_thing(row: Row | Thing) -> bytes:
     """A row of the state as it is stored; the elements that it holds stand in it, so that none is held without it."""
     assert row.body is not None
     return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
@@ -103,18 +94,6 @@ def to_thing(first: int, value: bytes) -> tuple[Thing, Any]:
 
 
 # --------------------------------------------------------------------------------------------------------- history
-
-
-class Written(NamedTuple):
-    """An entry of the history, ready to be written; `body` is JSON text."""
-
-    sequence: int
-    at: float
-    epoch: int
-    kind: str
-    key: str
-    note: str
-    body: str | None
 
 
 def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:

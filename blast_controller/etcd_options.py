@@ -1,0 +1,82 @@
+"""Options that name a journal in etcd, for commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from blast_transport.base.extras import require
+
+if TYPE_CHECKING:
+    from blast_controller.store.etcd.connection import Connection
+    from blast_controller.store.etcd.keys import Keys
+
+DEFAULT_PREFIX = "/blast/"
+_FILES = {
+    "ca": "certificates that etcd's is checked against",
+    "cert": "the certificate to show to etcd",
+    "key": "its private key",
+    "password-file": "file whose first line is the user's password",
+}
+
+
+class NoSuchEtcd(Exception):
+    """The operator's fault: the options for etcd do not go together. One sentence."""
+
+
+def add_etcd_options(parser: argparse.ArgumentParser) -> None:
+    """What goes with --etcd."""
+    options = parser.add_argument_group("etcd", "For a journal in etcd.")
+    options.add_argument(
+        "--etcd-prefix",
+        metavar="PREFIX",
+        default=DEFAULT_PREFIX,
+        help=f"of the journal's keys (default: {DEFAULT_PREFIX})",
+    )
+    options.add_argument("--etcd-user", metavar="NAME", help="a user of etcd's, unless its certificates name them")
+    for name, what in _FILES.items():
+        options.add_argument(f"--etcd-{name}", type=Path, metavar="FILE", help=what)
+
+
+def endpoints(text: str) -> tuple[str, ...]:
+    """HOST:PORT of members, with commas. Raises ValueError."""
+    found = tuple(part.strip() for part in text.split(","))
+    for one in found:
+        host, _, port = one.rpartition(":")
+        if not host or not port.isdecimal() or int(port) >= 1 << 16:
+            raise ValueError(f"{one!r} is no HOST:PORT of a member of etcd")
+    return found
+
+
+def who_copies() -> str:
+    """What others are told leads while a journal is copied into etcd."""
+    return f"a copy on {os.uname().nodename}"
+
+
+@contextmanager
+def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]]:
+    """A connection, and where the journal is. Raises NotInstalled, NoSuchEtcd, StoreFault."""
+    require("etcd", "grpc", "google.protobuf")
+    from blast_controller.store.etcd.access import Access, TlsFiles, User
+    from blast_controller.store.etcd.connection import Connection
+    from blast_controller.store.etcd.keys import Keys
+
+    files = (arguments.etcd_ca, arguments.etcd_cert, arguments.etcd_key)
+    if any(files) and not all(files):
+        raise NoSuchEtcd("etcd is reached with all of --etcd-ca, --etcd-cert and --etcd-key, or with none of them")
+    if (arguments.etcd_user is None) != (arguments.etcd_password_file is None):
+        raise NoSuchEtcd("--etcd-user and --etcd-password-file go together")
+    user = None if arguments.etcd_user is None else User(arguments.etcd_user, arguments.etcd_password_file)
+    try:
+        keys = Keys(arguments.etcd_prefix)
+    except ValueError as error:
+        raise NoSuchEtcd(f"--etcd-prefix {arguments.etcd_prefix!r}: {error}") from error
+    connection = Connection(Access(arguments.etcd, TlsFiles(*files) if all(files) else None, user))
+    try:
+        yield connection, keys
+    finally:
+        connection.close()

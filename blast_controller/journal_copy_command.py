@@ -1,0 +1,126 @@
+"""`blast journal export` and `blast journal import`: all of a journal as text, and from there to where none is yet."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from blast_client.failures import DONE, FAILED, WRONG_USE
+from blast_client.options import checked
+from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints, who_copies
+from blast_controller.store.contents import Contents, from_lines, to_lines
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
+from blast_transport.base.extras import NotInstalled
+
+_EXPORT = """\
+examples:
+  blast journal export --file journal.db >journal.jsonl
+  blast journal export --etcd 10.0.0.1:2379,10.0.0.2:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key \\
+      --output journal.jsonl
+
+Also while a controller runs: it is the journal of one moment. To move a journal, end the controllers first."""
+_IMPORT = """\
+examples:
+  blast journal import --etcd 10.0.0.1:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key <journal.jsonl
+  blast journal import --file journal.db --input journal.jsonl
+
+Nothing is replaced: there must be no journal yet. One that does not end well leaves none."""
+
+
+def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `export` and `import` to `blast journal`."""
+    export = _add(kinds, "export", "write all of a journal as text: what is, and the history", _EXPORT)
+    export.add_argument("--output", type=Path, metavar="FILE", help="write there (default: standard output)")
+    export.set_defaults(run=_export)
+    into = _add(kinds, "import", "make a journal of what was exported", _IMPORT)
+    into.add_argument("--input", type=Path, metavar="FILE", help="read from there (default: standard input)")
+    into.set_defaults(run=_import)
+
+
+def _add(
+    kinds: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str, epilog: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--file", type=Path, metavar="FILE", help="a journal in SQLite")
+    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="a journal in etcd: its members")
+    add_etcd_options(parser)
+    return parser
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    def write() -> None:
+        with _contents(arguments) as contents:
+            out = sys.stdout if arguments.output is None else arguments.output.open("x", encoding="ascii")
+            try:
+                for line in to_lines(contents):
+                    out.write(line + "\n")
+                out.flush()
+            finally:
+                if arguments.output is not None:
+                    out.close()
+
+    return _told(write)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    def read() -> None:
+        if arguments.input is None:
+            _make(arguments, from_lines(sys.stdin.buffer))
+            return
+        with arguments.input.open("rb") as lines:
+            _make(arguments, from_lines(lines))
+
+    return _told(read)
+
+
+@contextmanager
+def _contents(arguments: argparse.Namespace) -> Iterator[Contents]:
+    if arguments.file is not None:
+        with contents_of_file(arguments.file) as contents:
+            yield contents
+        return
+    with connected(arguments) as (connection, keys):
+        from blast_controller.store.etcd.copying import contents_of_etcd
+
+        yield contents_of_etcd(connection, keys)
+
+
+def _make(arguments: argparse.Namespace, contents: Contents) -> None:
+    if arguments.file is not None:
+        copy_into_file(arguments.file, contents)
+        return
+    with connected(arguments) as (connection, keys):
+        from blast_controller.store.etcd.copying import copy_into_etcd
+        from blast_controller.store.etcd.leadership import Leadership
+
+        # Long enough for a commit to be waited for on a busy machine: nobody is in a hurry to lead.
+        copy_into_etcd(Leadership(connection, keys, who_copies(), ttl=10), contents)
+
+
+def _told(act: Callable[[], None]) -> int:
+    try:
+        act()
+    except (NotInstalled, NoSuchEtcd) as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return WRONG_USE if isinstance(error, NoSuchEtcd) else FAILED
+    except StoreFault as error:
+        sys.stderr.write(f"blast: {error}\n")
+        return FAILED
+    except FileExistsError as error:
+        sys.stderr.write(f"blast: {error.filename} is there already: name a file that is not\n")
+        return WRONG_USE
+    except OSError as error:
+        sys.stderr.write(f"blast: {error.filename or 'the copy'}: {error.strerror}\n")
+        return FAILED
+    return DONE

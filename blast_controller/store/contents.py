@@ -1,0 +1,141 @@
+"""All that is in a journal, wherever it is kept, and the same as text: to be moved from one place to another.
+
+The text is JSON, one list a line: what it is and where it stands, the things as they are in the order in which they
+came, the history, and at last how many lines there were, without which it is not whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from blast_controller.store.errors import StoreFault
+from blast_controller.store.rows import encode
+
+NAME, FORMAT = "blast-journal", 1
+
+
+class Thing(NamedTuple):
+    """A row of the state: `first` is the sequence of the entry that inserted it, `body` JSON text."""
+
+    first: int
+    kind: str
+    key: str
+    body: str
+    elements: frozenset[str]
+
+
+class Written(NamedTuple):
+    """An entry of the history as it is written: as `Entry`, its body JSON text."""
+
+    sequence: int
+    at: float
+    epoch: int
+    kind: str
+    key: str
+    note: str
+    body: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A journal that was opened `epoch` times and whose latest entry is `sequence`.
+
+    `rows` can be read once: all things, `first` growing, then the history without a gap. Reading may raise StoreFault.
+    """
+
+    epoch: int
+    sequence: int
+    rows: Iterator[Thing | Written]
+
+
+class NotACopy(StoreFault):
+    """What was to be read is not the whole of a journal."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this is no whole copy of a journal ({reason}): make it again with `blast journal export`")
+
+
+class AlreadyThere(StoreFault):
+    """A copy would replace a journal; nothing was changed."""
+
+    def __init__(self, place: object) -> None:
+        super().__init__(f"there is a journal at {place} already: name a place that has none, and nothing is replaced")
+
+
+def to_lines(contents: Contents) -> Iterator[str]:
+    """As text. Raises StoreFault as the rows do."""
+    yield encode([NAME, FORMAT, contents.epoch, contents.sequence])
+    lines = 0
+    for row in contents.rows:
+        if isinstance(row, Thing):
+            beside = encode(["thing", row.first, row.kind, row.key, sorted(row.elements)])
+        else:
+            beside = encode(["entry", row.sequence, row.at, row.epoch, row.kind, row.key, row.note])
+        yield f"{beside[:-1]},{'null' if row.body is None else row.body}]"
+        lines += 1
+    yield encode(["end", lines])
+
+
+def from_lines(lines: Iterable[str | bytes]) -> Contents:
+    """The contents behind `to_lines`, checked while they are read. Raises NotACopy, now and then."""
+    parsed = _parsed(lines)
+    match next(parsed, None):
+        case [str(name), int(found), int(epoch), int(sequence)] if name == NAME and found == FORMAT:
+            return Contents(epoch, sequence, checked(_rows(parsed), sequence))
+        case [str(name), int(found), *_] if name == NAME:
+            raise NotACopy(f"it has format {found}, and this release knows format {FORMAT}")
+    raise NotACopy("its first line is none of a copy")
+
+
+def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | Written]:
+    """The same, as long as they can be those of a journal up to `sequence`. Raises NotACopy."""
+    things: set[tuple[str, str]] = set()
+    held: set[str] = set()
+    first = entry = 0
+    for row in rows:
+        if isinstance(row, Thing):
+            if entry or not first < row.first <= sequence or (row.kind, row.key) in things or row.elements & held:
+                raise NotACopy(f"the {row.kind} {row.key!r} cannot be where it stands")
+            first = row.first
+            things.add((row.kind, row.key))
+            held |= row.elements
+        else:
+            if entry and row.sequence != entry + 1:
+                raise NotACopy(f"entry {row.sequence} comes after entry {entry}")
+            entry = row.sequence
+        yield row
+    if entry != sequence:
+        raise NotACopy(f"its history ends with entry {entry} instead of {sequence}")
+
+
+def _rows(parsed: Iterator[object]) -> Iterator[Thing | Written]:
+    for before, found in enumerate(parsed):
+        match found:
+            case ["thing", int(first), str(kind), str(key), [*elements], dict() as body]:
+                yield Thing(first, kind, key, encode(body), frozenset(map(str, elements)))
+            case ["entry", int(sequence), float() | int() as at, int(epoch), str(kind), str(key), str(note), body]:
+                yield Written(sequence, at, epoch, kind, key, note, None if body is None else encode(body))
+            case ["end", int(lines)] if lines == before:
+                return
+            case _:
+                raise NotACopy(f"line {before + 2} cannot be understood")
+    raise NotACopy("its end is missing")
+
+
+def _parsed(lines: Iterable[str | bytes]) -> Iterator[object]:
+    for number, line in enumerate(_readable(lines), 1):
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise NotACopy(f"line {number} is no JSON") from error
+        yield found
+
+
+def _readable(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
+    try:
+        yield from lines
+    except OSError as error:
+        raise NotACopy(f"it cannot be read: {error.strerror}") from error

@@ -1,0 +1,128 @@
+"""Copies a journal out of etcd, as it was at one revision, and into it, where no journal is yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed
+from blast_controller.store.etcd.history import checked_head, whole
+from blast_controller.store.etcd.keys import Keys, number_of
+from blast_controller.store.etcd.leadership import Leadership
+from blast_controller.store.etcd.ledger import MOST_BYTES
+from blast_controller.store.etcd.loading import check_empty, pages
+from blast_controller.store.etcd.methods import TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, grouped, nested, put
+from blast_controller.store.etcd.requests import reading as look
+from blast_controller.store.etcd.values import Head, batches, pack_thing, text_of, to_entries, to_thing
+from blast_controller.store.retention import size_of
+
+MANY = 1000
+"""Entries that are put into batches at a time."""
+
+
+def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
+    """A journal as it is now, also while a controller writes on. Raises DamagedInEtcd, NewerInEtcd, StoreFault.
+
+    RevisionGone is raised while its rows are read where that takes longer than etcd remembers.
+    """
+    answer = connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.epoch))]))
+    heads, epochs = (list(one.response_range.kvs) for one in answer.responses)
+    if not heads:
+        raise DamagedInEtcd(keys.prefix, "there is none")
+    head = checked_head(keys, heads[0].value)
+    if head.staged:
+        raise DamagedInEtcd(
+            keys.prefix, "its latest commit is yet to be carried out: export again, or start a controller"
+        )
+    with whole(keys):
+        epoch = int(epochs[0].value) if epochs else head.epoch
+    return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision))
+
+
+def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
+    """Make a journal of these contents; until the last of them is there, none can be opened.
+
+    Leads meanwhile, so that no controller begins one. Raises AlreadyThere, NotLeader, NotACopy, StoreFault.
+    """
+    term = leadership.campaign(0.0)
+    try:
+        _Copy(leadership, term.revision).make(contents, term.epoch)
+    finally:
+        leadership.resign()
+
+
+class _Copy:
+    """What is written while `leadership` leads, since `revision`."""
+
+    def __init__(self, leadership: Leadership, revision: int) -> None:
+        self._connection = leadership.connection
+        self._keys = leadership.keys
+        self._leads = created_at(leadership.keys.leader, revision)
+        self._size = 0
+
+    def make(self, contents: Contents, epoch: int) -> None:
+        keys = self._keys
+        self._begin()
+        for group in grouped(self._operations(contents), MOST_BYTES):
+            self._write(nested(group))
+        head = Head(contents.sequence, self._size, contents.epoch, change=1)
+        # The lead that was taken for this is none of the journal's, unless its epoch was here before.
+        ends = [put(keys.epoch, str(max(contents.epoch, epoch if epoch > 1 else 0)).encode()), delete(keys.importing)]
+        self._write([put(keys.head, head.pack()), *ends])
+
+    def _begin(self) -> None:
+        keys = self._keys
+        found = self._connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.importing))]))
+        head, importing = (list(one.response_range.kvs) for one in found.responses)
+        if head:
+            raise AlreadyThere(f"{keys.prefix} in etcd")
+        if not importing:
+            check_empty(self._connection, keys)
+        # What an earlier copy that was not finished has left.
+        self._write([put(keys.importing, b""), *map(delete_all, (keys.states, keys.histories, keys.all_staged))])
+
+    def _operations(self, contents: Contents) -> Iterator[api.RequestOp]:
+        for kind, rows in groupby(contents.rows, type):
+            if kind is Thing:
+                yield from (put(self._keys.state(row.first), pack_thing(row)) for row in rows if isinstance(row, Thing))
+                continue
+            entries: list[Written] = []
+            for row in rows:
+                if isinstance(row, Written):
+                    entries.append(row)
+                    self._size += size_of(row.body)
+                if len(entries) == MANY:
+                    yield from self._puts(entries)
+                    entries = []
+            if entries:
+                yield from self._puts(entries)
+
+    def _puts(self, entries: list[Written]) -> Iterator[api.RequestOp]:
+        return (put(self._keys.history(last), value) for last, value in batches(entries))
+
+    def _write(self, operations: list[api.RequestOp]) -> None:
+        compare = [self._leads, changed_at(self._keys.head, 0)]
+        answer = self._connection.call(TXN, api.TxnRequest(compare=compare, success=operations))
+        if not answer.succeeded and not self._is_done(operations):
+            raise Deposed(None)
+
+    def _is_done(self, operations: list[api.RequestOp]) -> bool:
+        """Whether the last write, of the head, had been carried out before its answer came."""
+        last = operations[0].request_put
+        found = self._connection.call(TXN, api.TxnRequest(success=[look(get(self._keys.head))]))
+        heads = list(found.responses[0].response_range.kvs)
+        return bool(heads) and last.key == self._keys.head and heads[0].value == last.value
+
+
+def _rows(connection: Connection, keys: Keys, revision: int) -> Iterator[Thing | Written]:
+    with whole(keys):
+        for kv in pages(connection, keys.states, revision):
+            yield to_thing(number_of(kv.key), kv.value)[0]
+        for kv in pages(connection, keys.histories, revision, page=64):
+            for entry in to_entries(number_of(kv.key), kv.value):
+                body = text_of(entry.body)
+                yield Written(entry.sequence, entry.at, entry.epoch, entry.kind, entry.key, entry.note, body)

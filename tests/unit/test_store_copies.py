@@ -1,0 +1,292 @@
+"""A journal moved between SQLite and etcd: all of it, in its order, with its sequences and its epoch, or nothing."""
+
+import json
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from blast_client.command import GROUP, build_parser
+from blast_controller.core.model.records import Record
+from blast_controller.store.contents import AlreadyThere, NotACopy, from_lines, to_lines
+from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, StoreFault
+from blast_controller.store.etcd import copying
+from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.copying import contents_of_etcd, copy_into_etcd
+from blast_controller.store.etcd.errors import DamagedInEtcd, NotLeader, StoreAway
+from blast_controller.store.etcd.methods import REVOKE, TXN
+from blast_controller.store.etcd.proto import etcd_pb2 as api
+from blast_controller.store.etcd.requests import put
+from blast_controller.store.etcd.values import Head
+from blast_controller.store.retention import Retention
+from blast_controller.store.sqlite import SqliteStore
+from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
+
+COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
+
+
+def live(store):
+    """Fill a journal as a controller might, over three openings, the oldest history gone."""
+    store.open()
+    store.commit([Record("request", "z", {"text": "é\ud800\0", "number": 1.5}, note="pending")], at=1.25)
+    store.commit([Record("request", "a", {"big": 1 << 80}), Record("request", "gone", {})], at=2.0)
+    store.close()
+    store.open()
+    store.commit([Record("reservation", "7", {"lit": True}, frozenset({"port:1", "splitter:1"}), "lit")], at=3.0)
+    store.commit([Record("request", "gone", None, note="forgotten"), Record("request", "z", {"now": []})], at=4.0)
+    store.close()
+    store.open()
+    store.commit([Record("request", f"r{n}", {"filling": "x" * 300}) for n in range(60)], at=5.0)
+    while store.compact(at=5.0):
+        pass
+    return store
+
+
+@pytest.fixture
+def sqlite(tmp_path):
+    store = live(SqliteStore(tmp_path / "journal.db", Retention(entries=65)))
+    yield store
+    store.close()
+
+
+def lines_of_file(path):
+    with contents_of_file(path) as contents:
+        return list(to_lines(contents))
+
+
+def lines_of_etcd(controllers):
+    return list(to_lines(contents_of_etcd(controllers.connection(), controllers.keys)))
+
+
+def seen(store):
+    loaded = store.open()
+    state = {kind: list(rows.items()) for kind, rows in loaded.state.items()}
+    return loaded.epoch, loaded.is_new, state, store.journal(0, 1000)[:-1]
+
+
+def test_from_sqlite_to_etcd_and_back_nothing_is_lost(sqlite, controllers, tmp_path):
+    before = lines_of_file(sqlite.path)
+    copy_into_etcd(controllers.leadership(), from_lines(before))
+    assert lines_of_etcd(controllers) == before
+    copy_into_file(tmp_path / "back.db", from_lines(lines_of_etcd(controllers)))
+    assert lines_of_file(tmp_path / "back.db") == before
+    assert json.loads(before[0]) == ["blast-journal", 1, 3, 69]
+
+
+def test_the_copy_goes_on_where_the_journal_was(sqlite, controllers):
+    copy_into_etcd(controllers.leadership(), from_lines(lines_of_file(sqlite.path)))
+    sqlite.close()
+    stores = sqlite, controllers.store()
+    in_sqlite, in_etcd = (seen(store) for store in stores)
+    assert in_etcd == in_sqlite
+    assert in_etcd[:2] == (4, False) and [key for key, _ in in_etcd[2]["request"]][:3] == ["z", "a", "r0"]
+    for store in stores:
+        with pytest.raises(DoubleHeld, match="which reservation 7 holds"):
+            store.commit([Record("reservation", "8", {}, frozenset({"port:1"}))], at=6.0)
+        store.commit([Record("reservation", "7", None), Record("request", "new", {})], at=6.0)
+        assert [entry.sequence for entry in store.journal(69, 10)] == [70, 71, 72]
+        while store.compact(at=6.0):
+            pass
+    # Trimmed by size as what it has itself written.
+    assert stores[1].journal(0, 100)[0].sequence <= stores[0].journal(0, 100)[0].sequence
+
+
+def test_an_etcd_journal_is_copied_too_while_it_is_written(controllers, tmp_path):
+    store = live(controllers.store())
+    before = lines_of_etcd(controllers)
+    reading = to_lines(contents_of_etcd(controllers.connection(), controllers.keys))
+    head = next(reading)
+    store.commit([Record("request", "later", {}), Record("request", "z", None)], at=9.0)
+    assert [head, *reading] == before, "it is that of one moment"
+    copy_into_file(tmp_path / "copy.db", from_lines(before))
+    copied = SqliteStore(tmp_path / "copy.db")
+    loaded = copied.open()
+    assert loaded.epoch == 4 and list(loaded.of("request"))[:2] == ["z", "a"]
+    copied.close()
+
+
+def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
+    lines = ['["blast-journal",1,0,0]', '["end",0]']
+    copy_into_file(tmp_path / "new.db", from_lines(lines))
+    assert lines_of_file(tmp_path / "new.db") == lines
+    store = SqliteStore(tmp_path / "new.db")
+    assert store.open().epoch == 1
+    store.close()
+
+
+# ------------------------------------------------------------------------------------------------ nothing is replaced
+
+
+def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
+    lines = lines_of_file(sqlite.path)
+    with pytest.raises(AlreadyThere, match="name a place that has none"):
+        copy_into_file(tmp_path / "journal.db", from_lines(lines))
+    store = controllers.store()
+    store.open()
+    with pytest.raises(NotLeader):
+        copy_into_etcd(controllers.leadership(), from_lines(lines))
+    store.close()
+    with pytest.raises(AlreadyThere):
+        copy_into_etcd(controllers.leadership(), from_lines(lines))
+    assert len(lines_of_etcd(controllers)) == 3
+
+
+class Mortal(Connection):
+    """Dies before its next write when there are no more left."""
+
+    left = 1 << 30
+
+    def call(self, method, request, seconds=None):
+        if self.left <= 0 and method is not REVOKE:
+            raise StoreAway("nowhere", "its process is dead")
+        if method is TXN and request.compare:
+            self.left -= 1
+        return super().call(method, request, seconds)
+
+
+def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, controllers, monkeypatch):
+    monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
+    monkeypatch.setattr(copying, "MANY", 10)
+    lines = lines_of_file(sqlite.path)
+    dead_after = 1
+    is_over = False
+    while not is_over:
+        dead_after += 1
+        connection = Mortal(controllers.server.access())
+        controllers.on_close(connection.close)
+        connection.left = dead_after
+        try:
+            copy_into_etcd(controllers.leadership(connection), from_lines(lines))
+            is_over = True
+        except StoreAway:
+            with pytest.raises(DamagedInEtcd, match="a copy into it was not finished: make that again"):
+                controllers.store().open()
+    assert dead_after > 5
+    assert lines_of_etcd(controllers)[1:] == lines[1:]
+
+
+def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, monkeypatch):
+    monkeypatch.setattr(copying, "MOST_BYTES", 5_000)
+    connection = Mortal(controllers.server.access())
+    controllers.on_close(connection.close)
+    connection.left = 6
+    with pytest.raises(StoreAway):
+        copy_into_etcd(controllers.leadership(connection), from_lines(lines_of_file(sqlite.path)))
+    small = ['["blast-journal",1,9,1]', '["entry",1,1.0,1,"meta","epoch","opened",{"epoch":1}]', '["end",1]']
+    copy_into_etcd(controllers.leadership(), from_lines(small))
+    assert lines_of_etcd(controllers) == small
+
+
+def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
+    lines = lines_of_file(sqlite.path)
+    with pytest.raises(NotACopy):
+        copy_into_file(tmp_path / "half.db", from_lines(lines[:-10]))
+    assert not (tmp_path / "half.db").exists()
+    copy_into_file(tmp_path / "half.db", from_lines(lines))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda lines: [], "its first line is none of a copy"),
+        (lambda lines: ["[5]"], "its first line is none of a copy"),
+        (lambda lines: ['["blast-journal",2,1,1,7]'], "it has format 2"),
+        (lambda lines: [*lines[:5], b"\xff", *lines[5:]], "line 6 is no JSON"),
+        (lambda lines: lines[:-1], "its end is missing"),
+        (lambda lines: lines[:-2] + lines[-1:], "cannot be understood"),
+        (lambda lines: [lines[0], lines[1], *lines[1:]], "the request 'z' cannot be where it stands"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "cannot be where it stands"),
+        (lambda lines: [lines[0], *lines[1:9], '["end",8]'], "its history ends with entry 0 instead of 69"),
+        (lambda lines: [*lines[:-3], lines[-2], f'["end",{len(lines) - 3}]'], "entry 69 comes after entry 67"),
+    ],
+)
+def test_what_is_no_whole_copy_is_refused_in_a_sentence(sqlite, spoil, words):
+    spoilt = spoil(lines_of_file(sqlite.path))
+    with pytest.raises(NotACopy, match=words) as caught:
+        list(from_lines(spoilt).rows)
+    assert "make it again with `blast journal export`" in str(caught.value)
+
+
+def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
+    with pytest.raises(DamagedInEtcd, match="there is none"):
+        contents_of_etcd(controllers.connection(), controllers.keys)
+    for path, fault in ((tmp_path / "nowhere.db", NotAccessible), (tmp_path / "prose", Damaged)):
+        (tmp_path / "prose").write_text("once upon a time " * 400)
+        with pytest.raises(fault):
+            lines_of_file(path)
+    assert not (tmp_path / "nowhere.db").exists()
+
+
+def test_a_commit_that_is_not_carried_out_yet_is_not_copied(controllers):
+    store = controllers.store()
+    store.open()
+    store.close()
+    put_head = put(controllers.keys.head, Head(1, 100, 1, 2, staged=2).pack())
+    controllers.connection().call(TXN, api.TxnRequest(success=[put_head]))
+    with pytest.raises(StoreFault, match="is yet to be carried out"):
+        contents_of_etcd(controllers.connection(), controllers.keys)
+
+
+# -------------------------------------------------------------------------------------------------------- the commands
+
+
+def run(*arguments):
+    parsed = build_parser([COMMAND]).parse_args(["journal", *map(str, arguments)])
+    return parsed.run(parsed)
+
+
+def etcd_options(controllers, **changes):
+    server = controllers.server
+    options = {
+        "etcd": f"127.0.0.1:{server.port}",
+        "etcd-prefix": controllers.keys.prefix,
+        "etcd-ca": server.authority.cert,
+        "etcd-cert": server.client.cert,
+        "etcd-key": server.client.key,
+        "etcd-user": "blast",
+        "etcd-password-file": server.password_file,
+        **changes,
+    }
+    return [f"--{name}={value}" for name, value in options.items() if value is not None]
+
+
+def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_path, capsys):
+    assert run("export", "--file", sqlite.path, "--output", tmp_path / "copy") == 0
+    assert run("import", *etcd_options(controllers), "--input", tmp_path / "copy") == 0
+    assert run("export", *etcd_options(controllers)) == 0
+    exported = capsys.readouterr().out
+    assert exported == (tmp_path / "copy").read_text()
+    assert run("import", "--file", tmp_path / "back.db", "--input", tmp_path / "copy") == 0
+    assert lines_of_file(tmp_path / "back.db") == exported.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"etcd-ca": None}, 2, "with all of --etcd-ca, --etcd-cert and --etcd-key"),
+        ({"etcd-user": None}, 2, "--etcd-user and --etcd-password-file go together"),
+        ({"etcd-prefix": "/"}, 2, "needs a prefix of its own"),
+        ({"etcd-prefix": "/other/"}, 1, "refuses the controller"),
+        ({"etcd-password-file": "/nowhere"}, 1, "/nowhere, which etcd is to be reached with, cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status, words):
+    assert run("export", *etcd_options(controllers, **changes)) == status
+    output = capsys.readouterr()
+    assert words in output.err and output.err.count("\n") == 1 and output.err.startswith("blast: ")
+    assert not output.out
+
+
+def test_files_are_not_overwritten_and_missing_ones_are_told(sqlite, tmp_path, capsys):
+    assert run("export", "--file", sqlite.path, "--output", sqlite.path) == 2
+    assert "is there already: name a file that is not" in capsys.readouterr().err
+    assert run("import", "--file", tmp_path / "new.db", "--input", tmp_path / "nowhere") == 1
+    assert "No such file" in capsys.readouterr().err
+    assert run("export", "--file", tmp_path / "nowhere.db") == 1
+    assert "cannot be opened" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["", "--etcd nonsense", "--etcd a:1,b:99999", "--file a --etcd b:1"])
+def test_a_place_is_named_and_named_rightly(place, capsys):
+    with pytest.raises(SystemExit) as end:
+        run("export", *place.split())
+    assert end.value.code == 2
