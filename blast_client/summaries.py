@@ -24,6 +24,7 @@ SUMMARIES = {
     "send": "bring a file or a stream to many hosts",
     "sender": "send for another program, which asks by JSON lines",
     "sim": "simulate multicasts at full size",
+    "stand-down": "let another controller lead; light goes on",
     "status": "show one request, or all that the controller knows",
     "tl1": "read what optical switches say",
     "top": "watch requests, light trees and what is free",

@@ -79,7 +79,11 @@ class Arrivals:
         edges = [self._when(last - number * size, begin, end) for number in range(count + 1)]
         windows = [later - earlier for later, earlier in pairwise(edges)]
         longest = _PAUSED * median(windows)
-        kept = [seconds for seconds in windows if seconds <= longest]
+        paused = {number for number, seconds in enumerate(windows) if seconds > longest}
+        # The beginning or the end of a pause may lie in the window beside.
+        beside = paused | {number + step for number in paused for step in (-1, 1)}
+        kept = [seconds for number, seconds in enumerate(windows) if number not in beside]
+        kept = kept or [seconds for seconds in windows if seconds <= longest]
         return 8 * size * len(kept) / sum(kept) if sum(kept) > 0 else 0.0
 
     def _interval(self) -> tuple[float, float]:

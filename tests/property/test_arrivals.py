@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from blast_transport.measuring.arrivals import Arrivals
@@ -52,6 +52,7 @@ def test_a_slow_beginning_does_not_count(share: float, rate: float) -> None:
 
 
 @given(st.integers(5, 90), st.floats(0.1, 100.0))
+@example(85, 0.125)
 def test_a_pause_does_not_count_however_long(place: int, pause: float) -> None:
     found, now = Arrivals(), 0.0
     for number in range(100):

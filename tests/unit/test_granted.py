@@ -167,8 +167,7 @@ def test_giving_back_does_not_wait_for_a_controller_that_is_silent(monkeypatch):
         client = Client(f"{host}:{port}", timeout=600)
         with pytest.raises(Mishap) as mishap, client.granted(request()):
             client.close()
-            client._socket.port = silent.getsockname()[1]
-            client.address = client.address._replace(port=client._socket.port)
+            client._controllers.address = client.address._replace(port=silent.getsockname()[1])
             raise Mishap
         client.close()
     assert "could not be withdrawn" in mishap.value.__notes__[0]

@@ -80,5 +80,5 @@ def test_only_what_is_required_is_always_there_and_must_be_given(stubs):
 def test_a_method_says_what_it_takes_returns_and_raises():
     written = (ROOT / "blast_api" / "Blast.pyi").read_text()
     assert "def submit(self, request: MulticastRequest | None) -> RequestStatus:" in written
-    assert '"""Raises UnknownRequest, Denied."""' in written
+    assert '"""Raises UnknownRequest, Denied, NotLeader."""' in written
     assert "def ping(self) -> None: ..." in written
