@@ -22,11 +22,14 @@ from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
+MOST_CONTROLLERS = 7
 
 _UP_EXAMPLE = """\
 example:
   blast lab up --preset small --racks 4 --splitters 4x1,8x1
       four racks of two hosts, one splitter 1:4 and one 1:8, the controller running, Mininet's prompt
+  blast lab up --controllers 3
+      three controllers: kill the one that leads, or ask it by `blast stand-down`, and another takes over
   sleep infinity | blast lab up --preset paper-testbed --json
       for scripts: one JSON line when ready, then until SIGTERM or end of input"""
 _DOWN_EXAMPLE = """\
@@ -112,9 +115,22 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_plan_options(up)
+    up.add_argument(
+        "--controllers",
+        type=_controllers,
+        default=1,
+        metavar="N",
+        help="with a journal in etcd, of which one leads (1)",
+    )
     up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
     up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")
     up.set_defaults(run=guarded(_up))
+
+
+def _controllers(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_CONTROLLERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_CONTROLLERS}")
+    return int(text)
 
 
 def _register_down(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -140,7 +156,13 @@ def _up(options: argparse.Namespace) -> int:
 
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller
-    with Lab(plan, controller=controller, lease_minimum_ms=PATIENT_LEASE_MS, knows_losses=True) as lab:
+    with Lab(
+        plan,
+        controller=controller,
+        controllers=options.controllers,
+        lease_minimum_ms=PATIENT_LEASE_MS,
+        knows_losses=True,
+    ) as lab:
         lab.watch(ending_by_fault(FAILED))
         if options.json:
             sys.stdout.write(json.dumps(lab.describe()) + "\n")

@@ -25,12 +25,13 @@ class Endpoints:
 class Service:
     """What the lab asks of its controller.
 
-    The journal's file (None: in memory), the shortest lease (None: as it likes), when the light is looked at, for how
+    The journal's file (None: in memory), or where an etcd has it, the shortest lease (None: as it likes), when the light is looked at, for how
     long a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), who gets light
     first (None: by the default policy), and whether it is told what light loses in this lab, for a power budget.
     """
 
     journal: Path | None = None
+    etcd: str | None = None
     lease_minimum_ms: int | None = None
     light_check: str = "off"
     keep_warm_ms: int = 0
@@ -65,8 +66,7 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
     lease = {} if service.lease_minimum_ms is None else {"lease_minimum_ms": service.lease_minimum_ms}
     listens = {"thrift": json.dumps(endpoints.thrift), "openflow": json.dumps(endpoints.openflow)}
     yield from _table("[controller]", **listens, **lease, keep_warm_ms=service.keep_warm_ms)
-    kept = {"in_memory": "true"} if service.journal is None else {"file": json.dumps(str(service.journal))}
-    yield from _table("[journal]", **kept)
+    yield from _journal(service)
     if service.policy is not None:
         yield from _table("[policy]", name=json.dumps(service.policy))
     yield from _table(
@@ -92,6 +92,15 @@ def _settings(plan: LabPlan, endpoints: Endpoints, service: Service) -> Iterator
         light_check=json.dumps(service.light_check),
         **({"pass_loss_db": PASS_LOSS_DB} if service.knows_losses else {}),
     )
+
+
+def _journal(service: Service) -> Iterator[str]:
+    if service.etcd is not None:
+        yield from _table("[journal.etcd]", endpoints=json.dumps([service.etcd]))
+    elif service.journal is not None:
+        yield from _table("[journal]", file=json.dumps(str(service.journal)))
+    else:
+        yield from _table("[journal]", in_memory="true")
 
 
 def _racks(plan: LabPlan) -> Iterator[str]:

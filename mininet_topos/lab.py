@@ -23,6 +23,7 @@ from mininet_topos.cleanup import down
 from mininet_topos.controller_config import Endpoints, Service, Wishes, render
 from mininet_topos.counters import Counters
 from mininet_topos.errors import HostError
+from mininet_topos.etcd import LabEtcd
 from mininet_topos.faults import FaultInjector
 from mininet_topos.lab_host import require_lab_host
 from mininet_topos.namespace import open_socket
@@ -52,6 +53,7 @@ class Lab:
 
     `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
     may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere).
+    Of several `controllers`, which share a journal in an etcd of the lab's own, the first to start leads.
     The rest is what the lab asks of its controller, see `Service`.
     """
 
@@ -61,12 +63,15 @@ class Lab:
         *,
         controller: ControllerCommand | None = blast_controller,
         agent: str | None = f"{_LOOPBACK}:0",
+        controllers: int = 1,
         **wishes: Unpack[Wishes],
     ) -> None:
         self.plan = plan
         self._controller_command, self._agent = controller, agent
         self._asked = Service(**wishes)
         self._controller: LabProcess | None = None
+        self._standbys = [Standby(number) for number in range(2, controllers + 1)]
+        self._etcd: LabEtcd | None = None
         self.net: Any = None
 
     def start(self) -> None:
@@ -78,9 +83,13 @@ class Lab:
         self.names = registry.claim()
         try:
             self._start_network()
+            if self._standbys:
+                self._etcd = LabEtcd(free_address(), free_address(), self.id, self.directory)
             self._write_config()
             if self._controller_command is not None:
                 self.start_controller(self._controller_command)
+                for standby in self._standbys:
+                    standby.start(self._controller_command, self.id, self.directory)
         except BaseException:
             self.stop()
             raise
@@ -90,6 +99,10 @@ class Lab:
         network, self.net = self.net, None
         try:
             self.stop_controller()
+            for standby in self._standbys:
+                standby.stop()
+            if self._etcd is not None:
+                self._etcd.stop()
             if network is not None:
                 network.stop()
         finally:
@@ -102,6 +115,11 @@ class Lab:
         ready = self._controller.wait_ready(_CONTROLLER_SECONDS)
         self.thrift = str(ready["thrift"])
         registry.write_state(self.id, self.describe())
+
+    @property
+    def controllers(self) -> str:
+        """Where clients find all controllers, with commas between."""
+        return ",".join([self.thrift, *(standby.thrift for standby in self._standbys)])
 
     def kill_controller(self) -> None:
         """End the controller at once, as SIGKILL does; `start_controller` brings up another."""
@@ -190,7 +208,7 @@ class Lab:
         """What a user needs to find their way: id, addresses, files, sizes."""
         return {
             "lab": self.id,
-            "thrift": self.thrift if self._controller is not None else None,
+            "thrift": self.controllers if self._controller is not None else None,
             "openflow": self.openflow,
             "tl1": self.tl1 or None,
             "config": str(self.config),
@@ -213,8 +231,9 @@ class Lab:
         self.openflow, self.thrift = free_address(), free_address()
         self.net = Mininet(topo=None, controller=None, build=False)
         self.net.topo = BlastTopo(self.plan, Build(self.names, self._agent, self.directory / "ocs1.log"))
-        host, port = self.openflow.split(":")
-        self.net.addController("c0", ControllerTarget, ip=host, port=int(port), lab=self.id)
+        for number, address in enumerate([self.openflow, *(standby.openflow for standby in self._standbys)]):
+            host, port = address.split(":")
+            self.net.addController(f"c{number}", ControllerTarget, ip=host, port=int(port), lab=self.id)
         self.net.build()
         self.net.start()
         if not widen_send_buffer():
@@ -238,9 +257,39 @@ class Lab:
 
     def _write_config(self) -> None:
         endpoints = Endpoints(self.thrift, self.openflow, self.tl1)
-        service = replace(self._asked, journal=self.journal)
+        etcd = None if self._etcd is None else self._etcd.address
+        service = replace(self._asked, journal=self.journal, etcd=etcd)
         self.config.write_text(render(self.plan, endpoints, service))
+        for standby in self._standbys:
+            others = replace(endpoints, thrift=standby.thrift, openflow=standby.openflow)
+            standby.config(self.directory).write_text(render(self.plan, others, service))
         registry.write_state(self.id, self.describe())
+
+
+class Standby:
+    """A further controller of a lab."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.thrift, self.openflow = free_address(), free_address()
+        self._process: LabProcess | None = None
+
+    def config(self, folder: Path) -> Path:
+        """Its configuration file."""
+        return folder / f"controller{self.number}.toml"
+
+    def start(self, command: ControllerCommand, lab: str, folder: Path) -> None:
+        """Start it and wait until it serves. Raises `ProcessFault`."""
+        name = f"controller {self.number}"
+        log = folder / f"controller{self.number}.log"
+        self._process = LabProcess(name, command(self.config(folder)), lab, log)
+        self._process.wait_ready(_CONTROLLER_SECONDS)
+
+    def stop(self) -> None:
+        """End it, if it was started."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
 
 
 def free_address() -> str:

@@ -134,3 +134,15 @@ def test_who_is_alone_is_not_let_go(room):
     with Client(leader.thrift) as client:
         eventually(lambda: refused(client.stand_down), "the other's presence to end")
     assert leader.leads()
+
+
+def test_a_lab_of_three_controllers():
+    with Lab(LabPlan(racks=3, hosts_per_rack=1, splitters={4: 1}), controllers=3) as lab:
+        addresses = lab.controllers.split(",")
+        assert len(set(addresses)) == 3 and lab.describe()["thrift"] == lab.controllers
+        with Client(lab.controllers, timeout=PATIENCE) as client:
+            asked = MulticastRequest("a", "r1h1", ["r2h1", "r3h1"], 10**8)
+            grant = client.request(asked, timeout=PATIENCE)
+            lab.kill_controller()
+            assert client.request(asked, timeout=PATIENCE) == grant
+            assert str(client.address) in addresses[1:]

@@ -1,0 +1,61 @@
+"""An etcd of one member on the loopback, for the journal that a lab's controllers share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from mininet_topos.errors import ProcessFault
+from mininet_topos.names import MARK
+
+_SECONDS = 60.0
+_QUICK = ("--heartbeat-interval", "20", "--election-timeout", "200")
+
+
+class LabEtcd:
+    """Serves `address` until it is stopped. Raises `ProcessFault` where it is not installed or does not serve."""
+
+    def __init__(self, address: str, peer: str, lab: str, folder: Path) -> None:
+        if shutil.which("etcd") is None:
+            raise ProcessFault("several controllers need etcd: install it (Debian 12: apt-get install etcd-server)")
+        self.address = address
+        self._log = folder / "etcd.log"
+        client, others = f"http://{address}", f"http://{peer}"
+        command = ["etcd", "--name", "lab", "--data-dir", str(folder / "etcd"), *_QUICK, "--listen-client-urls", client]
+        command += [
+            "--advertise-client-urls",
+            client,
+            "--listen-peer-urls",
+            others,
+            "--initial-cluster",
+            f"lab={others}",
+        ]
+        command += ["--initial-advertise-peer-urls", others]
+        with self._log.open("ab") as log:
+            environment = {**os.environ, MARK: lab, "ETCD_UNSUPPORTED_ARCH": "arm64"}
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self._wait(address)
+
+    def _wait(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        end = time.monotonic() + _SECONDS
+        while self._process.poll() is None and time.monotonic() < end:
+            try:
+                socket.create_connection((host, int(port)), 1.0).close()
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return
+        self.stop()
+        raise ProcessFault(f"etcd does not serve: see {self._log}")
+
+    def stop(self) -> None:
+        """End it; a second time there is nothing to do."""
+        self._process.kill()
+        self._process.wait()
