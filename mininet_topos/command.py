@@ -120,7 +120,7 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_controllers,
         default=1,
         metavar="N",
-        help="with a journal in etcd, of which one leads (1)",
+        help="of which one leads; their journal is in etcd (1)",
     )
     up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
     up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")

@@ -25,18 +25,19 @@ class Endpoints:
 class Service:
     """What the lab asks of its controller.
 
-    The journal's file (None: in memory), or where an etcd has it, the shortest lease (None: as it likes), when the light is looked at, for how
-    long a tree that is done stays lit (by default not at all: in a lab one waits for it to be gone), who gets light
-    first (None: by the default policy), and whether it is told what light loses in this lab, for a power budget.
+    The journal's file (None: in memory), or where an etcd has it, the shortest lease (None: as it likes), when the
+    light is looked at, for how long a tree that is done stays lit (by default not at all: in a lab one waits for it to
+    be gone), who gets light first (None: by the default policy), and whether it is told what light loses in this lab,
+    for a power budget.
     """
 
     journal: Path | None = None
-    etcd: str | None = None
     lease_minimum_ms: int | None = None
     light_check: str = "off"
     keep_warm_ms: int = 0
     policy: str | None = None
     knows_losses: bool = False
+    etcd: str | None = None
 
 
 class Wishes(TypedDict, total=False):
