@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from blast_api.ttypes import Grant, MulticastRequest
-from blast_client import Client
+from blast_client import Client, ControllerUnreachable, NotLeader
 from mininet_topos.lab import Lab, free_address
 from tests.support.etcd_server import EtcdServer
 from tests.support.waiting import eventually
@@ -55,6 +55,13 @@ class Controller:
     def leads(self) -> bool:
         with Client(self.thrift, timeout=2.0) as client:
             return client.fabric().staleMs is None
+
+    def may_lead(self) -> bool:
+        """As `leads`; one that cannot be reached, because it begins anew, does not."""
+        try:
+            return self.leads()
+        except (ControllerUnreachable, NotLeader):
+            return False
 
     def told(self, event: str) -> list[str]:
         return [line for line in self.log.read_text().splitlines() if f"event={event}" in line]
@@ -138,9 +145,11 @@ class Room:
 
     @property
     def leader(self) -> Controller:
-        found = [controller for controller in self.controllers if controller.process and controller.leads()]
-        assert len(found) == 1
-        return found[0]
+        return eventually(self._only_leader, "exactly one leader")
+
+    def _only_leader(self) -> Controller | None:
+        found = [controller for controller in self.controllers if controller.process and controller.may_lead()]
+        return found[0] if len(found) == 1 else None
 
     @property
     def other(self) -> Controller:
