@@ -325,7 +325,7 @@ class Daemon:
 
     def _set_optimiser(self, config: Config) -> None:
         """Have an optimiser at hand exactly where the configuration gives it time, and something may be decided."""
-        if self.runtime.holding is not None:
+        if self.runtime.holding is not None or self.runtime.standby is not None:
             return
         if config.policy.optimise_ms > 0 and self._optimiser is None:
             self._optimiser = OptimiserProcess(self.runtime.post, self._die)

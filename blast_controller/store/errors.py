@@ -36,6 +36,10 @@ class Unstorable(OurFault):
         super().__init__(f"the {kind} {key!r} cannot be stored: {reason}")
 
 
+class Unreachable(StoreFault):
+    """What keeps the store does not answer; it may by itself, later."""
+
+
 class Dispossessed(StoreFault):
     """Another controller has the journal by now: what this one would write counts for nothing."""
 

@@ -67,17 +67,11 @@ class Candidate:
 
     def _run(self) -> None:
         try:
-            loaded = self._store.open()
-        except StoreFault as fault:
+            self._hooks.lead(self._store.open())
+        except Exception as error:  # noqa: BLE001 - who leads and cannot decide must not keep others from it
             if not self._ended.is_set():
-                self._hooks.die(fault)
+                self._hooks.die(error)
             return
-        except BaseException as error:
-            self._hooks.die(error)
-            raise
-        if self._ended.is_set():
-            return
-        self._hooks.lead(loaded)
         while not self._ended.wait(LOOK):
             if not self._still_leads():
                 self._hooks.depose("its time as the leader has run out")

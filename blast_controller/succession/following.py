@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import StoreFault, Unreachable
 from blast_controller.store.interface import Loaded, Seen
 
 log = logging.getLogger(__name__)
@@ -46,8 +46,11 @@ class Following:
         self._thread = threading.Thread(target=self._run, name="following", daemon=True)
 
     def start(self) -> None:
-        """Look once, so that what is told from now on was looked at, and go on. Raises StoreFault."""
-        self._look()
+        """Look, and go on looking, also where what keeps the journal is away. Raises other StoreFaults."""
+        try:
+            self._look()
+        except Unreachable as fault:
+            log.error("nothing can be told before the journal was read, which is tried again and again: %s", fault)
         self._thread.start()
 
     def stop(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault
+from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
 
 
-class StoreAway(StoreFault):
+class StoreAway(Unreachable):
     """No member of etcd has answered in time.
 
     Whether what was to be written is written is open until a later commit succeeds or the store is opened again, unless

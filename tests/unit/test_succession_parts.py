@@ -1,0 +1,145 @@
+"""Following a journal and standing for the lead, without an etcd."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from blast_controller.store.errors import Dispossessed, StoreFault, Unreachable
+from blast_controller.store.interface import Loaded, Seen
+from blast_controller.store.memory import MemoryStore
+from blast_controller.succession import candidate as candidate_module
+from blast_controller.succession import following as following_module
+from blast_controller.succession.candidate import Candidate, Hooks
+from blast_controller.succession.following import Following
+from tests.support.waiting import eventually
+
+
+@dataclass
+class FakeJournal:
+    seen: Seen = field(default_factory=lambda: Seen("one:9090", 5, 1))
+    fault: StoreFault | None = None
+    reads: int = 0
+
+    def look(self) -> Seen:
+        if self.fault is not None:
+            raise self.fault
+        return self.seen
+
+    def state(self) -> Loaded:
+        self.reads += 1
+        return Loaded(1, {}, False)
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch):
+    monkeypatch.setattr(following_module, "INTERVAL", 0.01)
+    monkeypatch.setattr(candidate_module, "LOOK", 0.01)
+    monkeypatch.setattr(candidate_module, "TELL", 1)
+
+
+def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
+    journal, shown, met = FakeJournal(), [], []
+    following = Following(journal, shown.append, met.append)
+    assert following.age() is None and following.leader() is None
+    following.start()
+    assert (following.leader(), met, len(shown)) == ("one:9090", [5], 1)
+    age = following.age()
+    eventually(lambda: following.age() < age + 0.005, "another look")
+    assert journal.reads == 1
+    journal.seen = Seen("two:9090", 9, 2)
+    eventually(lambda: met == [5, 9] and len(shown) == 2, "the change")
+    following.stop()
+
+
+def test_a_journal_that_is_away_makes_what_is_shown_older():
+    journal = FakeJournal(fault=Unreachable("it is away"))
+    following = Following(journal, lambda loaded: None, lambda generation: None)
+    following.start()
+    assert following.age() is None, "nothing was looked at yet"
+    journal.fault = None
+    eventually(lambda: following.age() is not None, "the first look")
+    journal.fault = Unreachable("again")
+    eventually(lambda: following.age() > 0.1, "it to grow old")
+    following.stop()
+
+
+def test_what_waiting_does_not_mend_is_told_at_the_start():
+    with pytest.raises(StoreFault, match="damaged"):
+        Following(FakeJournal(fault=StoreFault("damaged")), lambda _: None, lambda _: None).start()
+
+
+@dataclass
+class Told:
+    led: list[Loaded] = field(default_factory=list)
+    deposed: list[str] = field(default_factory=list)
+    died: list[BaseException] = field(default_factory=list)
+
+    def hooks(self, lead=None) -> Hooks:
+        return Hooks(lead or self.led.append, self.deposed.append, self.died.append)
+
+
+@dataclass
+class FakeRivals:
+    reaching: dict[str, int] = field(default_factory=dict)
+    told: list[int] = field(default_factory=list)
+    fault: StoreFault | None = None
+
+    def tell(self, reached: int) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.told.append(reached)
+
+    def others(self) -> dict[str, int]:
+        return self.reaching
+
+
+def test_it_leads_until_its_time_is_over():
+    told, leads = Told(), threading.Event()
+    leads.set()
+    candidate = Candidate(MemoryStore(), FakeRivals(), told.hooks(), leads.is_set, lambda: 1)
+    candidate.start()
+    eventually(lambda: told.led, "it to lead")
+    assert not told.deposed
+    leads.clear()
+    eventually(lambda: told.deposed == ["its time as the leader has run out"], "it to notice")
+    candidate.stop()
+
+
+def test_who_leads_and_cannot_decide_ends():
+    told = Told()
+
+    def lead(loaded: Loaded) -> None:
+        raise ValueError("the configuration does not fit")
+
+    Candidate(MemoryStore(), FakeRivals(), told.hooks(lead), lambda: True, lambda: 1).start()
+    eventually(lambda: told.died, "the end")
+    assert "does not fit" in str(told.died[0])
+
+
+def test_who_reaches_fewer_devices_than_another_stands_down_but_not_at_once():
+    told, rivals = Told(), FakeRivals({"other:1": 4})
+    reached = 4
+    candidate = Candidate(MemoryStore(), rivals, told.hooks(), lambda: True, lambda: reached)
+    candidate.start()
+    eventually(lambda: len(rivals.told) > 5, "some words")
+    assert not told.deposed, "as many is not more"
+    before, reached = len(rivals.told), 3
+    eventually(lambda: told.deposed == ["another controller reaches more of the devices"], "it to stand down")
+    assert len(rivals.told) - before >= candidate_module.PATIENCE
+    candidate.stop()
+
+
+def test_a_rival_that_cannot_be_told_of_is_no_reason_to_stand_down():
+    told, rivals = Told(), FakeRivals({"other:1": 4}, fault=Unreachable("away"))
+    candidate = Candidate(MemoryStore(), rivals, told.hooks(), lambda: True, lambda: 0)
+    candidate.start()
+    eventually(lambda: told.led, "it to lead")
+    rivals.fault = Dispossessed("somebody else leads")
+    rivals.reaching = {}
+    rivals.fault = None
+    eventually(lambda: rivals.told, "it to go on")
+    assert not told.deposed and not told.died
+    candidate.stop()
