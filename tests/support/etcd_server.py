@@ -51,7 +51,7 @@ class EtcdServer:
         self.quota = quota
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
-        self._token = ""
+        self._token, self._has_users = "", False
         self.port, self._peer_port = 0, 0
 
     @contextmanager
@@ -74,7 +74,20 @@ class EtcdServer:
     def start(self) -> None:
         """Start it (again), with its ports and its data. Raises OSError where it ends by itself."""
         client, peer = f"https://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peer_port}"
-        command = [str(ETCD), "--name", "one", "--data-dir", str(self.folder / "data"), *_TIMES, "--bcrypt-cost", "4"]
+        # It ends with the test's process too, however that ends.
+        command = [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            str(ETCD),
+            "--name",
+            "one",
+            "--data-dir",
+            str(self.folder / "data"),
+            *_TIMES,
+            "--bcrypt-cost",
+            "4",
+        ]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer]
         command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"]
         command += ["--cert-file", str(self._server.cert), "--key-file", str(self._server.key), "--client-cert-auth"]
@@ -132,6 +145,9 @@ class EtcdServer:
         if self._process.poll() is not None:
             raise OSError("etcd has ended by itself")
         try:
+            if self._has_users:
+                self._log_in()
+                return True
             return bool(self.post("maintenance/status")["leader"])
         except (OSError, KeyError, ValueError, AssertionError, http.client.HTTPException):
             return False
@@ -146,10 +162,10 @@ class EtcdServer:
                 self.post("auth/role/add", name=role)
             self.post("auth/user/grant", user=user, role=role)
         self.post("auth/enable")
-        self.log_in()
+        self._has_users = True
+        self._log_in()
 
-    def log_in(self) -> None:
-        """As the administrator: to be done again after a restart."""
+    def _log_in(self) -> None:
         self._token = ""
         self._token = str(self.post("auth/authenticate", name="root", password="secret")["token"])
 

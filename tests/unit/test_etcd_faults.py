@@ -134,7 +134,6 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
         server.kill()
         server.quota = 0
         server.start()
-        server.log_in()
         (alarm,) = server.post("maintenance/alarm", action="GET", alarm="NOSPACE")["alarms"]
         server.post("maintenance/alarm", action="DEACTIVATE", memberID=alarm["memberID"], alarm="NOSPACE")
         store.commit([row("other")], at=2.0)
@@ -273,7 +272,9 @@ def test_who_writes_without_leading_is_found_out(controllers):
 
 def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     monkeypatch.setattr(trimming, "FORGETTING", 0.0)
-    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)))
+    # Later releases let only administrators have it forget.
+    root = controllers.connection(user=User("root", controllers.server.password_file))
+    store = controllers.store(Policy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root))
     store.open()
     for number in range(5):
         store.commit([row("a", f"{number}")], at=1.0)
@@ -285,6 +286,21 @@ def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     kept = store.journal(0, 10)
     assert [entry.sequence for entry in kept] == [5, 6]
     assert head.history_bytes == sum(100 + len('{"is":"0"}') for _ in kept)
+
+
+def test_who_may_not_have_it_forget_says_so_once(caplog):
+    asked = []
+
+    class Strict:
+        def call(self, method, request, seconds=None):
+            asked.append(request.revision)
+            raise CredentialsRefused("here", "permission denied")
+
+    forgetting = trimming.Forgetting(Strict())
+    for minute in range(5):
+        forgetting.forget(100 + minute, 60.0 * minute)
+    assert asked == [100]
+    assert [record.message[:25] for record in caplog.records] == ["etcd has to compact itself"[:25]]
 
 
 def test_values_are_compressed_where_it_pays():
