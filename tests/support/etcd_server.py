@@ -28,7 +28,7 @@ PREFIX = "/blast-test/"
 """What the user `blast` may read and write: each test has a prefix of its own below it."""
 PATIENCE = Patience()
 AT_ONCE = Policy(wait=0.0)
-_TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
+TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
 
 
 def lacks() -> str | None:
@@ -84,7 +84,7 @@ class EtcdServer:
             "one",
             "--data-dir",
             str(self.folder / "data"),
-            *_TIMES,
+            *TIMES,
             "--bcrypt-cost",
             "4",
         ]
