@@ -26,7 +26,10 @@ from tests.support.waiting import eventually
 ETCD = shutil.which("etcd")
 PREFIX = "/blast-test/"
 """What the user `blast` may read and write: each test has a prefix of its own below it."""
-PATIENCE = Patience()
+PATIENCE = Patience(in_all=30.0, at_one=10.0)
+"""For what works: on a busy machine too."""
+SHORT = Patience(in_all=0.4, at_one=0.4)
+"""For what will not."""
 AT_ONCE = Policy(wait=0.0)
 TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200")
 
@@ -103,7 +106,8 @@ class EtcdServer:
         """How the controller reaches it, by another port if a proxy stands there."""
         tls = TlsFiles(self.authority.cert, self.client.cert, self.client.key)
         endpoints = (f"127.0.0.1:{port or self.port}",)
-        return Access(**{"endpoints": endpoints, "tls": tls, "user": User("blast", self.password_file), **changes})
+        user = User("blast", self.password_file)
+        return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
 
     def keys(self) -> Keys:
         """A prefix of its own."""
@@ -178,9 +182,9 @@ class Controllers:
         self.keys = keys or server.keys()
         self._undo = ExitStack()
 
-    def connection(self, port: int = 0, patience: Patience = PATIENCE, **changes: object) -> Connection:
+    def connection(self, port: int = 0, **changes: object) -> Connection:
         """A connection of its own, by another port if a proxy stands there."""
-        connection = Connection(self.server.access(port, patience=patience, **changes))
+        connection = Connection(self.server.access(port, **changes))
         self._undo.callback(connection.close)
         return connection
 
